@@ -1,0 +1,25 @@
+#ifndef CSQLCIPHER_SHIMS_H
+#define CSQLCIPHER_SHIMS_H
+
+#ifndef SQLITE_HAS_CODEC
+#define SQLITE_HAS_CODEC 1
+#endif
+#if __has_include(<SQLCipher/sqlite3.h>)
+#include <SQLCipher/sqlite3.h>
+#else
+#include <sqlite3.h>
+#endif
+
+// Switches, each set through the variadic sqlite3_db_config. Each returns SQLITE_OK, or SQLITE_ERROR where the engine
+// is too old to know the switch.
+int cs_config_double_quoted_strings(sqlite3 *db, int enabled);
+int cs_config_legacy_file_format(sqlite3 *db, int enabled);
+int cs_config_defensive(sqlite3 *db, int enabled);
+int cs_config_trusted_schema(sqlite3 *db, int enabled);
+int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled);
+
+// SQLITE_STATIC and SQLITE_TRANSIENT are casts that Swift cannot import.
+sqlite3_destructor_type cs_static_destructor(void);
+sqlite3_destructor_type cs_transient_destructor(void);
+
+#endif

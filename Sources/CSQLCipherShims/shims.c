@@ -1,0 +1,47 @@
+#include "CSQLCipherShims.h"
+
+static int config(sqlite3 *db, int option, int enabled) { return sqlite3_db_config(db, option, enabled, (int *)0); }
+
+int cs_config_double_quoted_strings(sqlite3 *db, int enabled) {
+#ifdef SQLITE_DBCONFIG_DQS_DDL
+    int result = config(db, SQLITE_DBCONFIG_DQS_DDL, enabled);
+    return result == SQLITE_OK ? config(db, SQLITE_DBCONFIG_DQS_DML, enabled) : result;
+#else
+    return SQLITE_ERROR;
+#endif
+}
+
+int cs_config_legacy_file_format(sqlite3 *db, int enabled) {
+#ifdef SQLITE_DBCONFIG_LEGACY_FILE_FORMAT
+    return config(db, SQLITE_DBCONFIG_LEGACY_FILE_FORMAT, enabled);
+#else
+    return SQLITE_ERROR;
+#endif
+}
+
+int cs_config_defensive(sqlite3 *db, int enabled) {
+#ifdef SQLITE_DBCONFIG_DEFENSIVE
+    return config(db, SQLITE_DBCONFIG_DEFENSIVE, enabled);
+#else
+    return SQLITE_ERROR;
+#endif
+}
+
+int cs_config_trusted_schema(sqlite3 *db, int enabled) {
+#ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
+    return config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, enabled);
+#else
+    return SQLITE_ERROR;
+#endif
+}
+
+int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled) {
+#ifdef SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
+    return config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, enabled);
+#else
+    return SQLITE_ERROR;
+#endif
+}
+
+sqlite3_destructor_type cs_static_destructor(void) { return SQLITE_STATIC; }
+sqlite3_destructor_type cs_transient_destructor(void) { return SQLITE_TRANSIENT; }

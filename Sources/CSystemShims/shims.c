@@ -1,0 +1,49 @@
+#define _GNU_SOURCE
+#include "CSystemShims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/fs.h>
+#include <sys/syscall.h>
+#endif
+
+// link(2) fails where the new name exists, so the pair below replaces nothing either; only a crash between the two
+// calls leaves both names, and the caller sweeps the old one.
+static int rename_by_link(const char *from, const char *to) {
+    if (link(from, to) != 0) return -1;
+    return unlink(from);
+}
+
+int cs_rename_noreplace(const char *from, const char *to) {
+#if defined(__APPLE__)
+    return renamex_np(from, to, RENAME_EXCL);
+#else
+    long result = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    if (result == 0) return 0;
+    // Old kernels and some file systems do not know the flag.
+    if (errno == ENOSYS || errno == EINVAL) return rename_by_link(from, to);
+    return -1;
+#endif
+}
+
+#if defined(__APPLE__)
+ssize_t cs_listxattr(const char *path, char *names, size_t size) { return listxattr(path, names, size, 0); }
+ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
+    return getxattr(path, name, value, size, 0, 0);
+}
+int cs_setxattr(const char *path, const char *name, const void *value, size_t size) {
+    return setxattr(path, name, value, size, 0, 0);
+}
+#else
+ssize_t cs_listxattr(const char *path, char *names, size_t size) { return listxattr(path, names, size); }
+ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
+    return getxattr(path, name, value, size);
+}
+int cs_setxattr(const char *path, const char *name, const void *value, size_t size) {
+    return setxattr(path, name, value, size, 0);
+}
+#endif

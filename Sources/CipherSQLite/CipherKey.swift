@@ -1,0 +1,226 @@
+internal import COpenSSL
+
+/// The key of an encrypted database: a passphrase, a raw key, or a raw key with its salt.
+///
+/// Source of the forms: SQLCipher API, `PRAGMA key`.
+public struct CipherKey: Sendable, Equatable {
+    /// Which of SQLCipher's three forms a key has.
+    public enum Form: Sendable, Equatable {
+        /// Bytes from which SQLCipher derives the key with PBKDF2 over the file's salt.
+        case passphrase
+        /// 32 bytes that are the key itself.
+        case raw
+        /// 32 bytes of key and the file's 16 bytes of salt.
+        case rawWithSalt
+    }
+
+    /// The length of a raw key in bytes.
+    public static let rawKeyLength = 32
+    /// The length of a database's salt in bytes.
+    public static let saltLength = 16
+
+    /// Which form the key has.
+    public let form: Form
+    /// What `sqlite3_key_v2` is given: the passphrase, or the `x'…'` form of a raw key.
+    package let keyBytes: SecretBytes
+
+    private init(form: Form, keyBytes: SecretBytes) {
+        self.form = form
+        self.keyBytes = keyBytes
+    }
+
+    /// A passphrase, given as the bytes of its text.
+    ///
+    /// - Throws: ``KeyError/empty`` for no bytes, and ``KeyError/malformed`` for bytes that begin with `x'`: SQLCipher
+    ///   would read them as a raw key.
+    public static func passphrase(_ bytes: SecretBytes) throws -> CipherKey {
+        guard bytes.count > 0 else { throw KeyError.empty }
+        guard !bytes.hasRawPrefix else { throw KeyError.malformed }
+        return CipherKey(form: .passphrase, keyBytes: bytes)
+    }
+
+    /// A passphrase, given as text; its UTF-8 bytes are the passphrase.
+    ///
+    /// - Throws: As ``passphrase(_:)-swift.type.method``.
+    public static func passphrase(_ text: String) throws -> CipherKey {
+        try passphrase(SecretBytes(text.utf8))
+    }
+
+    /// A raw key of 32 bytes, with the salt of 16 bytes where the file does not hold it.
+    ///
+    /// - Throws: ``KeyError/malformed`` for other lengths.
+    public static func raw(_ key: SecretBytes, salt: SecretBytes? = nil) throws -> CipherKey {
+        guard key.count == rawKeyLength, salt == nil || salt?.count == saltLength else { throw KeyError.malformed }
+        let form = SecretBytes(count: 3 + 2 * (key.count + (salt?.count ?? 0))) { buffer in
+            buffer[0] = UInt8(ascii: "x")
+            buffer[1] = UInt8(ascii: "'")
+            var position = 2
+            for part in [key, salt].compactMap({ $0 }) {
+                part.withUnsafeBytes { bytes in
+                    for byte in bytes {
+                        buffer[position] = hexDigit(byte >> 4)
+                        buffer[position + 1] = hexDigit(byte & 15)
+                        position += 2
+                    }
+                }
+            }
+            buffer[position] = UInt8(ascii: "'")
+        }
+        return CipherKey(form: salt == nil ? .raw : .rawWithSalt, keyBytes: form)
+    }
+
+    /// A new random raw key.
+    ///
+    /// - Throws: ``KeyError/noRandomness``.
+    public static func random() throws -> CipherKey {
+        try raw(SecretBytes.random(count: rawKeyLength))
+    }
+
+    /// Reads a key as key files hold it: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+    ///
+    /// One trailing newline (LF or CR LF) is not part of the key.
+    ///
+    /// - Throws: ``KeyError/empty``, and ``KeyError/malformed`` for text that begins with `x'` and is neither raw form:
+    ///   it is never taken as a passphrase.
+    public init(text: SecretBytes) throws {
+        let trimmed = text.withoutTrailingNewline()
+        guard trimmed.hasRawPrefix else {
+            self = try .passphrase(trimmed)
+            return
+        }
+        let digits = trimmed.count - 3
+        let wellFormed = trimmed.withUnsafeBytes { bytes in
+            bytes.count > 3 && bytes[bytes.count - 1] == UInt8(ascii: "'")
+                && bytes[2..<(bytes.count - 1)].allSatisfy { hexValue($0) != nil }
+        }
+        guard wellFormed else { throw KeyError.malformed }
+        switch digits {
+        case 2 * Self.rawKeyLength: self.init(form: .raw, keyBytes: trimmed)
+        case 2 * (Self.rawKeyLength + Self.saltLength): self.init(form: .rawWithSalt, keyBytes: trimmed)
+        default: throw KeyError.malformed
+        }
+    }
+
+    /// The key as a key file holds it, without a newline.
+    public var text: SecretBytes { keyBytes }
+
+    /// The salt that a raw key brings along.
+    package var salt: SecretBytes? {
+        guard form == .rawWithSalt else { return nil }
+        return keyBytes.withUnsafeBytes { bytes in
+            let first = 2 + 2 * Self.rawKeyLength
+            return SecretBytes(count: Self.saltLength) { buffer in
+                for index in 0..<Self.saltLength {
+                    let high = hexValue(bytes[first + 2 * index]) ?? 0
+                    let low = hexValue(bytes[first + 2 * index + 1]) ?? 0
+                    buffer[index] = high << 4 | low
+                }
+            }
+        }
+    }
+
+    /// The raw key that belongs to this key in the file with this salt: derived from a passphrase, or itself.
+    ///
+    /// The derivation is PBKDF2 as SQLCipher does it, so that it is paid once for a database and not once for each
+    /// connection. Source: SQLCipher Design, "Key Derivation".
+    package func rawKey(salt: SecretBytes, settings: CipherSettings) throws -> CipherKey {
+        switch form {
+        case .rawWithSalt: return self
+        case .raw:
+            return CipherKey(form: .rawWithSalt, keyBytes: try Self.raw(rawBytes, salt: salt).keyBytes)
+        case .passphrase:
+            let derived = try SecretBytes(count: Self.rawKeyLength) { output in
+                try keyBytes.withUnsafeBytes { passphrase in
+                    try salt.withUnsafeBytes { salt in
+                        let done = PKCS5_PBKDF2_HMAC(
+                            passphrase.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(passphrase.count),
+                            salt.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(salt.count),
+                            Int32(settings.kdfIterations),
+                            settings.digest == .sha512 ? EVP_sha512() : EVP_sha1(),
+                            Int32(output.count), output.baseAddress?.assumingMemoryBound(to: UInt8.self))
+                        guard done == 1 else { throw KeyError.derivationFailed }
+                    }
+                }
+            }
+            return try .raw(derived, salt: salt)
+        }
+    }
+
+    private var rawBytes: SecretBytes {
+        keyBytes.withUnsafeBytes { bytes in
+            SecretBytes(count: Self.rawKeyLength) { buffer in
+                for index in 0..<Self.rawKeyLength {
+                    buffer[index] =
+                        (hexValue(bytes[2 + 2 * index]) ?? 0) << 4 | (hexValue(bytes[3 + 2 * index]) ?? 0)
+                }
+            }
+        }
+    }
+}
+
+extension CipherKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The form of the key, never its bytes.
+    public var description: String { "CipherKey(\(form))" }
+    /// The form of the key, never its bytes.
+    public var debugDescription: String { description }
+    /// A mirror without children.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Why a key cannot be used. Never holds the key.
+public enum KeyError: Error, Sendable, Equatable {
+    /// The key has no bytes.
+    case empty
+    /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`, or raw bytes of another length.
+    case malformed
+    /// libcrypto's random generator failed.
+    case noRandomness
+    /// libcrypto's PBKDF2 failed.
+    case derivationFailed
+}
+
+extension KeyError: CustomStringConvertible {
+    /// What happened and what to do next.
+    public var description: String {
+        switch self {
+        case .empty: "the key is empty; give a passphrase, or a raw key in the form x'64 hex digits'"
+        case .malformed:
+            "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
+                + "passphrase that begins otherwise"
+        case .noRandomness: "the system gave no random bytes; try again"
+        case .derivationFailed: "the key could not be derived from the passphrase; libcrypto refused PBKDF2"
+        }
+    }
+}
+
+extension SecretBytes {
+    fileprivate var hasRawPrefix: Bool {
+        withUnsafeBytes { bytes in
+            bytes.count >= 2 && (bytes[0] | 0x20) == UInt8(ascii: "x") && bytes[1] == UInt8(ascii: "'")
+        }
+    }
+
+    fileprivate func withoutTrailingNewline() -> SecretBytes {
+        withUnsafeBytes { bytes in
+            var end = bytes.count
+            if end > 0, bytes[end - 1] == UInt8(ascii: "\n") {
+                end -= 1
+                if end > 0, bytes[end - 1] == UInt8(ascii: "\r") { end -= 1 }
+            }
+            return SecretBytes(count: end) { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<end])) }
+        }
+    }
+}
+
+private func hexDigit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+}
+
+private func hexValue(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+}

@@ -1,0 +1,374 @@
+internal import CSQLCipher
+internal import CSQLCipherShims
+
+/// An open database. Synchronous, and not Sendable: one thread at a time.
+public final class Connection {
+    /// How a file is opened.
+    package enum Mode: Sendable {
+        case readOnly
+        case readWrite
+        /// Read and write, and made where there is none.
+        case create
+    }
+
+    /// The database file.
+    public let path: String
+    private let handle: OpaquePointer
+    private var cache = StatementCache(capacity: 64)
+    private var savepointDepth = 0
+    private var progressHandler: ProgressHandler?
+
+    /// Opens a file without touching it: SQLite reads it at the first statement.
+    ///
+    /// Sorters and temporary tables stay in memory (SQLCipher's Debian build would spill plaintext to a temporary
+    /// folder). The corresponding C function is `sqlite3_open_v2`.
+    ///
+    /// - Parameters:
+    ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
+    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000) throws {
+        guard Engine.current.cipherMajor > 0 else {
+            throw DatabaseError(
+                extendedCode: DatabaseError.misuse,
+                message: "plain SQLite is linked, not SQLCipher: data that is meant to be encrypted would be plaintext; "
+                    + "link libsqlcipher", path: path)
+        }
+        let flags =
+            switch mode {
+            case .readOnly: SQLITE_OPEN_READONLY
+            case .readWrite: SQLITE_OPEN_READWRITE
+            case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        var opened: OpaquePointer?
+        let result = sqlite3_open_v2(
+            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+        guard result == SQLITE_OK, let opened else {
+            let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+            let code = opened.map { sqlite3_extended_errcode($0) } ?? result
+            sqlite3_close_v2(opened)
+            throw DatabaseError(extendedCode: code, message: message, path: path)
+        }
+        self.path = path
+        handle = opened
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, busyTimeout)
+        try execute("PRAGMA temp_store = MEMORY")
+    }
+
+    /// Opens an encrypted file and proves the key by reading the schema.
+    ///
+    /// - Throws: ``DatabaseError`` with `SQLITE_NOTADB` where the key does not fit or the file is damaged.
+    package convenience init(
+        path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Int32 = 5_000
+    ) throws {
+        try self.init(path: path, mode: mode, busyTimeout: busyTimeout)
+        try setKey(key, settings: settings)
+        try proveReadable()
+    }
+
+    deinit {
+        close()
+    }
+
+    private var isClosed = false
+
+    /// Closes the connection. A second call does nothing; no other method may be called afterwards.
+    ///
+    /// The corresponding C function is `sqlite3_close_v2`.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        cache.removeAll()
+        sqlite3_close_v2(handle)
+    }
+
+    func withHandle<Result>(_ body: (OpaquePointer) throws -> Result) rethrows -> Result {
+        try body(handle)
+    }
+
+    func error(_ code: Int32, sql: String? = nil) -> DatabaseError {
+        let extended = sqlite3_extended_errcode(handle)
+        return DatabaseError(
+            extendedCode: extended & 0xff == code & 0xff ? extended : code,
+            message: String(cString: sqlite3_errmsg(handle)), sql: sql, path: path)
+    }
+
+    private func check(_ result: Int32, sql: String? = nil) throws {
+        guard result == SQLITE_OK else { throw error(result, sql: sql) }
+    }
+
+    // MARK: Key
+
+    /// Gives the key and pins the cipher format, before the first read.
+    ///
+    /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
+    package func setKey(_ key: CipherKey, settings: CipherSettings) throws {
+        try key.keyBytes.withUnsafeBytes { bytes in
+            try check(sqlite3_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
+        }
+        for statement in settings.pragmas(engine: .current) {
+            try execute(SQL(statement))
+        }
+    }
+
+    /// Reads the schema, which fails with `SQLITE_NOTADB` under a wrong key.
+    package func proveReadable() throws {
+        _ = try value(Int.self, "SELECT count(*) FROM sqlite_master")
+    }
+
+    /// Attaches a plaintext file that is only read.
+    package func attachPlaintext(_ path: String, as name: String) throws {
+        let uri = SQL.quoted(text: Self.uri(path, query: "mode=ro"))
+        try execute(SQL("ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
+    }
+
+    // MARK: Running SQL
+
+    /// Runs one statement to its end and ignores its rows.
+    ///
+    /// - Throws: ``DatabaseError``.
+    public func execute(_ sql: SQL) throws {
+        try withStatement(sql) { statement in
+            while try statement.step() {}
+        }
+    }
+
+    /// Runs a text of several statements without values.
+    ///
+    /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
+    public func executeScript(_ script: String) throws {
+        var message: UnsafeMutablePointer<CChar>?
+        defer { sqlite3_free(message) }
+        try check(sqlite3_exec(handle, script, nil, nil, &message), sql: script)
+    }
+
+    /// Lends each row of a query to `body`, in order.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws, which ends the query.
+    public func forEachRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
+        try withStatement(sql) { statement in
+            let row = Row(statement: statement)
+            while try statement.step() { try body(row) }
+        }
+    }
+
+    /// The first column of every row.
+    ///
+    /// - Throws: ``DatabaseError``.
+    public func values<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> [Column] {
+        var result: [Column] = []
+        try forEachRow(sql) { result.append(try $0.get(at: 0)) }
+        return result
+    }
+
+    /// The first column of the first row, `nil` where there is no row.
+    ///
+    /// - Throws: ``DatabaseError``.
+    public func value<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> Column? {
+        try withStatement(sql) { statement in
+            try statement.step() ? try Row(statement: statement).get(at: 0) : nil
+        }
+    }
+
+    /// The rowid of the latest insert. The corresponding C function is `sqlite3_last_insert_rowid`.
+    public var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// How many rows the latest statement changed. The corresponding C function is `sqlite3_changes`.
+    public var changes: Int { Int(sqlite3_changes(handle)) }
+
+    /// Whether a transaction is open. The corresponding C function is `sqlite3_get_autocommit`.
+    public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+    /// Lends a compiled statement with its values bound.
+    package func withStatement<Result>(_ sql: SQL, _ body: (Statement) throws -> Result) throws -> Result {
+        let statement = try cache.take(sql.text) ?? Statement(sql.text, on: self)
+        defer { cache.put(statement) }
+        try statement.bind(sql.values)
+        return try body(statement)
+    }
+
+    // MARK: Transactions
+
+    /// How a transaction takes its lock. Source: SQLite, "Transaction".
+    public enum TransactionKind: String, Sendable {
+        /// Locks at the first read or write.
+        case deferred = "DEFERRED"
+        /// Takes the write lock at once.
+        case immediate = "IMMEDIATE"
+        /// Takes the write lock at once and keeps readers out too, except in WAL mode.
+        case exclusive = "EXCLUSIVE"
+    }
+
+    /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+    ///
+    /// Inside of a transaction it is a savepoint.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws.
+    public func transaction<Result>(
+        _ kind: TransactionKind = .immediate, _ body: () throws -> Result
+    ) throws -> Result {
+        guard !isInTransaction else { return try savepoint(body) }
+        try execute(SQL("BEGIN \(kind.rawValue)"))
+        do {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // SQLite may have rolled back by itself, for instance on a full disk.
+            if isInTransaction { try execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Runs `body` in a savepoint: kept when it returns, undone when it throws.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws.
+    public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        savepointDepth += 1
+        defer { savepointDepth -= 1 }
+        let name = "cipherstore_\(savepointDepth)"
+        try execute(SQL("SAVEPOINT \(name)"))
+        do {
+            let result = try body()
+            try execute(SQL("RELEASE \(name)"))
+            return result
+        } catch {
+            if isInTransaction {
+                try execute(SQL("ROLLBACK TO \(name)"))
+                try execute(SQL("RELEASE \(name)"))
+            }
+            throw error
+        }
+    }
+
+    // MARK: Settings
+
+    /// Registers a collation that the app's schema names.
+    ///
+    /// The corresponding C function is `sqlite3_create_collation_v2`.
+    ///
+    /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
+    ///   the comparison that the database's indexes were built with.
+    package func register(_ collation: Collation) throws {
+        let box = Unmanaged.passRetained(CollationBox(collation))
+        let result = sqlite3_create_collation_v2(
+            handle, collation.name, SQLITE_UTF8, box.toOpaque(),
+            { context, leftCount, left, rightCount, right in
+                guard let context else { return 0 }
+                let collation = Unmanaged<CollationBox>.fromOpaque(context).takeUnretainedValue().collation
+                return Int32(
+                    collation.compare(
+                        UnsafeRawBufferPointer(start: left, count: Int(leftCount)),
+                        UnsafeRawBufferPointer(start: right, count: Int(rightCount))
+                    ).signum())
+            },
+            { context in
+                guard let context else { return }
+                Unmanaged<CollationBox>.fromOpaque(context).release()
+            })
+        if result != SQLITE_OK { box.release() }
+        try check(result)
+    }
+
+    /// Accepts strings in double quotes in old schemas. Engines before SQLite 3.29 always do.
+    package func allowDoubleQuotedStrings() {
+        _ = cs_config_double_quoted_strings(handle, 1)
+    }
+
+    /// Makes new files carry the header of SQLite's first schema format.
+    package func useLegacyFileFormat() throws {
+        if cs_config_legacy_file_format(handle, 1) != SQLITE_OK { try execute("PRAGMA legacy_file_format = ON") }
+    }
+
+    /// Functions in the schema that are not innocuous may not run. Engines before SQLite 3.31 do not know the switch.
+    package func distrustSchema() {
+        _ = cs_config_trusted_schema(handle, 0)
+    }
+
+    /// Refuses SQL that can damage the file. Engines before SQLite 3.26 do not know the switch.
+    package func beDefensive() {
+        _ = cs_config_defensive(handle, 1)
+    }
+
+    /// Makes the statement that runs in another thread fail with `SQLITE_INTERRUPT`.
+    package var interrupter: Interrupter { Interrupter(handle: handle) }
+
+    /// Calls `body` every `steps` steps of SQLite's virtual machine; `false` ends the statement with
+    /// `SQLITE_INTERRUPT`. `nil` removes it.
+    ///
+    /// The corresponding C function is `sqlite3_progress_handler`.
+    package func setProgressHandler(every steps: Int32, _ body: (() -> Bool)?) {
+        progressHandler = body.map(ProgressHandler.init)
+        guard let progressHandler else {
+            sqlite3_progress_handler(handle, 0, nil, nil)
+            return
+        }
+        sqlite3_progress_handler(
+            handle, steps,
+            { context in
+                guard let context else { return 0 }
+                return Unmanaged<ProgressHandler>.fromOpaque(context).takeUnretainedValue().body() ? 0 : 1
+            }, Unmanaged.passUnretained(progressHandler).toOpaque())
+    }
+
+    // MARK: File names
+
+    /// A `file:` URI, in which every byte that means something in a URI is escaped. Source: SQLite, "URI Filenames".
+    static func uri(_ path: String, query: String = "") -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var bytes: [UInt8] = Array("file://".utf8)
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
+                bytes.append(byte)
+            default:
+                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        if !query.isEmpty { bytes += Array("?\(query)".utf8) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// A comparison of texts that an app registers under a name and its schema uses.
+public struct Collation: Sendable {
+    /// The name in the schema.
+    public let name: String
+    /// Compares two texts, given as UTF-8: negative, 0 or positive.
+    public let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
+
+    /// A collation with its comparison, which must be the one the database's indexes were built with.
+    public init(
+        name: String, compare: @escaping @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
+    ) {
+        self.name = name
+        self.compare = compare
+    }
+}
+
+private final class CollationBox {
+    let collation: Collation
+
+    init(_ collation: Collation) {
+        self.collation = collation
+    }
+}
+
+private final class ProgressHandler {
+    let body: () -> Bool
+
+    init(body: @escaping () -> Bool) {
+        self.body = body
+    }
+}
+
+/// Ends the running statement of a connection from any thread.
+package struct Interrupter: @unchecked Sendable {
+    // `sqlite3_interrupt` may be called from any thread while the connection is open, which the holder ensures.
+    fileprivate let handle: OpaquePointer
+
+    package func interrupt() {
+        sqlite3_interrupt(handle)
+    }
+}

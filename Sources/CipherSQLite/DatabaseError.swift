@@ -1,0 +1,54 @@
+internal import CSQLCipher
+
+/// A failure that SQLite or SQLCipher reported.
+///
+/// Holds the SQL text, never a bound value and never a key.
+public struct DatabaseError: Error, Sendable, Equatable {
+    /// The extended result code, such as 2067 for `SQLITE_CONSTRAINT_UNIQUE`. Source: SQLite, "Result and Error Codes".
+    public let extendedCode: Int32
+    /// SQLite's own message.
+    public let message: String
+    /// The SQL that failed, where there was one.
+    public let sql: String?
+    /// The database file, where there is one.
+    public let path: String?
+
+    /// The primary result code: the low eight bits of the extended one.
+    public var code: Int32 { extendedCode & 0xff }
+
+    /// Describes a failure.
+    public init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
+        self.extendedCode = extendedCode
+        self.message = message
+        self.sql = sql
+        self.path = path
+    }
+
+    package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
+    package var isFull: Bool { code == SQLITE_FULL }
+    package var isNotADatabase: Bool { code == SQLITE_NOTADB }
+    package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    package var isInputOutput: Bool { code == SQLITE_IOERR }
+    package var isInterrupted: Bool { code == SQLITE_INTERRUPT }
+    package var isPermission: Bool { code == SQLITE_PERM || code == SQLITE_READONLY || code == SQLITE_AUTH }
+    package var isCannotOpen: Bool { code == SQLITE_CANTOPEN }
+    package var isOutOfMemory: Bool { code == SQLITE_NOMEM }
+    /// A read-only connection met a journal that must be rolled back first.
+    package var needsRecovery: Bool { extendedCode == SQLITE_READONLY | (3 << 8) }
+
+    package static let busy = SQLITE_BUSY
+    package static let misuse = SQLITE_MISUSE
+    package static let mismatch = SQLITE_MISMATCH
+    package static let corrupt = SQLITE_CORRUPT
+    package static let inputOutput = SQLITE_IOERR
+}
+
+extension DatabaseError: CustomStringConvertible {
+    /// The message, its code, the file and the SQL.
+    public var description: String {
+        var text = "\(message) (SQLite code \(extendedCode))"
+        if let path { text += " in \(path)" }
+        if let sql { text += ", running: \(sql)" }
+        return text
+    }
+}

@@ -1,0 +1,112 @@
+internal import CSQLCipher
+
+/// The bytes of a database file, reached through SQLite's own file layer.
+///
+/// A file that this process opened, read and closed by other means would drop the POSIX locks that SQLite holds on it
+/// in the same process. SQLite's layer knows of those locks and keeps them.
+/// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
+package final class DatabaseFile {
+    package enum Access: Sendable { case readOnly, readWrite }
+
+    private let file: UnsafeMutablePointer<sqlite3_file>
+    private let owned: UnsafeMutableRawPointer?
+    // SQLite's file layer keeps the pointer to the name for as long as the file is open.
+    private let name: UnsafeMutablePointer<CChar>?
+    private let path: String
+
+    /// Opens a file that exists. Takes no lock and changes nothing.
+    package init(path: String, access: Access = .readOnly) throws {
+        let flags = SQLITE_OPEN_MAIN_DB | (access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
+        guard let vfs = sqlite3_vfs_find(nil), let open = vfs.pointee.xOpen else {
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
+        }
+        let bytes = Array(path.utf8)
+        let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
+        // A name that SQLite made ends in several NULs: its parameters and the names of its sidecars follow.
+        name.initialize(repeating: 0, count: bytes.count + 4)
+        for (index, byte) in bytes.enumerated() { name[index] = CChar(bitPattern: byte) }
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: Int(vfs.pointee.szOsFile), alignment: 16)
+        memory.initializeMemory(as: UInt8.self, repeating: 0, count: Int(vfs.pointee.szOsFile))
+        let file = memory.assumingMemoryBound(to: sqlite3_file.self)
+        var granted: Int32 = 0
+        let result = open(vfs, name, file, flags, &granted)
+        guard result == SQLITE_OK else {
+            memory.deallocate()
+            name.deallocate()
+            throw DatabaseError(extendedCode: result, message: "the file cannot be opened", path: path)
+        }
+        self.file = file
+        self.path = path
+        self.name = name
+        owned = memory
+        guard access == .readOnly || granted & SQLITE_OPEN_READWRITE != 0 else {
+            throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file cannot be written", path: path)
+        }
+    }
+
+    /// The file that a connection has open, which stays the same when its name is given to another file.
+    ///
+    /// The corresponding C call is `sqlite3_file_control` with `SQLITE_FCNTL_FILE_POINTER`.
+    package init(of connection: Connection) throws {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let result = connection.withHandle { sqlite3_file_control($0, "main", SQLITE_FCNTL_FILE_POINTER, &file) }
+        guard result == SQLITE_OK, let file, file.pointee.pMethods != nil else {
+            throw DatabaseError(extendedCode: result, message: "the file is not open", path: connection.path)
+        }
+        self.file = file
+        owned = nil
+        name = nil
+        path = connection.path
+    }
+
+    deinit {
+        guard let owned else { return }
+        _ = file.pointee.pMethods.pointee.xClose(file)
+        owned.deallocate()
+        name?.deallocate()
+    }
+
+    private var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
+
+    private func check(_ result: Int32, _ action: String) throws {
+        guard result == SQLITE_OK else {
+            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+        }
+    }
+
+    /// The size in bytes.
+    package func size() throws -> Int64 {
+        var size: Int64 = 0
+        try check(methods.xFileSize(file, &size), "measured")
+        return size
+    }
+
+    /// Up to `count` bytes from `offset`: fewer where the file ends.
+    package func read(at offset: Int64, count: Int) throws -> [UInt8] {
+        let available = Int(max(0, min(Int64(count), try size() - offset)))
+        guard available > 0 else { return [] }
+        return try [UInt8](unsafeUninitializedCapacity: available) { buffer, initialized in
+            try check(methods.xRead(file, buffer.baseAddress, Int32(available), offset), "read")
+            initialized = available
+        }
+    }
+
+    package func write(_ bytes: [UInt8], at offset: Int64) throws {
+        try bytes.withUnsafeBytes {
+            try check(methods.xWrite(file, $0.baseAddress, Int32($0.count), offset), "written")
+        }
+    }
+
+    package func sync() throws {
+        try check(methods.xSync(file, SQLITE_SYNC_FULL), "synced")
+    }
+
+    /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
+    /// Returns `nil`, without running it, where somebody has.
+    package func whileUnused<Result>(_ body: () throws -> Result) rethrows -> Result? {
+        guard methods.xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK else { return nil }
+        defer { _ = methods.xUnlock(file, SQLITE_LOCK_NONE) }
+        guard methods.xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK else { return nil }
+        return try body()
+    }
+}

@@ -1,0 +1,44 @@
+internal import CSQLCipher
+
+/// What the linked SQLCipher library is and can do, asked from the library itself.
+public struct Engine: Sendable {
+    /// The SQLCipher version, such as `4.6.1 community`; empty when plain SQLite was linked by mistake.
+    public let cipherVersion: String
+    /// The SQLite version, such as `3.46.1`.
+    public let sqliteVersion: String
+    /// The SQLite version as a number, such as 3046001.
+    public let sqliteVersionNumber: Int
+
+    /// The engine of this process.
+    public static let current = Engine()
+
+    /// SQLCipher's major version, 0 for plain SQLite.
+    package var cipherMajor: Int { Int(cipherVersion.prefix { $0.isNumber }) ?? 0 }
+    /// The newest file format that the engine writes.
+    public var defaultCompatibility: Int { cipherMajor >= 4 ? 4 : 3 }
+    package var hasCompatibilityPragma: Bool { cipherMajor >= 4 }
+    package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
+    /// `table_xinfo` and hidden columns of generated columns came with SQLite 3.26 and 3.31.
+    package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
+    package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
+
+    private init() {
+        sqliteVersion = String(cString: sqlite3_libversion())
+        sqliteVersionNumber = Int(sqlite3_libversion_number())
+        var version = ""
+        var handle: OpaquePointer?
+        if sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK {
+            var statement: OpaquePointer?
+            sqlite3_prepare_v2(handle, "PRAGMA cipher_version", -1, &statement, nil)
+            if sqlite3_step(statement) == SQLITE_ROW, let text = sqlite3_column_text(statement, 0) {
+                version = String(cString: text)
+            }
+            sqlite3_finalize(statement)
+            // SQLCipher 4.6 writes a line to stderr at every wrong key; a library is silent. The switch is the
+            // process's, so once is enough.
+            sqlite3_exec(handle, "PRAGMA cipher_log = off; PRAGMA cipher_log_level = NONE", nil, nil, nil)
+        }
+        sqlite3_close(handle)
+        cipherVersion = version
+    }
+}

@@ -1,0 +1,155 @@
+internal import CSQLCipher
+
+/// The current row of a running query, lent to a closure. Copy out what must outlive it.
+public struct Row: ~Copyable {
+    let statement: Statement
+
+    /// The number of columns.
+    public var count: Int { statement.columnCount }
+
+    /// The name of a column, from 0.
+    public func name(at index: Int) -> String { statement.columnName(index) }
+
+    /// The value of a column, from 0.
+    ///
+    /// The corresponding C functions are `sqlite3_column_type` and its family.
+    public func value(at index: Int) -> Value {
+        switch sqlite3_column_type(statement.handle, Int32(index)) {
+        case SQLITE_INTEGER: .integer(sqlite3_column_int64(statement.handle, Int32(index)))
+        case SQLITE_FLOAT: .real(sqlite3_column_double(statement.handle, Int32(index)))
+        case SQLITE_TEXT: .text(text(at: index))
+        case SQLITE_BLOB: .blob(withBytes(at: index) { [UInt8]($0) })
+        default: .null
+        }
+    }
+
+    /// Whether a column is NULL.
+    public func isNull(at index: Int) -> Bool {
+        sqlite3_column_type(statement.handle, Int32(index)) == SQLITE_NULL
+    }
+
+    /// A column, from 0, as a Swift value.
+    ///
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` where the storage class does not fit or a number is out of
+    ///   range: nothing is cut or guessed.
+    public func get<Column: ColumnReadable>(_ type: Column.Type = Column.self, at index: Int) throws -> Column {
+        try Column.read(from: self, at: index)
+    }
+
+    /// Lends the bytes of a text or blob column.
+    public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        let start = sqlite3_column_blob(statement.handle, Int32(index))
+        let count = sqlite3_column_bytes(statement.handle, Int32(index))
+        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(count)))
+    }
+
+    /// Text, with explicit length: text may hold NUL characters.
+    func text(at index: Int) -> String {
+        // Text before bytes: the first call may convert from UTF-16, and the second then counts the result.
+        guard let start = sqlite3_column_text(statement.handle, Int32(index)) else { return "" }
+        let count = sqlite3_column_bytes(statement.handle, Int32(index))
+        return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
+    }
+
+    func mismatch(at index: Int, wanted: Any.Type) -> DatabaseError {
+        let found =
+            switch sqlite3_column_type(statement.handle, Int32(index)) {
+            case SQLITE_INTEGER: "INTEGER"
+            case SQLITE_FLOAT: "REAL"
+            case SQLITE_TEXT: "TEXT"
+            case SQLITE_BLOB: "BLOB"
+            default: "NULL"
+            }
+        return DatabaseError(
+            extendedCode: DatabaseError.mismatch,
+            message: "column \(index) (\(name(at: index))) is \(found), which does not fit \(wanted)",
+            sql: statement.sql)
+    }
+}
+
+/// A type that can be read from a column of a row.
+public protocol ColumnReadable {
+    /// Reads a column, from 0, or throws where it does not fit.
+    static func read(from row: borrowing Row, at index: Int) throws -> Self
+}
+
+extension ColumnReadable where Self: FixedWidthInteger {
+    /// An INTEGER column that fits the type.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Self {
+        guard case .integer(let integer) = row.value(at: index), let value = Self(exactly: integer) else {
+            throw row.mismatch(at: index, wanted: Self.self)
+        }
+        return value
+    }
+}
+
+extension Int: ColumnReadable {}
+extension Int8: ColumnReadable {}
+extension Int16: ColumnReadable {}
+extension Int32: ColumnReadable {}
+extension Int64: ColumnReadable {}
+extension UInt: ColumnReadable {}
+extension UInt8: ColumnReadable {}
+extension UInt16: ColumnReadable {}
+extension UInt32: ColumnReadable {}
+extension UInt64: ColumnReadable {}
+
+extension Bool: ColumnReadable {
+    /// An INTEGER column: 0 is false, others are true.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Bool {
+        guard case .integer(let integer) = row.value(at: index) else {
+            throw row.mismatch(at: index, wanted: Bool.self)
+        }
+        return integer != 0
+    }
+}
+
+extension Double: ColumnReadable {
+    /// A REAL or INTEGER column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Double {
+        switch row.value(at: index) {
+        case .real(let real): return real
+        case .integer(let integer): return Double(integer)
+        default: throw row.mismatch(at: index, wanted: Double.self)
+        }
+    }
+}
+
+extension Float: ColumnReadable {
+    /// A REAL or INTEGER column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Float {
+        Float(try Double.read(from: row, at: index))
+    }
+}
+
+extension String: ColumnReadable {
+    /// A TEXT column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> String {
+        guard sqlite3_column_type(row.statement.handle, Int32(index)) == SQLITE_TEXT else {
+            throw row.mismatch(at: index, wanted: String.self)
+        }
+        return row.text(at: index)
+    }
+}
+
+extension [UInt8]: ColumnReadable {
+    /// A BLOB or TEXT column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> [UInt8] {
+        switch sqlite3_column_type(row.statement.handle, Int32(index)) {
+        case SQLITE_BLOB, SQLITE_TEXT: row.withBytes(at: index) { [UInt8]($0) }
+        default: throw row.mismatch(at: index, wanted: [UInt8].self)
+        }
+    }
+}
+
+extension Value: ColumnReadable {
+    /// Any column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Value { row.value(at: index) }
+}
+
+extension Optional: ColumnReadable where Wrapped: ColumnReadable {
+    /// NULL is `nil`.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Wrapped? {
+        row.isNull(at: index) ? nil : try Wrapped.read(from: row, at: index)
+    }
+}

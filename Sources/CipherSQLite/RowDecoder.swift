@@ -1,0 +1,184 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension Connection {
+    /// Every row as a Codable value: columns are found by name.
+    ///
+    /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one is missing or does not fit.
+    public func rows<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> [Model] {
+        try withStatement(sql) { statement in
+            let columns = RowColumns(statement)
+            var result: [Model] = []
+            while try statement.step() {
+                result.append(try Model(from: RowDecoder(statement: statement, columns: columns)))
+            }
+            return result
+        }
+    }
+
+    /// The first row as a Codable value, `nil` where there is none.
+    ///
+    /// - Throws: As ``rows(_:_:)``.
+    public func row<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> Model? {
+        try withStatement(sql) { statement in
+            guard try statement.step() else { return nil }
+            return try Model(from: RowDecoder(statement: statement, columns: RowColumns(statement)))
+        }
+    }
+}
+
+extension Data: Bindable, ColumnReadable {
+    /// The bytes.
+    public var databaseValue: Value { .blob([UInt8](self)) }
+
+    /// A BLOB or TEXT column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Data {
+        Data(try [UInt8].read(from: row, at: index))
+    }
+}
+
+extension Date: Bindable, ColumnReadable {
+    /// Seconds since 1970 as a REAL, the "unixepoch" of SQLite's date functions.
+    public var databaseValue: Value { .real(timeIntervalSince1970) }
+
+    /// A REAL or INTEGER column of seconds since 1970.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Date {
+        Date(timeIntervalSince1970: try Double.read(from: row, at: index))
+    }
+}
+
+extension UUID: Bindable, ColumnReadable {
+    /// The text form, in capitals.
+    public var databaseValue: Value { .text(uuidString) }
+
+    /// A TEXT column in the text form.
+    public static func read(from row: borrowing Row, at index: Int) throws -> UUID {
+        guard let uuid = UUID(uuidString: try String.read(from: row, at: index)) else {
+            throw row.mismatch(at: index, wanted: UUID.self)
+        }
+        return uuid
+    }
+}
+
+/// The positions of a statement's columns by name, worked out once for all rows.
+private struct RowColumns {
+    let indexes: [String: Int]
+
+    init(_ statement: Statement) {
+        indexes = Dictionary(
+            (0..<statement.columnCount).map { (statement.columnName($0), $0) }, uniquingKeysWith: { first, _ in first })
+    }
+}
+
+private struct RowDecoder: Decoder {
+    let statement: Statement
+    let columns: RowColumns
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+        KeyedDecodingContainer(RowContainer<Key>(statement: statement, columns: columns))
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        throw unsupported("a row is decoded by column names, not as a list")
+    }
+
+    func singleValueContainer() throws -> any SingleValueDecodingContainer {
+        throw unsupported("a row is decoded by column names; use value(_:_:) or values(_:_:) for a single column")
+    }
+
+    private func unsupported(_ text: String) -> DecodingError {
+        .dataCorrupted(.init(codingPath: [], debugDescription: text))
+    }
+}
+
+private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let statement: Statement
+    let columns: RowColumns
+    var codingPath: [any CodingKey] { [] }
+    var allKeys: [Key] { columns.indexes.keys.compactMap { Key(stringValue: $0) } }
+
+    func contains(_ key: Key) -> Bool { columns.indexes[key.stringValue] != nil }
+
+    private func index(_ key: Key) throws -> Int {
+        guard let index = columns.indexes[key.stringValue] else {
+            throw DecodingError.keyNotFound(
+                key, .init(codingPath: [], debugDescription: "the query has no column \(key.stringValue)"))
+        }
+        return index
+    }
+
+    private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
+        let row = Row(statement: statement)
+        do {
+            return try Column.read(from: row, at: try index(key))
+        } catch let error as DatabaseError {
+            throw DecodingError.typeMismatch(
+                Column.self, .init(codingPath: [key], debugDescription: error.message, underlyingError: error))
+        }
+    }
+
+    func decodeNil(forKey key: Key) throws -> Bool { Row(statement: statement).isNull(at: try index(key)) }
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) }
+    func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) }
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(key) }
+    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try read(key) }
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try read(key) }
+    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try read(key) }
+    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try read(key) }
+    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try read(key) }
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try read(key) }
+    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try read(key) }
+    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try read(key) }
+    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try read(key) }
+    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try read(key) }
+    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(key) }
+
+    func decode<Model: Decodable>(_ type: Model.Type, forKey key: Key) throws -> Model {
+        // Types that are both, such as Data and Date, are columns, not structures.
+        if let column = type as? any ColumnReadable.Type, let model = try readAny(column, key) as? Model {
+            return model
+        }
+        return try Model(from: ColumnDecoder(container: self, key: key))
+    }
+
+    private func readAny<Column: ColumnReadable>(_ type: Column.Type, _ key: Key) throws -> any ColumnReadable {
+        let column: Column = try read(key)
+        return column
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> { throw unsupported(key) }
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw unsupported(key) }
+    func superDecoder() throws -> any Decoder { RowDecoder(statement: statement, columns: columns) }
+    func superDecoder(forKey key: Key) throws -> any Decoder { throw unsupported(key) }
+
+    fileprivate func unsupported(_ key: Key) -> DecodingError {
+        .dataCorrupted(.init(codingPath: [key], debugDescription: "a column holds one value, not a structure"))
+    }
+}
+
+/// Decodes one column, for enumerations with raw values and other types of a single value.
+private struct ColumnDecoder<Key: CodingKey>: Decoder, SingleValueDecodingContainer {
+    let container: RowContainer<Key>
+    let key: Key
+    var codingPath: [any CodingKey] { [key] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Nested: CodingKey>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
+        throw container.unsupported(key)
+    }
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw container.unsupported(key) }
+    func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
+
+    func decodeNil() -> Bool { (try? container.decodeNil(forKey: key)) ?? true }
+    func decode<Model: Decodable>(_ type: Model.Type) throws -> Model {
+        guard type is any ColumnReadable.Type else { throw container.unsupported(key) }
+        return try container.decode(type, forKey: key)
+    }
+}

@@ -1,0 +1,71 @@
+/// SQL text with the values it binds. Interpolated values are bound, never pasted into the text.
+///
+/// ```swift
+/// try db.execute("INSERT INTO chat(uid, body) VALUES (\(uid), \(body))")
+/// ```
+public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
+    /// The text, with `?` where a value is bound.
+    public private(set) var text: String
+    /// The bound values, in order.
+    public private(set) var values: [Value]
+
+    /// Text with values for its `?` parameters, in order.
+    public init(_ text: String, values: [Value] = []) {
+        self.text = text
+        self.values = values
+    }
+
+    /// Text without parameters.
+    public init(stringLiteral value: String) {
+        self.init(value)
+    }
+
+    /// Text with its interpolations bound.
+    public init(stringInterpolation: Interpolation) {
+        self.init(stringInterpolation.text, values: stringInterpolation.values)
+    }
+
+    /// Collects the pieces of an interpolated literal.
+    public struct Interpolation: StringInterpolationProtocol {
+        fileprivate var text = ""
+        fileprivate var values: [Value] = []
+
+        /// Reserves room for the literal parts.
+        public init(literalCapacity: Int, interpolationCount: Int) {
+            text.reserveCapacity(literalCapacity + interpolationCount)
+            values.reserveCapacity(interpolationCount)
+        }
+
+        /// Adds literal SQL.
+        public mutating func appendLiteral(_ literal: String) {
+            text += literal
+        }
+
+        /// Binds a value.
+        public mutating func appendInterpolation(_ value: some Bindable) {
+            text += "?"
+            values.append(value.databaseValue)
+        }
+
+        /// Adds the name of a table or column, quoted.
+        public mutating func appendInterpolation(identifier: String) {
+            text += SQL.quoted(identifier: identifier)
+        }
+
+        /// Adds another piece of SQL with its values.
+        public mutating func appendInterpolation(_ sql: SQL) {
+            text += sql.text
+            values += sql.values
+        }
+    }
+
+    /// A name in double quotes, with inner quotes doubled. Source: SQLite, "SQLite Keywords".
+    package static func quoted(identifier: String) -> String {
+        "\"" + identifier.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+
+    /// Text in single quotes, for the few statements that take no parameters, such as PRAGMA and ATTACH.
+    package static func quoted(text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+}

@@ -1,0 +1,65 @@
+internal import COpenSSL
+
+/// Bytes that are erased when they are released and never shown.
+///
+/// The memory is a private allocation, overwritten with `OPENSSL_cleanse` on release; no copy is made by this type.
+/// Descriptions, mirrors and errors show `<secret>`.
+public final class SecretBytes: Sendable {
+    // Never written after `init`, and released only in `deinit`: safe to share between threads.
+    private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
+
+    /// The number of bytes.
+    public var count: Int { storage.count }
+
+    /// Fills a new secret of `count` bytes in place.
+    ///
+    /// - Throws: Whatever `fill` throws; the memory is erased first.
+    public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+        storage = .allocate(byteCount: count, alignment: 16)
+        storage.initializeMemory(as: UInt8.self, repeating: 0)
+        try fill(storage)
+    }
+
+    /// Copies `bytes`. The caller erases its own copy.
+    public convenience init(_ bytes: some Collection<UInt8>) {
+        self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
+    }
+
+    /// Makes `count` random bytes with libcrypto's generator.
+    ///
+    /// - Throws: ``KeyError/noRandomness`` when the generator fails.
+    public static func random(count: Int) throws -> SecretBytes {
+        try SecretBytes(count: count) { buffer in
+            guard RAND_bytes(buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1 else {
+                throw KeyError.noRandomness
+            }
+        }
+    }
+
+    deinit {
+        OPENSSL_cleanse(storage.baseAddress, storage.count)
+        storage.deallocate()
+    }
+
+    /// Lends the bytes for the length of `body`.
+    public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(storage))
+    }
+}
+
+extension SecretBytes: Equatable {
+    /// Compares in a time that depends on the lengths only.
+    public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
+        guard left.count == right.count else { return false }
+        return CRYPTO_memcmp(left.storage.baseAddress, right.storage.baseAddress, left.count) == 0
+    }
+}
+
+extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Always `<secret>`.
+    public var description: String { "<secret>" }
+    /// Always `<secret>`.
+    public var debugDescription: String { "<secret>" }
+    /// A mirror without children.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,131 @@
+public import CipherSQLite
+
+/// What an app tells about its database: name, version, encryption, and where the schema comes from.
+///
+/// Written in Swift, or read from a property list or JSON file with ``init(contentsOf:)``.
+public struct Configuration: Sendable {
+    /// The file name of the database inside the app's directory.
+    public var databaseName: String
+    /// The version of the schema that the app wants.
+    public var version: Int
+    /// Whether and how the file is encrypted.
+    public var encryption: Encryption
+    /// Where the version of a legacy file is recorded.
+    public var recordedVersion: RecordedVersion
+    /// Where the wanted schema comes from.
+    public var schema: SchemaSourceKind
+    /// Whether a migration may drop tables that the schema no longer names.
+    public var destructiveChanges: DestructiveChanges
+    /// The collations that the app's schema uses, as the app registers them.
+    public var collations: [Collation]
+
+    /// A configuration in Swift.
+    public init(
+        databaseName: String, version: Int, encryption: Encryption = Encryption(),
+        recordedVersion: RecordedVersion = .userVersion, schema: SchemaSourceKind = .none,
+        destructiveChanges: DestructiveChanges = .refuse, collations: [Collation] = []
+    ) {
+        self.databaseName = databaseName
+        self.version = version
+        self.encryption = encryption
+        self.recordedVersion = recordedVersion
+        self.schema = schema
+        self.destructiveChanges = destructiveChanges
+        self.collations = collations
+    }
+
+    /// Whether and how the file is encrypted.
+    public struct Encryption: Sendable, Equatable {
+        /// The flag that toggles encryption.
+        public var isEnabled: Bool
+        /// The first version that encrypts: a plaintext file below it is a legacy one. By default the configuration's
+        /// own version.
+        public var sinceVersion: SchemaVersion?
+        /// What to do with a plaintext file at or above ``sinceVersion``.
+        public var unexpectedPlaintext: UnexpectedPlaintext
+        /// What to do with an encrypted file when encryption is off.
+        public var whenDisabled: WhenDisabled
+        /// The cipher format of new files; by default the newest that the engine writes.
+        public var cipherCompatibility: Int?
+        /// How many bytes of the header stay readable: 0 or 32.
+        public var plaintextHeaderSize: Int
+        /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`.
+        public var keepBackup: Bool
+        /// After how many upgrades that did not end (a watchdog, a crash) ``onRepeatedFailure`` applies.
+        public var maximumAttempts: Int
+        /// What happens after the last attempt.
+        public var onRepeatedFailure: OnRepeatedFailure
+
+        /// Encryption that is on, with the defaults.
+        public init(
+            isEnabled: Bool = true, sinceVersion: SchemaVersion? = nil,
+            unexpectedPlaintext: UnexpectedPlaintext = .refuse, whenDisabled: WhenDisabled = .refuse,
+            cipherCompatibility: Int? = nil, plaintextHeaderSize: Int = 0, keepBackup: Bool = false,
+            maximumAttempts: Int = 5, onRepeatedFailure: OnRepeatedFailure = .refuse
+        ) {
+            self.isEnabled = isEnabled
+            self.sinceVersion = sinceVersion
+            self.unexpectedPlaintext = unexpectedPlaintext
+            self.whenDisabled = whenDisabled
+            self.cipherCompatibility = cipherCompatibility
+            self.plaintextHeaderSize = plaintextHeaderSize
+            self.keepBackup = keepBackup
+            self.maximumAttempts = maximumAttempts
+            self.onRepeatedFailure = onRepeatedFailure
+        }
+
+        package var settings: CipherSettings {
+            CipherSettings(
+                compatibility: cipherCompatibility ?? Engine.current.defaultCompatibility,
+                plaintextHeaderSize: plaintextHeaderSize)
+        }
+    }
+
+    /// What to do with a plaintext file that claims a version at which the app encrypts.
+    public enum UnexpectedPlaintext: String, Sendable, CaseIterable { case refuse, encrypt }
+
+    /// What to do with an encrypted file when encryption is off.
+    public enum WhenDisabled: String, Sendable, CaseIterable { case refuse, decrypt }
+
+    /// What happens when an upgrade did not end, several times in a row.
+    public enum OnRepeatedFailure: String, Sendable, CaseIterable { case refuse, openPlaintext }
+
+    /// Whether a migration may drop tables that the schema no longer names.
+    public enum DestructiveChanges: String, Sendable, CaseIterable { case refuse, allow }
+
+    /// Where the wanted schema comes from.
+    public enum SchemaSourceKind: Sendable {
+        /// The app takes care of its schema itself.
+        case none
+        /// Tables declared with their columns.
+        case tables([DeclaredTable])
+    }
+}
+
+/// A table as the configuration declares it.
+public struct DeclaredTable: Sendable, Equatable {
+    /// The table's name.
+    public var name: String
+    /// Its columns, in order.
+    public var columns: [Column]
+
+    /// A declared table.
+    public init(name: String, columns: [Column]) {
+        self.name = name
+        self.columns = columns
+    }
+
+    /// A column with its type and constraints, such as `INTEGER PRIMARY KEY AUTOINCREMENT`.
+    public struct Column: Sendable, Equatable {
+        /// The column's name.
+        public var name: String
+        /// Type and constraints, as in `CREATE TABLE`.
+        public var definition: String
+
+        /// A declared column.
+        public init(name: String, definition: String) {
+            self.name = name
+            self.definition = definition
+        }
+    }
+}

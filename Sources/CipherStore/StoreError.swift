@@ -1,0 +1,99 @@
+public import CipherSQLite
+
+/// Why a database could not be opened, upgraded or checked.
+///
+/// Says what happened, to which file, and what to do next. Never holds a key or a stored value.
+public struct StoreError: Error, Sendable {
+    /// The kind of failure, for programs.
+    public enum Code: String, Sendable, CaseIterable {
+        /// There is no such file.
+        case missingFile
+        /// There is a file, and it is not a database: a directory, a device.
+        case notAFile
+        /// Encrypted with another key, or damaged: only the key tells.
+        case keyDoesNotFit
+        /// The file is encrypted and keeps a readable header, so its salt must come with the key.
+        case saltMissing
+        /// The key provider has no key, or failed.
+        case keyUnavailable
+        /// The key is empty or has no valid form.
+        case keyMalformed
+        /// The key file can be read by others.
+        case keyFileInsecure
+        /// The provider gave another key when it was asked again.
+        case keyChanged
+        /// A plaintext file that claims a version at which the app encrypts: a swapped file or a restored backup.
+        case unexpectedPlaintext
+        /// The file is encrypted and the configuration says that encryption is off.
+        case encryptionDisabled
+        /// The file is of a newer version than the app.
+        case downgrade
+        /// A `-wal` or `-journal` of another generation lies beside the file and would overwrite it.
+        case staleSidecar
+        /// A journal must be rolled back first, and this cannot be done here.
+        case needsRecovery
+        /// Another process uses the file, or another upgrade is running.
+        case busy
+        /// No room for the copy.
+        case noSpace
+        /// The file or its folder may not be read, written or given its owner.
+        case permission
+        /// The legacy file is damaged.
+        case corrupt
+        /// The schema uses collations that were not registered.
+        case missingCollation
+        /// The schema needs a newer engine.
+        case engineTooOld
+        /// Plain SQLite is linked instead of SQLCipher.
+        case plainSQLite
+        /// The copy was not equal to the original, and was discarded.
+        case proofFailed
+        /// A backup exists already and is not this file's.
+        case backupExists
+        /// The upgrade did not end, several times in a row.
+        case repeatedFailure
+        /// The caller cancelled.
+        case cancelled
+        /// The configuration is wrong; the detail names the place.
+        case configuration
+        /// The recorded version cannot be read.
+        case recordedVersion
+        /// The schema migration cannot or may not be done.
+        case migration
+        /// The system or SQLite failed at a read, a write, a sync or a rename.
+        case inputOutput
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The file that it happened to.
+    public let path: String?
+    /// What happened.
+    public let detail: String
+    /// What to do next.
+    public let advice: String
+    /// SQLite's own report, where there is one.
+    public let underlying: DatabaseError?
+
+    /// Describes a failure.
+    public init(
+        _ code: Code, path: String? = nil, _ detail: String, advice: String = "", underlying: DatabaseError? = nil
+    ) {
+        self.code = code
+        self.path = path
+        self.detail = detail
+        self.advice = advice
+        self.underlying = underlying
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    /// The file, what happened, and what to do next.
+    public var description: String {
+        var text = path.map { "\($0): " } ?? ""
+        text += detail
+        if let underlying { text += " (\(underlying.message), SQLite code \(underlying.extendedCode))" }
+        if !advice.isEmpty { text += "; \(advice)" }
+        return text
+    }
+}
