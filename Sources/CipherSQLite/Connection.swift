@@ -106,7 +106,7 @@ public final class Connection {
             try check(sqlite3_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
         }
         for statement in settings.pragmas(engine: .current) {
-            try execute(SQL(statement))
+            try execute(SQL(text: statement))
         }
     }
 
@@ -118,7 +118,7 @@ public final class Connection {
     /// Attaches a plaintext file that is only read.
     package func attachPlaintext(_ path: String, as name: String) throws {
         let uri = SQL.quoted(text: Self.uri(path, query: "mode=ro"))
-        try execute(SQL("ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
+        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
     }
 
     // MARK: Running SQL
@@ -207,7 +207,7 @@ public final class Connection {
         _ kind: TransactionKind = .immediate, _ body: () throws -> Result
     ) throws -> Result {
         guard !isInTransaction else { return try savepoint(body) }
-        try execute(SQL("BEGIN \(kind.rawValue)"))
+        try execute(SQL(text: "BEGIN \(kind.rawValue)"))
         do {
             let result = try body()
             try execute("COMMIT")
@@ -226,15 +226,15 @@ public final class Connection {
         savepointDepth += 1
         defer { savepointDepth -= 1 }
         let name = "cipherstore_\(savepointDepth)"
-        try execute(SQL("SAVEPOINT \(name)"))
+        try execute(SQL(text: "SAVEPOINT \(name)"))
         do {
             let result = try body()
-            try execute(SQL("RELEASE \(name)"))
+            try execute(SQL(text: "RELEASE \(name)"))
             return result
         } catch {
             if isInTransaction {
-                try execute(SQL("ROLLBACK TO \(name)"))
-                try execute(SQL("RELEASE \(name)"))
+                try execute(SQL(text: "ROLLBACK TO \(name)"))
+                try execute(SQL(text: "RELEASE \(name)"))
             }
             throw error
         }

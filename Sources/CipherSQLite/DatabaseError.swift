@@ -37,6 +37,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var needsRecovery: Bool { extendedCode == SQLITE_READONLY | (3 << 8) }
 
     package static let busy = SQLITE_BUSY
+    package static let generic = SQLITE_ERROR
     package static let misuse = SQLITE_MISUSE
     package static let mismatch = SQLITE_MISMATCH
     package static let corrupt = SQLITE_CORRUPT

@@ -9,20 +9,20 @@ public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
     /// The bound values, in order.
     public private(set) var values: [Value]
 
-    /// Text with values for its `?` parameters, in order.
-    public init(_ text: String, values: [Value] = []) {
+    /// Text as it is, with values for its `?` parameters, in order.
+    public init(text: String, values: [Value] = []) {
         self.text = text
         self.values = values
     }
 
     /// Text without parameters.
     public init(stringLiteral value: String) {
-        self.init(value)
+        self.init(text: value)
     }
 
     /// Text with its interpolations bound.
     public init(stringInterpolation: Interpolation) {
-        self.init(stringInterpolation.text, values: stringInterpolation.values)
+        self.init(text: stringInterpolation.text, values: stringInterpolation.values)
     }
 
     /// Collects the pieces of an interpolated literal.

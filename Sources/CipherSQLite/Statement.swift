@@ -118,9 +118,12 @@ package final class Statement {
 
     /// Whether a column of the current row of this statement and of another are equal to the bit: storage class, and
     /// bytes in the encoding of the database.
-    package func column(_ index: Int32, equals other: Statement, _ otherIndex: Int32) -> Bool {
+    ///
+    /// - Parameter size: Grows by the bytes that were compared.
+    package func column(_ index: Int32, equals other: Statement, _ otherIndex: Int32, size: inout Int64) -> Bool {
         let type = sqlite3_column_type(handle, index)
         guard type == sqlite3_column_type(other.handle, otherIndex) else { return false }
+        size += 8
         switch type {
         case SQLITE_INTEGER:
             return sqlite3_column_int64(handle, index) == sqlite3_column_int64(other.handle, otherIndex)
@@ -136,6 +139,7 @@ package final class Statement {
             let count = sqlite3_column_bytes(handle, index)
             guard count == sqlite3_column_bytes(other.handle, otherIndex) else { return false }
             guard count > 0, let left, let right else { return count == 0 }
+            size += Int64(count)
             return memcmp(left, right, Int(count)) == 0
         }
     }

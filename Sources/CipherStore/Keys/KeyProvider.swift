@@ -21,3 +21,21 @@ public enum KeyPurpose: Sendable, Equatable {
     /// To encrypt a file: the first try, or a retry after a crash, which may find the key made already.
     case createOrExisting
 }
+
+extension KeyProvider {
+    /// Asks for the key and gives every failure a type.
+    func checkedKey(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        do {
+            return try key(for: purpose, database: database)
+        } catch let error as StoreError {
+            throw error
+        } catch let error as KeyError {
+            throw StoreError(.keyMalformed, path: database, error.description)
+        } catch {
+            // What a provider says of its own failure is not repeated: it might quote the key.
+            throw StoreError(
+                .keyUnavailable, path: database, "the key provider failed with \(type(of: error))",
+                advice: "see to the provider and try again; nothing was changed")
+        }
+    }
+}

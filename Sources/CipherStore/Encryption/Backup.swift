@@ -1,0 +1,60 @@
+import CipherSQLite
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The plaintext file that is kept beside the encrypted one when the caller asks for it.
+struct Backup {
+    let paths: DatabasePaths
+    private static let chunk = 1 << 20
+
+    /// Refuses a backup that is there already and is not of this very file, as one of an earlier run that died is.
+    func checkRoomForIt(_ source: DatabaseFile) throws {
+        guard try FileSystem.exists(paths.backup) else { return }
+        guard try isEqual(source) else { throw exists() }
+    }
+
+    /// Writes and syncs the copy under the lock, with the owner and mode of the original.
+    func write(_ source: DatabaseFile, status: FileSystem.Status) throws {
+        if try FileSystem.exists(paths.backup) { return }
+        try FileSystem.createExclusively(paths.unfinishedBackup)
+        let descriptor = open(paths.unfinishedBackup, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened", paths.unfinishedBackup) }
+        do {
+            defer { close(descriptor) }
+            var offset: Int64 = 0
+            while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
+                try FileSystem.write(bytes, to: descriptor, paths.unfinishedBackup)
+                offset += Int64(bytes.count)
+            }
+        }
+        try FileSystem.setOwner(paths.unfinishedBackup, status.owner, status.group)
+        try FileSystem.setMode(paths.unfinishedBackup, status.mode)
+        try FileSystem.sync(paths.unfinishedBackup)
+        guard try FileSystem.renameIfFree(paths.unfinishedBackup, to: paths.backup) else { throw exists() }
+    }
+
+    private func isEqual(_ source: DatabaseFile) throws -> Bool {
+        guard let status = try FileSystem.status(paths.backup, followLinks: false), status.isRegular,
+            status.size == (try source.size())
+        else { return false }
+        let backup = try DatabaseFile(path: paths.backup)
+        var offset: Int64 = 0
+        while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
+            guard try backup.read(at: offset, count: Self.chunk) == bytes else { return false }
+            offset += Int64(bytes.count)
+        }
+        return true
+    }
+
+    private func exists() -> StoreError {
+        StoreError(
+            .backupExists, path: paths.backup, "a backup exists already and is not of this file as it is now",
+            advice: "move it away, or run without a backup; nothing was changed")
+    }
+}

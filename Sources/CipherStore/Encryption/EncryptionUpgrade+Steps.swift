@@ -1,0 +1,75 @@
+import CipherSQLite
+
+extension EncryptionUpgrade {
+    /// The key for a new file, made now if the provider does so.
+    func newFileKey() throws -> CipherKey {
+        let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
+        guard options.settings.plaintextHeaderSize == 0 || key.form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
+        }
+        return key
+    }
+
+    /// The key as the provider gives it to whoever opens the file next. It must be the same.
+    func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
+        let again = try provider.checkedKey(for: .existing, database: paths.database)
+        guard again == first else {
+            throw StoreError(
+                .keyChanged, path: paths.database, "the key provider gave another key when it was asked again",
+                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
+        }
+        return again
+    }
+
+    /// What can be found wrong with the schema before the file is brought to rest.
+    func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
+        guard try inspector.surface() == .plaintext else { return }
+        // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
+        _ = try inspector.readingPlaintext { connection in
+            for collation in options.collations { try connection.register(collation) }
+            try preflight.checkSchema(connection)
+        }
+    }
+
+    func restoreWriteAheadLog(_ key: CipherKey) throws {
+        do {
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, key: key, settings: options.settings,
+                busyTimeout: options.busyTimeout)
+            defer { connection.close() }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    /// Removes what this run made; the database is as it was.
+    func abandon() throws {
+        try Recovery.sweep(paths)
+        try AttemptRecord.remove(paths)
+    }
+
+    func repeatedFailure(_ record: AttemptRecord) -> StoreError {
+        StoreError(
+            .repeatedFailure, path: paths.database,
+            "the encryption upgrade was begun \(record.attempts) times and never ended",
+            advice: "run `cipherstore encrypt` by hand, or remove \(FileSystem.split(paths.attempt).name) to try again")
+    }
+
+    func report(_ outcome: EncryptionReport.Outcome) -> EncryptionReport {
+        EncryptionReport(outcome: outcome, path: paths.database, cipherVersion: Engine.current.cipherVersion)
+    }
+
+    static func typed(_ error: any Error, _ paths: DatabasePaths) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        if error.isInterrupted {
+            return StoreError(
+                .cancelled, path: paths.database, "the upgrade was cancelled", advice: "nothing was changed")
+        }
+        let header = try? FileHeader(DatabaseFile(path: paths.database))
+        return StoreError.reading(error, path: paths.database, writerVersion: header?.writerVersion)
+    }
+}

@@ -1,0 +1,169 @@
+package import CipherSQLite
+internal import Foundation
+
+/// Turns a plaintext database into an encrypted one: quiesce, build, prove, swap.
+///
+/// At every instant the file at the database's name is the whole plaintext database or the whole encrypted one.
+package struct EncryptionUpgrade {
+    /// What the caller may choose.
+    package struct Options: Sendable {
+        package var settings = CipherSettings()
+        package var collations: [Collation] = []
+        package var keepBackup = false
+        /// `nil` for as many as it takes.
+        package var maximumAttempts: Int?
+        /// How long to wait for another process that upgrades in the same folder, in seconds.
+        package var lockTimeout: Double = 120
+        /// How long to wait for another connection to the same file, in milliseconds.
+        package var busyTimeout: Int32 = 5_000
+        package var progress: (@Sendable (UpgradeProgress) -> Void)?
+        package var cancellation: UpgradeCancellation?
+
+        package init() {}
+    }
+
+    let paths: DatabasePaths
+    let provider: any KeyProvider
+    let options: Options
+
+    package init(path: String, provider: any KeyProvider, options: Options = Options()) throws {
+        self.init(try DatabasePaths(path), provider: provider, options: options)
+    }
+
+    init(_ paths: DatabasePaths, provider: any KeyProvider, options: Options) {
+        self.paths = paths
+        self.provider = provider
+        self.options = options
+    }
+
+    /// Encrypts the file, or finds it encrypted with the provider's key.
+    ///
+    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
+    ///   back anyway.
+    package func run() throws -> EncryptionReport {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+            let inspector = Inspector(paths)
+            switch try inspector.surface() {
+            case .missing:
+                throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+            case .staleSidecar: throw inspector.staleSidecar()
+            case .opaque: return try confirmEncrypted(inspector)
+            case .empty, .plaintext: return try encrypt(inspector)
+            }
+        }
+    }
+
+    /// The file is encrypted already: shows that the key fits, and sweeps what a run that died after its commit left.
+    func confirmEncrypted(_ inspector: Inspector) throws -> EncryptionReport {
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        let found = try inspector.inspect(key: key, formats: [options.settings])
+        guard found.state == .encrypted else { throw inspector.needsRecovery() }
+        try finishInterrupted(key)
+        var report = report(.alreadyEncrypted)
+        report.bytesBefore = found.size
+        report.bytesAfter = found.size
+        return report
+    }
+
+    /// Ends a run that died behind its commit: its journal mode is restored and its leftovers go.
+    func finishInterrupted(_ key: CipherKey) throws {
+        if let record = try AttemptRecord.read(paths) {
+            if record.wasWriteAheadLog { try restoreWriteAheadLog(key) }
+            try AttemptRecord.remove(paths)
+        }
+        try Recovery.sweep(paths)
+    }
+
+    /// Encrypts a plaintext file. The lock is held.
+    func encrypt(_ inspector: Inspector) throws -> EncryptionReport {
+        let began = Date()
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let preflight = Preflight(
+            paths: paths, settings: options.settings, keepBackup: options.keepBackup, collations: options.collations)
+        let status = try preflight.checkFiles()
+        try checkSchemaUntouched(preflight, inspector)
+        let key = try newFileKey()
+        let header = try inspector.header()
+        try Recovery.sweep(paths)
+
+        var record = try AttemptRecord.read(paths) ?? AttemptRecord(attempts: 0, wasWriteAheadLog: false)
+        if let maximum = options.maximumAttempts, record.attempts >= maximum { throw repeatedFailure(record) }
+        record.attempts += 1
+        record.wasWriteAheadLog = record.wasWriteAheadLog || header.isWriteAheadLog
+
+        var report = report(.encrypted)
+        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        observer.totalBytes = report.bytesBefore
+        try observer.begin(.quiescing)
+        do {
+            try record.write(paths)
+            let hold = try SourceHold(
+                paths, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
+                collations: options.collations)
+            try holding(hold) {
+                try hold.settle()
+                try build(key, hold, preflight, status, observer, &report)
+            }
+        } catch {
+            try abandon()
+            throw Self.typed(error, paths)
+        }
+        if record.wasWriteAheadLog { try restoreWriteAheadLog(key) }
+        try AttemptRecord.remove(paths)
+        observer.finish()
+        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
+        report.seconds = Date().timeIntervalSince(began)
+        report.stageSeconds = Dictionary(
+            uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
+        return report
+    }
+
+    /// Gives the file back as it was when `body` throws.
+    private func holding(_ hold: SourceHold, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch {
+            try hold.giveBack()
+            throw error
+        }
+    }
+
+    private func build(
+        _ key: CipherKey, _ hold: SourceHold, _ preflight: Preflight, _ status: FileSystem.Status,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
+    ) throws {
+        try hold.checkSchema(preflight)
+        let backup = Backup(paths: paths)
+        if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
+        let header = try FileHeader(DatabaseFile(path: paths.database))
+
+        try observer.begin(.building)
+        try FileSystem.createExclusively(paths.copy)
+        try FileSystem.setOwner(paths.copy, status.owner, status.group)
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        try CopyBuilder(
+            source: paths.database, copy: paths.copy, key: try key.rawKey(salt: salt, settings: options.settings),
+            settings: options.settings, collations: options.collations, header: header, observer: observer
+        ).build()
+
+        try observer.begin(.proving)
+        let proven = try CopyProof(
+            source: paths.database, copy: paths.copy, key: try keyAskedAgain(key), settings: options.settings,
+            collations: options.collations, observer: observer
+        ).run()
+        report.tables = proven.tables
+        report.rows = proven.rows
+
+        try observer.begin(.swapping)
+        if options.keepBackup {
+            try backup.write(try hold.file(), status: status)
+            report.backup = paths.backup
+        }
+        let swap = Swap(paths: paths, status: status)
+        report.warnings += try swap.dress()
+        try observer.checkCancellation()
+        try swap.commit(hold)
+        report.warnings += swap.finish(hold)
+    }
+}

@@ -1,0 +1,82 @@
+import CipherSQLite
+
+/// What is checked before anything is changed.
+struct Preflight {
+    let paths: DatabasePaths
+    let settings: CipherSettings
+    let keepBackup: Bool
+    let collations: [Collation]
+
+    /// Permissions, owner, room and names. Returns the file's status.
+    func checkFiles() throws -> FileSystem.Status {
+        guard let status = try FileSystem.status(paths.database) else {
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        }
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder, "the folder cannot be written, and the copy is built in it",
+                advice: "give this user the permission to write the folder")
+        }
+        guard FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file cannot be written",
+                advice: "give this user the permission to write the file")
+        }
+        guard FileSystem.canTakeOwner(status) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file belongs to another user, and its owner must stay the same",
+                advice: "run as the owner of the file")
+        }
+        try checkRoom(status)
+        return status
+    }
+
+    /// The copy is about as large as the file with its log, plus what encryption adds to each page.
+    private func checkRoom(_ status: FileSystem.Status) throws {
+        let content = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        let usable = Double(settings.pageSize - settings.reservedBytes) / Double(settings.pageSize)
+        let copy = Int64(Double(content) / usable * 1.02) + 128 * 1024
+        let needed = copy + (keepBackup ? content : 0)
+        let room = try FileSystem.freeSpace(paths.folder)
+        guard room.disk >= needed else {
+            throw StoreError(
+                .noSpace, path: paths.database,
+                "the copy needs \(needed) bytes and the disk has \(room.disk) free",
+                advice: "free some space and try again; nothing was changed")
+        }
+        if let limit = room.fileSizeLimit, limit < copy {
+            throw StoreError(
+                .noSpace, path: paths.database,
+                "the copy needs \(copy) bytes and this process may write files of \(limit)",
+                advice: "raise the limit of file sizes (ulimit -f) and try again; nothing was changed")
+        }
+    }
+
+    /// Collations that indexes are sorted by. A stand-in would build indexes that the app sees as corrupt.
+    func checkSchema(_ connection: Connection) throws {
+        var known: Set<String> = []
+        try connection.forEachRow("PRAGMA collation_list") { known.insert(try $0.get(String.self, at: 1).lowercased()) }
+        var missing: Set<String> = []
+        // By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
+        for table in try connection.values(
+            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        {
+            var indexes: [String] = []
+            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) {
+                indexes.append(try $0.get(at: 1))
+            }
+            for index in indexes {
+                try connection.forEachRow(SQL(text: "PRAGMA index_xinfo(\(SQL.quoted(identifier: index)))")) {
+                    guard let name = try $0.get(String?.self, at: 4), !known.contains(name.lowercased()) else { return }
+                    missing.insert(name)
+                }
+            }
+        }
+        guard missing.isEmpty else {
+            let names = missing.sorted().joined(separator: ", ")
+            throw StoreError(
+                .missingCollation, path: paths.database, "the schema sorts by collations that are not registered: \(names)",
+                advice: "give the app's own comparison in the configuration's collations; nothing was changed")
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import CipherSQLite
+
+/// The legacy file at rest: no log, no journal, and a write lock on it until the swap is done.
+///
+/// Others may read meanwhile, nobody can write.
+final class SourceHold {
+    private let connection: Connection
+    private let paths: DatabasePaths
+    let wasWriteAheadLog: Bool
+
+    /// Opens the file. A hot journal is rolled back.
+    ///
+    /// - Parameter wasWriteAheadLog: Whether the app keeps the file in WAL mode.
+    init(_ paths: DatabasePaths, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]) throws {
+        self.paths = paths
+        self.wasWriteAheadLog = wasWriteAheadLog
+        connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
+        connection.allowDoubleQuotedStrings()
+        connection.distrustSchema()
+        for collation in collations { try connection.register(collation) }
+        try connection.proveReadable()
+    }
+
+    /// Brings the file to rest and locks it.
+    ///
+    /// - Throws: ``StoreError`` with `busy` while another process has it open in WAL mode or is writing.
+    func settle() throws {
+        for _ in 0..<10 {
+            try leaveWriteAheadLog()
+            try connection.execute("BEGIN IMMEDIATE")
+            try connection.proveReadable()
+            if try isAtRest() { return }
+            // Another process came between with a log or journal of its own.
+            try connection.execute("ROLLBACK")
+        }
+        throw StoreError(
+            .busy, path: paths.database, "other processes keep writing the file", advice: "close them and try again")
+    }
+
+    private func leaveWriteAheadLog() throws {
+        if try connection.value(String.self, "PRAGMA journal_mode") == "wal" {
+            // A busy checkpoint is told in a row, not as an error.
+            guard try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { throw busy() }
+        } else {
+            // From PERSIST to DELETE, SQLite removes the spent journal that an app in PERSIST or TRUNCATE mode leaves.
+            _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
+        }
+        guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else { throw busy() }
+    }
+
+    /// Whether the header says rollback mode and no sidecar exists. Only sure while the lock is held.
+    func isAtRest() throws -> Bool {
+        try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog
+            && !FileSystem.exists(paths.wal) && !FileSystem.exists(paths.journal)
+            && !FileSystem.exists(paths.sharedMemory)
+    }
+
+    private func busy() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another process has the database open",
+            advice: "close it and try again; nothing was changed")
+    }
+
+    /// Lends the connection that holds the lock, for questions to the schema.
+    func checkSchema(_ preflight: Preflight) throws {
+        try preflight.checkSchema(connection)
+    }
+
+    /// The file's bytes, under the lock.
+    func file() throws -> DatabaseFile {
+        try DatabaseFile(of: connection)
+    }
+
+    /// Ends the lock, and gives the file its journal mode back.
+    func giveBack() throws {
+        defer { connection.close() }
+        if connection.isInTransaction { try connection.execute("ROLLBACK") }
+        if wasWriteAheadLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
+    }
+
+    /// Overwrites page 1 of the file that has lost its name, and ends the lock.
+    ///
+    /// A connection of another process that still has the old file open, idle and so unnoticed, then fails instead of
+    /// writing into a file that is gone.
+    func spoil() throws {
+        defer { connection.close() }
+        let file = try file()
+        try file.write([UInt8](repeating: 0, count: 512), at: 0)
+        try file.sync()
+        try connection.execute("ROLLBACK")
+    }
+
+    /// Ends the lock and leaves the old file as it is.
+    func release() throws {
+        defer { connection.close() }
+        try connection.execute("ROLLBACK")
+    }
+}

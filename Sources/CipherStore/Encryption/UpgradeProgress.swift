@@ -1,0 +1,102 @@
+internal import Foundation
+
+/// How far an encryption upgrade is.
+public struct UpgradeProgress: Sendable, Equatable {
+    /// The stage that runs.
+    public enum Stage: String, Sendable, Codable, CaseIterable {
+        /// The legacy file is brought to rest and locked.
+        case quiescing
+        /// The encrypted copy is built.
+        case building
+        /// The copy is compared with the original.
+        case proving
+        /// The copy takes the original's place.
+        case swapping
+    }
+
+    /// The stage that runs.
+    public let stage: Stage
+    /// How much of the whole is done, from 0 to 1; never goes back.
+    public let fraction: Double
+    /// Bytes of the database that this stage has been through.
+    public let bytes: Int64
+    /// The size of the database in bytes.
+    public let totalBytes: Int64
+}
+
+/// Ends an encryption upgrade from another thread; until the swap, nothing has changed.
+public final class UpgradeCancellation: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var cancelled = false
+    private let lock = NSLock()
+
+    /// Not cancelled.
+    public init() {}
+
+    /// Asks the upgrade to end.
+    public func cancel() { lock.withLock { cancelled = true } }
+
+    /// Whether the upgrade was asked to end.
+    public var isCancelled: Bool { lock.withLock { cancelled } }
+}
+
+/// Tells the caller how far the upgrade is, and the upgrade whether to go on. Used by one thread at a time but for
+/// ``isCancelled``.
+final class UpgradeObserver {
+    /// The share of the whole at which each stage ends, as measured with a chat database.
+    private static let ends: [UpgradeProgress.Stage: Double] = [
+        .quiescing: 0.02, .building: 0.60, .proving: 0.97, .swapping: 1,
+    ]
+
+    private let report: (@Sendable (UpgradeProgress) -> Void)?
+    private let cancellation: UpgradeCancellation?
+    private let path: String
+    private var stage = UpgradeProgress.Stage.quiescing
+    private var start = 0.0
+    private var latest = 0.0
+    private var stageBegan = Date()
+    private(set) var seconds: [UpgradeProgress.Stage: Double] = [:]
+    var totalBytes: Int64 = 0
+
+    init(path: String, report: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?) {
+        self.path = path
+        self.report = report
+        self.cancellation = cancellation
+    }
+
+    func begin(_ stage: UpgradeProgress.Stage) throws {
+        endStage()
+        start = self.stage == stage ? 0 : Self.ends[self.stage] ?? 0
+        self.stage = stage
+        stageBegan = Date()
+        update(bytes: 0)
+        try checkCancellation()
+    }
+
+    func endStage() {
+        seconds[stage, default: 0] += Date().timeIntervalSince(stageBegan)
+        stageBegan = Date()
+    }
+
+    /// Takes note of the bytes that this stage has been through.
+    func update(bytes: Int64) {
+        guard let report else { return }
+        let share = totalBytes > 0 ? min(1, max(0, Double(bytes) / Double(totalBytes))) : 0
+        let fraction = start + share * ((Self.ends[stage] ?? 1) - start)
+        latest = max(latest, fraction)
+        report(UpgradeProgress(stage: stage, fraction: latest, bytes: min(bytes, totalBytes), totalBytes: totalBytes))
+    }
+
+    func finish() {
+        endStage()
+        latest = 1
+        report?(UpgradeProgress(stage: .swapping, fraction: 1, bytes: totalBytes, totalBytes: totalBytes))
+    }
+
+    var isCancelled: Bool { cancellation?.isCancelled ?? false }
+
+    func checkCancellation() throws {
+        guard isCancelled else { return }
+        throw StoreError(.cancelled, path: path, "the upgrade was cancelled", advice: "nothing was changed")
+    }
+}

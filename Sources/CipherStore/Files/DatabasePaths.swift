@@ -1,0 +1,31 @@
+/// The names around one database. They are the state machine of the upgrade: which of them exist tells how far it came.
+struct DatabasePaths: Sendable, Hashable {
+    /// The database, without symbolic links.
+    let database: String
+
+    init(_ path: String) throws {
+        database = try FileSystem.resolve(path)
+    }
+
+    // SQLite's own.
+    var wal: String { database + "-wal" }
+    var sharedMemory: String { database + "-shm" }
+    var journal: String { database + "-journal" }
+
+    // Ours.
+    /// The copy that is being built. Never holds a plaintext byte.
+    var copy: String { database + "-upgrade" }
+    /// The plaintext file, kept when the caller asks for a backup.
+    var backup: String { database + "-plaintext" }
+    /// A backup that is being written.
+    var unfinishedBackup: String { database + "-plaintext-new" }
+    /// How often the upgrade was begun without an end, and the journal mode to restore.
+    var attempt: String { database + "-attempt" }
+
+    var folder: String { FileSystem.split(database).folder }
+
+    /// What a crash may leave behind: none of these holds anything that is not in the database.
+    var leftovers: [String] {
+        [copy, copy + "-journal", copy + "-wal", copy + "-shm", unfinishedBackup, attempt + "-new"]
+    }
+}

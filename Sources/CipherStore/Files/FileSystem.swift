@@ -1,0 +1,273 @@
+internal import CSystemShims
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The system calls of the upgrade, each with a typed error.
+///
+/// Nothing here opens a database file: that is ``DatabaseFile``'s, for the sake of SQLite's locks.
+enum FileSystem {
+    /// What the system knows of a file.
+    struct Status {
+        let isRegular: Bool
+        let isDirectory: Bool
+        let isSymbolicLink: Bool
+        let size: Int64
+        let mode: mode_t
+        let owner: uid_t
+        let group: gid_t
+        let links: Int
+        let device: UInt64
+        let inode: UInt64
+
+        fileprivate init(_ status: stat) {
+            isRegular = status.st_mode & S_IFMT == S_IFREG
+            isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            isSymbolicLink = status.st_mode & S_IFMT == S_IFLNK
+            size = Int64(status.st_size)
+            mode = status.st_mode & 0o7777
+            owner = status.st_uid
+            group = status.st_gid
+            links = Int(status.st_nlink)
+            device = UInt64(truncatingIfNeeded: status.st_dev)
+            inode = UInt64(truncatingIfNeeded: status.st_ino)
+        }
+    }
+
+    /// The status of what a name leads to, `nil` where there is nothing.
+    static func status(_ path: String, followLinks: Bool = true) throws -> Status? {
+        var result = stat()
+        guard (followLinks ? stat(path, &result) : lstat(path, &result)) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("be examined", path)
+        }
+        return Status(result)
+    }
+
+    /// The size of a file, `nil` where there is none.
+    static func size(_ path: String) throws -> Int64? {
+        try status(path)?.size
+    }
+
+    static func exists(_ path: String) throws -> Bool {
+        try status(path, followLinks: false) != nil
+    }
+
+    /// The name without symbolic links. The last part may be missing, its folder may not.
+    static func resolve(_ path: String) throws -> String {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
+        }
+        if let whole = realPath(path) { return whole }
+        guard errno == ENOENT else { throw failure("be found", path) }
+        guard try status(path, followLinks: false) == nil else {
+            throw StoreError(
+                .notAFile, path: path, "this symbolic link leads nowhere", advice: "mend or remove the link")
+        }
+        let (folder, name) = split(path)
+        guard let resolved = realPath(folder) else {
+            throw StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
+        }
+        return resolved == "/" ? "/" + name : resolved + "/" + name
+    }
+
+    private static func realPath(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// The folder and the last part of a path.
+    static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+    }
+
+    /// Makes an empty file of mode 0600 where there is nothing, not even a link.
+    static func createExclusively(_ path: String) throws {
+        let descriptor = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure("be created", path) }
+        // The umask may have taken bits away, never added any.
+        let result = fchmod(descriptor, 0o600)
+        let reason = errno
+        close(descriptor)
+        guard result == 0 else {
+            unlink(path)
+            throw failure("be given its mode", path, reason)
+        }
+    }
+
+    /// Writes a small file in one go: the new content is there whole, or the old one still is.
+    static func writeAtomically(_ text: String, to path: String) throws {
+        let temporary = path + "-new"
+        try removeIfPresent(temporary)
+        try createExclusively(temporary)
+        let descriptor = open(temporary, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("be opened", temporary) }
+        do {
+            defer { close(descriptor) }
+            try write(Array(text.utf8), to: descriptor, temporary)
+        }
+        try sync(temporary)
+        try rename(temporary, to: path)
+    }
+
+    /// Writes all bytes at the descriptor's position.
+    static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { buffer in
+                #if canImport(Glibc)
+                    Glibc.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
+                #elseif canImport(Musl)
+                    Musl.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
+                #else
+                    Darwin.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
+                #endif
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure("be written", path, count < 0 ? errno : ENOSPC) }
+            written += count
+        }
+    }
+
+    /// The text of a small file, `nil` where there is none.
+    static func readText(_ path: String, limit: Int = 4096) throws -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw failure("be opened", path)
+        }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: limit)
+        let count = read(descriptor, &buffer, limit)
+        guard count >= 0 else { throw failure("be read", path) }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    @discardableResult
+    static func removeIfPresent(_ path: String) throws -> Bool {
+        guard unlink(path) != 0 else { return true }
+        if errno == ENOENT { return false }
+        throw failure("be removed", path)
+    }
+
+    /// Makes a file's content durable. A failure is final: the kernel may have dropped what it could not write.
+    static func sync(_ path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("be opened to be synced", path) }
+        defer { close(descriptor) }
+        #if canImport(Darwin)
+            // fsync on Apple systems leaves the data in the drive's cache.
+            guard fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 else {
+                throw failure("be synced", path)
+            }
+        #else
+            guard fsync(descriptor) == 0 else { throw failure("be synced", path) }
+        #endif
+    }
+
+    /// Makes the names in a folder durable.
+    static func syncFolder(of path: String) throws {
+        let folder = split(path).folder
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("be opened to be synced", folder) }
+        defer { close(descriptor) }
+        // Some file systems cannot sync a folder and say so with EINVAL; there is nothing more to do there.
+        guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure("be synced", folder) }
+    }
+
+    static func rename(_ old: String, to new: String) throws {
+        #if canImport(Glibc)
+            let result = Glibc.rename(old, new)
+        #elseif canImport(Musl)
+            let result = Musl.rename(old, new)
+        #else
+            let result = Darwin.rename(old, new)
+        #endif
+        guard result == 0 else { throw failure("be renamed to \(new)", old) }
+    }
+
+    /// Renames and replaces nothing. Returns whether the new name was free.
+    static func renameIfFree(_ old: String, to new: String) throws -> Bool {
+        guard cs_rename_noreplace(old, new) != 0 else { return true }
+        if errno == EEXIST { return false }
+        throw failure("be renamed to \(new)", old)
+    }
+
+    static func setOwner(_ path: String, _ owner: uid_t, _ group: gid_t) throws {
+        guard chown(path, owner, group) == 0 else { throw failure("be given its owner", path) }
+    }
+
+    static func setMode(_ path: String, _ mode: mode_t) throws {
+        guard chmod(path, mode) == 0 else { throw failure("be given its mode", path) }
+    }
+
+    /// Whether this process may give a new file the owner and group of another.
+    static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
+    static func canWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
+    static func canWriteInFolder(_ path: String) -> Bool { access(path, W_OK | X_OK) == 0 }
+    static func canRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
+
+    /// Bytes that this process may still write in a folder, as the file system and the process's limit allow.
+    static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
+        var status = statvfs()
+        guard statvfs(folder, &status) == 0 else { throw failure("be examined for free space", folder) }
+        let (bytes, overflow) = Int64(clamping: status.f_bavail)
+            .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+        var limit = rlimit()
+        #if canImport(Glibc)
+            let known = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        #else
+            let known = getrlimit(RLIMIT_FSIZE, &limit) == 0
+        #endif
+        let fileSizeLimit = known && limit.rlim_cur < rlim_t(Int64.max) ? Int64(limit.rlim_cur) : nil
+        return (overflow ? .max : bytes, fileSizeLimit)
+    }
+
+    /// Copies extended attributes. Returns the names of those that the system did not let us set.
+    static func copyExtendedAttributes(from source: String, to copy: String) throws -> [String] {
+        let size = cs_listxattr(source, nil, 0)
+        if size < 0, errno == ENOTSUP { return [] }
+        guard size >= 0 else { throw failure("be asked for its extended attributes", source) }
+        guard size > 0 else { return [] }
+        var names = [CChar](repeating: 0, count: size)
+        let count = cs_listxattr(source, &names, size)
+        guard count >= 0 else { throw failure("be asked for its extended attributes", source) }
+        var refused: [String] = []
+        for name in names[..<count].split(separator: 0) {
+            let name = String(decoding: name.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let length = cs_getxattr(source, name, nil, 0)
+            guard length >= 0 else { throw failure("be asked for its extended attributes", source) }
+            var value = [UInt8](repeating: 0, count: max(length, 1))
+            let got = cs_getxattr(source, name, &value, length)
+            guard got >= 0 else { throw failure("be asked for its extended attributes", source) }
+            if cs_setxattr(copy, name, value, got) != 0 { refused.append(name) }
+        }
+        return refused
+    }
+
+    static func failure(_ action: String, _ path: String, _ reason: Int32 = errno) -> StoreError {
+        let text = String(cString: strerror(reason))
+        switch reason {
+        case ENOENT, ENOTDIR:
+            return StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+        case EACCES, EPERM, EROFS:
+            return StoreError(
+                .permission, path: path, "the file cannot \(action): \(text)",
+                advice: "give this user the permission to write the file and its folder")
+        case ENOSPC, EDQUOT, EFBIG:
+            return StoreError(
+                .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")
+        default:
+            return StoreError(
+                .inputOutput, path: path, "the file cannot \(action): \(text)", advice: "check the disk and try again")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+internal import Foundation
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Keeps other processes, and other jobs of this process, from inspecting and upgrading the same file.
+///
+/// Across processes it is `flock` on the folder's descriptor: it excludes, ends with the process and leaves nothing
+/// behind. One process holds it once for all of its jobs in that folder, which among themselves are kept apart by file.
+/// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
+final class UpgradeLock: @unchecked Sendable {
+    // `folders` and `files` are read and written only while `condition` is locked.
+    private static let shared = UpgradeLock()
+    private let condition = NSCondition()
+    private var folders: [String: (descriptor: Int32, users: Int)] = [:]
+    private var files: Set<String> = []
+
+    /// Runs `body` with the lock held.
+    ///
+    /// - Parameter timeout: How long to wait for it, in seconds.
+    /// - Throws: ``StoreError`` with `busy` after that time.
+    static func withLock<Result>(_ paths: DatabasePaths, timeout: Double, _ body: () throws -> Result) throws -> Result {
+        try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout))
+        defer { shared.release(paths) }
+        return try body()
+    }
+
+    private func acquire(_ paths: DatabasePaths, deadline: Date) throws {
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            var pause = deadline
+            if !files.contains(paths.database) {
+                if let held = folders[paths.folder] {
+                    folders[paths.folder] = (held.descriptor, held.users + 1)
+                    files.insert(paths.database)
+                    return
+                }
+                if let descriptor = try lockFolder(paths.folder) {
+                    folders[paths.folder] = (descriptor, 1)
+                    files.insert(paths.database)
+                    return
+                }
+                // Another process has it, and its end is not announced.
+                pause = min(deadline, Date(timeIntervalSinceNow: 0.01))
+            }
+            if !condition.wait(until: pause), Date() >= deadline { throw busy(paths) }
+        }
+    }
+
+    private func lockFolder(_ folder: String) throws -> Int32? {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened to be locked", folder) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
+        let reason = errno
+        close(descriptor)
+        guard reason == EWOULDBLOCK || reason == EINTR else {
+            throw FileSystem.failure("be locked", folder, reason)
+        }
+        return nil
+    }
+
+    private func release(_ paths: DatabasePaths) {
+        condition.lock()
+        defer { condition.unlock() }
+        files.remove(paths.database)
+        if let held = folders[paths.folder] {
+            folders[paths.folder] = held.users > 1 ? (held.descriptor, held.users - 1) : nil
+            // Closing the last descriptor of this opening ends the lock.
+            if held.users == 1 { close(held.descriptor) }
+        }
+        condition.broadcast()
+    }
+
+    private func busy(_ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another process is upgrading a database in this folder",
+            advice: "wait until it has ended and try again")
+    }
+}

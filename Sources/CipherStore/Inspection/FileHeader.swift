@@ -1,0 +1,60 @@
+import CipherSQLite
+
+/// The first 100 bytes of a database file. Source: SQLite, "Database File Format", section 1.3.
+struct FileHeader {
+    static let length = 100
+    private static let magic = Array("SQLite format 3\0".utf8)
+
+    private let bytes: [UInt8]
+    let fileSize: Int64
+
+    init(_ file: DatabaseFile) throws {
+        fileSize = try file.size()
+        bytes = try file.read(at: 0, count: Self.length)
+    }
+
+    static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }
+
+    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, and random bytes where
+    /// SQLite keeps zeros.
+    static func isPlaintext(_ bytes: [UInt8]) -> Bool {
+        startsWithMagic(bytes) && bytes.count >= 92 && bytes[72..<92].allSatisfy { $0 == 0 }
+    }
+
+    var isEmpty: Bool { fileSize == 0 }
+    var isPlaintext: Bool { Self.isPlaintext(bytes) }
+    var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
+
+    /// The salt of an encrypted file without a plaintext header. Source: SQLCipher Design, "Database Salt".
+    var salt: SecretBytes? {
+        guard bytes.count >= CipherKey.saltLength, !Self.startsWithMagic(bytes) else { return nil }
+        return SecretBytes(bytes[..<CipherKey.saltLength])
+    }
+
+    var isWriteAheadLog: Bool { bytes.count > 19 && (bytes[18] == 2 || bytes[19] == 2) }
+    var pageSize: Int {
+        let size = Int(big16(16))
+        return size == 1 ? 65536 : size
+    }
+    /// SQLite's "schema format number", 1 to 4; 0 before the first table.
+    var schemaFormat: Int { Int(big32(44)) }
+    var defaultCacheSize: Int { Int(Int32(bitPattern: big32(48))) }
+    /// The version of the library that wrote the file last.
+    var writerVersion: Int { Int(big32(96)) }
+
+    /// The number of pages that the header claims, where it is to be trusted: its counter must equal the change counter.
+    var claimedPages: Int? {
+        guard bytes.count >= Self.length, big32(28) > 0, big32(24) == big32(92) else { return nil }
+        return Int(big32(28))
+    }
+
+    private func big16(_ offset: Int) -> UInt16 {
+        guard bytes.count >= offset + 2 else { return 0 }
+        return UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
+    }
+
+    private func big32(_ offset: Int) -> UInt32 {
+        guard bytes.count >= offset + 4 else { return 0 }
+        return bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}

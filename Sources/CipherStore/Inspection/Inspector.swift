@@ -1,0 +1,217 @@
+package import CipherSQLite
+
+/// Finds out what a file is. Changes nothing, and reads the database only through SQLite's file layer.
+package struct Inspector {
+    let paths: DatabasePaths
+
+    package init(path: String) throws {
+        paths = try DatabasePaths(path)
+    }
+
+    init(_ paths: DatabasePaths) {
+        self.paths = paths
+    }
+
+    /// What can be told without a key.
+    enum Surface: Equatable {
+        case missing
+        case empty
+        case plaintext
+        case opaque(hasPlaintextHeader: Bool)
+        case staleSidecar
+    }
+
+    /// Looks at the header and into the sidecars.
+    func surface() throws -> Surface {
+        guard let status = try FileSystem.status(paths.database) else { return .missing }
+        guard status.isRegular else {
+            throw StoreError(
+                .notAFile, path: paths.database,
+                status.isDirectory ? "this is a directory" : "this is not a regular file",
+                advice: "give the path of a database file")
+        }
+        guard status.size > 0 else { return .empty }
+        guard FileSystem.canRead(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file cannot be read",
+                advice: "give this user the permission to read it")
+        }
+        let header = try header()
+        if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
+        return header.isPlaintext
+            ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+    }
+
+    func header() throws -> FileHeader {
+        try FileHeader(DatabaseFile(path: paths.database))
+    }
+
+    /// The whole inspection.
+    ///
+    /// - Parameters:
+    ///   - key: The key to try on an opaque file, or `nil`.
+    ///   - formats: The cipher settings to try, in order; each try is one key derivation.
+    /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` where a key was
+    ///   given and opens the file in none of the formats, `notAFile`, `permission`.
+    package func inspect(key: CipherKey?, formats: [CipherSettings]) throws -> Inspection {
+        switch try surface() {
+        case .missing: return try result(.missing)
+        case .empty: return try result(.empty)
+        case .staleSidecar: return try result(.staleSidecar)
+        case .plaintext:
+            return try readingPlaintext { try facts($0, state: .plaintext) }
+                ?? result(.needsRecovery)
+        case .opaque(let hasPlaintextHeader):
+            guard let key else { return try result(.opaque) }
+            for settings in formats {
+                if let found = try readingEncrypted(
+                    key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader,
+                    { try facts($0, state: .encrypted, compatibility: settings.compatibility) })
+                {
+                    return found
+                }
+            }
+            if try SidecarScan.hasJournal(paths) { return try result(.needsRecovery) }
+            throw keyDoesNotFit()
+        }
+    }
+
+    func keyDoesNotFit() -> StoreError {
+        StoreError(
+            .keyDoesNotFit, path: paths.database,
+            "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
+            advice: "check the key; nothing was changed")
+    }
+
+    func staleSidecar() -> StoreError {
+        StoreError(
+            .staleSidecar, path: paths.database,
+            "a -wal or -journal of another generation lies beside the file and would overwrite it",
+            advice: "move the sidecar away if it belongs to an older copy; nothing was opened")
+    }
+
+    func needsRecovery() -> StoreError {
+        StoreError(
+            .needsRecovery, path: paths.database, "a journal of a crashed writer must be rolled back first",
+            advice: "open the file for writing, or run the upgrade, in a folder that can be written")
+    }
+
+    /// Reads a plaintext file. Returns `nil` where a journal must be rolled back first.
+    func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
+        do {
+            return try ReadOnlyAccess.withConnection(paths, key: nil, settings: CipherSettings()) { connection in
+                try checkLength(connection)
+                return try body(connection)
+            }
+        } catch let error as DatabaseError {
+            if error.needsRecovery { return nil }
+            throw readFailure(error)
+        }
+    }
+
+    /// Reads an encrypted file. Returns `nil` where the key does not fit in this format.
+    func readingEncrypted<Result>(
+        key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Result
+    ) throws -> Result? {
+        var settings = settings
+        if hasPlaintextHeader {
+            settings.plaintextHeaderSize = 32
+            guard key.form == .rawWithSalt else {
+                throw StoreError(
+                    .saltMissing, path: paths.database,
+                    "the file keeps a readable header, so its salt is not in the file",
+                    advice: "give the key as x'96 hex digits', raw key and salt")
+            }
+        }
+        do {
+            return try ReadOnlyAccess.withConnection(paths, key: key, settings: settings, body)
+        } catch let error as DatabaseError where error.isNotADatabase {
+            return nil
+        } catch let error as DatabaseError where error.needsRecovery {
+            throw needsRecovery()
+        } catch let error as DatabaseError {
+            throw readFailure(error)
+        }
+    }
+
+    /// A header that claims more pages than the file has, without a log that could hold them, tells of a cut file.
+    private func checkLength(_ connection: Connection) throws {
+        let header = try header()
+        guard let pages = header.claimedPages, try FileSystem.size(paths.wal) ?? 0 == 0,
+            Int64(pages) * Int64(header.pageSize) > header.fileSize
+        else { return }
+        throw StoreError(
+            .corrupt, path: paths.database,
+            "the file is cut off: its header tells of \(pages) pages of \(header.pageSize) bytes",
+            advice: "restore the file from a backup; nothing was changed")
+    }
+
+    private func facts(_ connection: Connection, state: FileState, compatibility: Int? = nil) throws -> Inspection {
+        try result(
+            state,
+            version: connection.value(Int.self, "PRAGMA user_version"),
+            applicationID: connection.value(Int.self, "PRAGMA application_id"),
+            journalMode: connection.value(String.self, "PRAGMA journal_mode"),
+            compatibility: compatibility)
+    }
+
+    private func result(
+        _ state: FileState, version: Int? = nil, applicationID: Int? = nil, journalMode: String? = nil,
+        compatibility: Int? = nil
+    ) throws -> Inspection {
+        var sidecars: [String: Int64] = [:]
+        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + paths.leftovers {
+            if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
+        }
+        return Inspection(
+            path: paths.database, state: state, size: try FileSystem.size(paths.database) ?? 0, sidecars: sidecars,
+            version: version, applicationID: applicationID, journalMode: journalMode,
+            cipherCompatibility: compatibility)
+    }
+
+    /// Turns SQLite's report on reading the file into a typed error.
+    func readFailure(_ error: DatabaseError) -> StoreError {
+        StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
+    }
+}
+
+extension StoreError {
+    /// A failure to read or write a database, with what to do about it.
+    ///
+    /// - Parameter writerVersion: The SQLite version that wrote the file last: a newer one than the engine's may have
+    ///   left a schema that the engine cannot read.
+    static func reading(_ error: DatabaseError, path: String, writerVersion: Int? = nil) -> StoreError {
+        if error.isCorrupt, error.message.contains("malformed database schema"), let writerVersion,
+            writerVersion > Engine.current.sqliteVersionNumber
+        {
+            return StoreError(
+                .engineTooOld, path: path,
+                "the schema was written by SQLite \(writerVersion) and needs a newer engine than "
+                    + "SQLite \(Engine.current.sqliteVersion)",
+                advice: "link SQLCipher 4", underlying: error)
+        }
+        if error.isCorrupt {
+            return StoreError(
+                .corrupt, path: path, "the database is damaged", advice: "restore the file from a backup",
+                underlying: error)
+        }
+        if error.isBusy {
+            return StoreError(
+                .busy, path: path, "another connection uses the database", advice: "close it and try again",
+                underlying: error)
+        }
+        if error.isFull {
+            return StoreError(
+                .noSpace, path: path, "there is no room on the disk", advice: "free some space and try again",
+                underlying: error)
+        }
+        if error.isPermission {
+            return StoreError(
+                .permission, path: path, "the file or its folder cannot be written",
+                advice: "give this user the permission", underlying: error)
+        }
+        return StoreError(
+            .inputOutput, path: path, "SQLite could not do its work", advice: "check the disk and try again",
+            underlying: error)
+    }
+}

@@ -1,0 +1,40 @@
+import CipherSQLite
+
+/// Reads a database without leaving a trace beside it.
+enum ReadOnlyAccess {
+    /// Lends a read-only connection.
+    ///
+    /// A read-only connection to a WAL database makes a `-shm` (and an empty `-wal`) where there was none. They are
+    /// removed again, under the lock that SQLite itself takes for it, unless somebody else uses the file by then.
+    static func withConnection<Result>(
+        _ paths: DatabasePaths, key: CipherKey?, settings: CipherSettings, _ body: (Connection) throws -> Result
+    ) throws -> Result {
+        let hadLog = try FileSystem.exists(paths.wal)
+        let hadSharedMemory = try FileSystem.exists(paths.sharedMemory)
+        let result: Swift.Result<Result, any Error>
+        do {
+            let connection = try Connection(path: paths.database, mode: .readOnly)
+            defer { connection.close() }
+            connection.allowDoubleQuotedStrings()
+            connection.distrustSchema()
+            if let key { try connection.setKey(key, settings: settings) }
+            try connection.proveReadable()
+            result = .success(try body(connection))
+        } catch {
+            result = .failure(error)
+        }
+        try removeOurs(paths, hadLog: hadLog, hadSharedMemory: hadSharedMemory)
+        return try result.get()
+    }
+
+    private static func removeOurs(_ paths: DatabasePaths, hadLog: Bool, hadSharedMemory: Bool) throws {
+        let madeLog = try !hadLog && FileSystem.size(paths.wal) == 0
+        let madeSharedMemory = try !hadSharedMemory && FileSystem.exists(paths.sharedMemory)
+        guard madeLog || madeSharedMemory, FileSystem.canWrite(paths.database) else { return }
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        _ = try file.whileUnused {
+            if madeLog, try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
+            if madeSharedMemory { try FileSystem.removeIfPresent(paths.sharedMemory) }
+        }
+    }
+}
