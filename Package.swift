@@ -66,6 +66,12 @@ let package = Package(
             dependencies: ["CipherStore", "CipherSQLite", "CSystemShims"],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "LegacyChat",
+            dependencies: ["CipherSQLite"],
+            path: "Examples/LegacyChat",
+            swiftSettings: strict
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["CipherStore", "CipherSQLite"],

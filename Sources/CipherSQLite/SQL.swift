@@ -47,6 +47,12 @@ public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
             values.append(value.databaseValue)
         }
 
+        /// Binds a value, or NULL for `nil`.
+        public mutating func appendInterpolation<Wrapped: Bindable>(_ value: Wrapped?) {
+            text += "?"
+            values.append(value.databaseValue)
+        }
+
         /// Adds the name of a table or column, quoted.
         public mutating func appendInterpolation(identifier: String) {
             text += SQL.quoted(identifier: identifier)

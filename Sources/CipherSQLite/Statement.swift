@@ -116,6 +116,9 @@ package final class Statement {
         sqlite3_clear_bindings(handle)
     }
 
+    /// A column of the current row as an integer.
+    package func integer(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
+
     /// Whether a column of the current row of this statement and of another are equal to the bit: storage class, and
     /// bytes in the encoding of the database.
     ///

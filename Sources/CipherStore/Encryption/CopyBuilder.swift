@@ -2,7 +2,7 @@ import CipherSQLite
 
 /// Builds the encrypted copy of a plaintext database, exact to the rowid and the letter of the schema.
 ///
-/// The copy is scrap until it is proven, so it is built without a journal and synced once at the end. Rows are moved by
+/// The copy is scrap until it is proven, so it is built without a journal and synced once, by the caller. Rows are moved by
 /// `INSERT INTO … SELECT *`, which SQLite does by transferring whole records, index entries included, where both schemas
 /// agree; the schema is therefore put in place first, as rows of the schema table. Read from there it is taken as the
 /// original's is: to the letter, with whatever functions and modules it names, loaded or not.
@@ -16,7 +16,7 @@ struct CopyBuilder {
     let header: FileHeader
     let observer: UpgradeObserver
 
-    /// Builds and syncs the copy. The file exists already, empty.
+    /// Builds the copy. The file exists already, empty; it is not synced.
     func build() throws {
         let sourceFile = try DatabaseFile(path: source)
         var skeleton: CopySkeleton?
@@ -37,7 +37,6 @@ struct CopyBuilder {
             try copyHeader(connection)
             try connection.execute("COMMIT")
         }
-        try FileSystem.sync(copy)
     }
 
     private func withConnection(_ body: (Connection) throws -> Void) throws {

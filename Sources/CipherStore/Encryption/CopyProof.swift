@@ -3,140 +3,152 @@ internal import Foundation
 
 /// Shows that the copy is the original, encrypted. Shares no connection, key object or plan with the builder.
 ///
-/// Two threads: one compares every row of every table, in order and to the bit; the other has SQLCipher authenticate
-/// every page and SQLite check the structure.
+/// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
+/// order. SQLCipher authenticates each page of the copy as it is read.
 struct CopyProof {
-    let source: String
-    let copy: String
-    /// The key as the provider gave it when asked again.
-    let key: CipherKey
-    let settings: CipherSettings
-    let collations: [Collation]
+    let original: ProofConnection
+    /// Opened with the key as the provider gave it when asked again.
+    let copy: ProofConnection
     let observer: UpgradeObserver
 
     /// What was compared.
-    struct Result {
+    struct Outcome {
         var tables = 0
         var rows: Int64 = 0
     }
 
-    /// Compares, and throws ``StoreError`` with `proofFailed` naming the first difference.
-    func run() throws -> Result {
-        let structure = BackgroundCheck(StructureCheck(source: source, copy: copy, key: key, settings: settings, collations: collations))
-        do {
-            let result = try compareRows()
-            try structure.wait()
-            return result
-        } catch {
-            structure.cancel()
-            throw error
-        }
+    private struct Plan: Sendable {
+        var walks: [TableWalk] = []
+        var indexes: [IndexComparison] = []
+        /// Whether something is left that only SQLite's own check can compare.
+        var needsIntegrityCheck = false
     }
 
-    private func compareRows() throws -> Result {
-        let original = try open(source, key: nil)
-        defer { original.close() }
-        // The derivation by libcrypto over the copy's own salt; the other thread has SQLCipher derive the key itself.
-        let salt = try FileHeader(DatabaseFile(path: copy)).salt
-        let rawKey = try salt.map { try key.rawKey(salt: $0, settings: settings) } ?? key
-        let encrypted = try open(copy, key: rawKey)
-        defer { encrypted.close() }
-        watch(original)
-        try compareSchema(original, encrypted)
-        var result = Result()
-        let names = try original.values(
-            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
-        var seen: Int64 = 0
-        for name in names {
-            let columns = try TableColumns(name, schema: "main", original)
-            let comparison = RowComparison(table: name, columns: columns, path: source)
-            result.rows += try comparison.run(original, encrypted) { bytes in
-                seen += bytes
-                observer.update(bytes: seen)
+    /// Compares.
+    ///
+    /// - Parameter survey: What `integrity_check` says of the original.
+    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference.
+    func run(survey: BackgroundTask<IntegrityComplaints>) throws -> Outcome {
+        let observer = observer
+        let source = try original.open { observer.isCancelled }
+        defer { source.close() }
+        let plan = try makePlan(source)
+        let progress = ProofProgress(observer)
+        let helper = BackgroundTask("proof") { [original, copy] cancellation in
+            let pair = ConnectionPair(
+                original: try original.open { cancellation.isCancelled },
+                copy: try Self.withDerivedKey(copy).open { cancellation.isCancelled })
+            defer { pair.close() }
+            try Self.work(plan, .down, pair) { bytes in
+                progress.add(bytes)
+                if cancellation.isCancelled { throw CancellationError() }
+            }
+        }
+        do {
+            // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
+            let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
+            defer { pair.copy.close() }
+            try compareSchema(pair)
+            try Self.work(plan, .up, pair) { bytes in
+                progress.add(bytes)
+                progress.show()
                 try observer.checkCancellation()
             }
-            result.tables += 1
+            try helper.wait()
+            try checkIntegrity(plan, pair, survey)
+        } catch {
+            helper.cancel()
+            throw error
         }
-        return result
+        return Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
     }
 
-    private func open(_ path: String, key: CipherKey?) throws -> Connection {
-        try ProofConnection.open(path, key: key, settings: settings, collations: collations)
+    /// The second worker need not derive the key again.
+    private static func withDerivedKey(_ copy: ProofConnection) throws -> ProofConnection {
+        guard let key = copy.key, let salt = try FileHeader(DatabaseFile(path: copy.path)).salt else { return copy }
+        return ProofConnection(
+            path: copy.path, key: try key.rawKey(salt: salt, settings: copy.settings), settings: copy.settings,
+            collations: copy.collations)
     }
 
-    private func watch(_ connection: Connection) {
-        let observer = observer
-        connection.setProgressHandler(every: 100_000) { !observer.isCancelled }
+    private func makePlan(_ connection: Connection) throws -> Plan {
+        var plan = Plan()
+        // Pages that map pages to their parents are in no b-tree.
+        plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
+        let tables = try connection.values(
+            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+        for table in tables {
+            let walk = try TableWalk(table, connection)
+            plan.walks.append(walk)
+            var indexes: [(name: String, isPartial: Bool)] = []
+            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) { row in
+                // The key of a WITHOUT ROWID table is the table itself.
+                if try walk.rowid == nil && row.get(String.self, at: 3) == "pk" { return }
+                indexes.append((try row.get(at: 1), try row.get(Int.self, at: 4) != 0))
+            }
+            for index in indexes {
+                let comparison = try IndexComparison(
+                    index.name, isPartial: index.isPartial, table: table, rowid: walk.rowid, connection)
+                if let comparison { plan.indexes.append(comparison) } else { plan.needsIntegrityCheck = true }
+            }
+        }
+        return plan
+    }
+
+    private static func work(
+        _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair, progress: (Int64) throws -> Void
+    ) throws {
+        for walk in plan.walks { try walk.walk(direction, pair, progress: progress) }
+        for index in plan.indexes { try index.run(pair, progress: progress) }
+    }
+
+    /// The structure of the copy is held against the original's own.
+    private func checkIntegrity(
+        _ plan: Plan, _ pair: ConnectionPair, _ survey: BackgroundTask<IntegrityComplaints>
+    ) throws {
+        let known = try survey.wait()
+        guard plan.needsIntegrityCheck || !known.isClean else { return }
+        if let complaint = try IntegrityComplaints(pair.copy).firstBeyond(known) {
+            throw StoreError.proof(original.path, "integrity_check: \(complaint)")
+        }
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.
-    private func compareSchema(_ original: Connection, _ encrypted: Connection) throws {
+    private func compareSchema(_ pair: ConnectionPair) throws {
         for pragma in ["user_version", "application_id", "schema_version", "encoding", "auto_vacuum"] {
             let sql = SQL(text: "PRAGMA \(pragma)")
-            guard try original.value(Value.self, sql) == encrypted.value(Value.self, sql) else {
-                throw StoreError.proof(source, "PRAGMA \(pragma) differs")
+            guard try pair.original.value(Value.self, sql) == pair.copy.value(Value.self, sql) else {
+                throw StoreError.proof(original.path, "PRAGMA \(pragma) differs")
             }
         }
-        let schema = SQL(text: "SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
+        let schema = SQL("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
         var size: Int64 = 0
-        try original.withStatement(schema) { left in
-            try encrypted.withStatement(schema) { right in
-                while true {
-                    let more = try left.step()
-                    guard try right.step() == more else { throw StoreError.proof(source, "the schema differs") }
-                    guard more else { return }
-                    for column in 0..<Int32(5) where !left.column(column, equals: right, column, size: &size) {
-                        throw StoreError.proof(source, "the schema differs")
-                    }
+        try pair.original.withStatement(schema) { left in
+            try pair.copy.withStatement(schema) { right in
+                while try left.step() {
+                    guard try right.step(),
+                        (0..<Int32(5)).allSatisfy({ left.column($0, equals: right, $0, size: &size) })
+                    else { throw StoreError.proof(original.path, "the schema differs") }
                 }
+                guard try !right.step() else { throw StoreError.proof(original.path, "the schema differs") }
             }
         }
     }
 }
 
-/// How the proof opens a file: for reading only.
-enum ProofConnection {
-    static func open(
-        _ path: String, key: CipherKey?, settings: CipherSettings, collations: [Collation]
-    ) throws -> Connection {
-        let connection = try Connection(path: path, mode: .readOnly)
-        connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
-        if let key { try connection.setKey(key, settings: settings) }
-        for collation in collations { try connection.register(collation) }
-        try connection.execute("PRAGMA cache_size = -2000")
-        try connection.proveReadable()
-        return connection
-    }
-}
+/// The bytes that both workers have compared, shown by one of them.
+private final class ProofProgress: @unchecked Sendable {
+    // `bytes` is read and written only under `lock`; `observer` is used by the worker that shows.
+    private let lock = NSLock()
+    private var bytes: Int64 = 0
+    private let observer: UpgradeObserver
 
-/// Runs a check on a thread of its own.
-private final class BackgroundCheck: @unchecked Sendable {
-    // `outcome` is written by the thread before it signals and read after waiting.
-    private var outcome: Swift.Result<Void, any Error> = .success(())
-    private let done = DispatchSemaphore(value: 0)
-    private let cancellation = UpgradeCancellation()
-
-    init(_ check: StructureCheck) {
-        let thread = Thread { [self] in
-            outcome = Swift.Result { try check.run(cancellation) }
-            done.signal()
-        }
-        thread.name = "CipherStore structure check"
-        thread.stackSize = 4 << 20
-        thread.start()
+    init(_ observer: UpgradeObserver) {
+        self.observer = observer
     }
 
-    func wait() throws {
-        done.wait()
-        try outcome.get()
-    }
-
-    /// Ends the check and waits for it: the file may not be removed under it.
-    func cancel() {
-        cancellation.cancel()
-        done.wait()
-    }
+    func add(_ count: Int64) { lock.withLock { bytes += count } }
+    func show() { observer.update(bytes: lock.withLock { bytes }) }
 }
 
 extension StoreError {

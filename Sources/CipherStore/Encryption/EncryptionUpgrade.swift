@@ -141,19 +141,36 @@ package struct EncryptionUpgrade {
         try observer.begin(.building)
         try FileSystem.createExclusively(paths.copy)
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
-        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-        try CopyBuilder(
-            source: paths.database, copy: paths.copy, key: try key.rawKey(salt: salt, settings: options.settings),
-            settings: options.settings, collations: options.collations, header: header, observer: observer
-        ).build()
+        let original = ProofConnection(
+            path: paths.database, key: nil, settings: options.settings, collations: options.collations)
+        // The second core has nothing to do while the copy is built.
+        let survey = BackgroundTask("survey") { cancellation in
+            let connection = try original.open { cancellation.isCancelled }
+            defer { connection.close() }
+            return try IntegrityComplaints(connection)
+        }
+        do {
+            let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+            try CopyBuilder(
+                source: paths.database, copy: paths.copy, key: try key.rawKey(salt: salt, settings: options.settings),
+                settings: options.settings, collations: options.collations, header: header, observer: observer
+            ).build()
 
-        try observer.begin(.proving)
-        let proven = try CopyProof(
-            source: paths.database, copy: paths.copy, key: try keyAskedAgain(key), settings: options.settings,
-            collations: options.collations, observer: observer
-        ).run()
-        report.tables = proven.tables
-        report.rows = proven.rows
+            try observer.begin(.proving)
+            let copyPath = paths.copy
+            let sync = BackgroundTask("sync") { _ in try FileSystem.sync(copyPath) }
+            defer { sync.cancel() }
+            let copy = ProofConnection(
+                path: paths.copy, key: try keyAskedAgain(key), settings: options.settings,
+                collations: options.collations)
+            let proven = try CopyProof(original: original, copy: copy, observer: observer).run(survey: survey)
+            try sync.wait()
+            report.tables = proven.tables
+            report.rows = proven.rows
+        } catch {
+            survey.cancel()
+            throw error
+        }
 
         try observer.begin(.swapping)
         if options.keepBackup {

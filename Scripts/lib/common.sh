@@ -1,0 +1,31 @@
+# Shared by the scripts next door. Sourced, so it only defines functions.
+# Callers set $me, the name their messages start with.
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+
+die() {
+    say "$@"
+    exit 1
+}
+
+# The SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.
+# Its .pc file names SQLite's version (3.46.1 in SQLCipher 4.6.1) or just "3.4", so those two are translated.
+sqlcipher_version() {
+    local version
+    version=$(pkg-config --modversion sqlcipher 2>/dev/null) || return 0
+    case $version in
+        3.4) echo 3.4.1 ;;
+        3.46.1) echo 4.6.1 ;;
+        *) dpkg-query -W -f '${source:Upstream-Version}\n' libsqlcipher-dev 2>/dev/null ||
+            echo "(with SQLite $version)" ;;
+    esac
+}
+
+# "bookworm" on Debian 12, "trixie" on Debian 13 and so on; nothing on another system.
+debian_codename() {
+    [ -r /etc/os-release ] || return 0
+    (
+        . /etc/os-release
+        if [ "${ID:-}" = debian ]; then echo "${VERSION_CODENAME:-sid}"; fi
+    )
+}

@@ -1,0 +1,37 @@
+internal import Foundation
+
+/// Work on a thread of its own, with a result that is waited for.
+final class BackgroundTask<Output>: @unchecked Sendable {
+    // `outcome` is written by the thread before it leaves the group and read after waiting for it.
+    private var outcome: Result<Output, any Error>?
+    private let group = DispatchGroup()
+    private let cancellation: UpgradeCancellation
+
+    /// Starts `body`, which looks at the cancellation now and then.
+    init(_ name: String, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output) {
+        let cancellation = UpgradeCancellation()
+        self.cancellation = cancellation
+        group.enter()
+        let thread = Thread { [self] in
+            outcome = Result { try body(cancellation) }
+            group.leave()
+        }
+        thread.name = "CipherStore \(name)"
+        // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
+        thread.stackSize = 4 << 20
+        thread.start()
+    }
+
+    /// Waits for the end.
+    func wait() throws -> Output {
+        group.wait()
+        guard let outcome else { throw CancellationError() }
+        return try outcome.get()
+    }
+
+    /// Asks for the end and waits for it: no file may be removed under a thread that reads it.
+    func cancel() {
+        cancellation.cancel()
+        group.wait()
+    }
+}

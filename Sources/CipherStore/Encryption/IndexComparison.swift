@@ -1,0 +1,66 @@
+import CipherSQLite
+internal import Foundation
+
+/// The comparison of one index's entries, in the order of the index.
+///
+/// Equal entries in equal order, over equal rows, make the copy's index as consistent as the original's, which
+/// ``IntegrityComplaints`` tells of. It costs a fraction of looking every row up in every index of an encrypted file.
+final class IndexComparison: @unchecked Sendable {
+    private let name: String
+    private let sql: SQL
+    private let path: String
+
+    // Read and written only under `lock`.
+    private let lock = NSLock()
+    private var isTaken = false
+
+    /// A comparison of the index, or `nil` for one on expressions or with a condition, whose entries SQL cannot list
+    /// without their text.
+    init?(_ name: String, isPartial: Bool, table: String, rowid: String?, _ connection: Connection) throws {
+        guard !isPartial else { return nil }
+        var columns: [String] = []
+        var canBeListed = true
+        try connection.forEachRow(SQL(text: "PRAGMA index_xinfo(\(SQL.quoted(identifier: name)))")) { row in
+            switch (try row.get(Int.self, at: 1), try row.get(String?.self, at: 2)) {
+            case (-1, _):
+                if let rowid { columns.append(rowid) } else { canBeListed = false }
+            case (_, let column?): columns.append(SQL.quoted(identifier: column))
+            default: canBeListed = false
+            }
+        }
+        guard canBeListed, !columns.isEmpty else { return nil }
+        self.name = name
+        path = connection.path
+        sql = SQL(
+            text: "SELECT \(columns.joined(separator: ", ")) FROM \(SQL.quoted(identifier: table)) "
+                + "INDEXED BY \(SQL.quoted(identifier: name))")
+    }
+
+    /// Compares, unless another worker does.
+    func run(_ pair: ConnectionPair, progress: (Int64) throws -> Void) throws {
+        let isFirst = lock.withLock {
+            defer { isTaken = true }
+            return !isTaken
+        }
+        guard isFirst else { return }
+        try pair.original.withStatement(sql) { original in
+            try pair.copy.withStatement(sql) { copy in
+                let width = Int32(original.columnCount)
+                var bytes: Int64 = 0
+                while try original.step() {
+                    guard try copy.step() else { throw differs }
+                    for column in 0..<width {
+                        guard original.column(column, equals: copy, column, size: &bytes) else { throw differs }
+                    }
+                    if bytes > 1 << 18 {
+                        try progress(bytes)
+                        bytes = 0
+                    }
+                }
+                guard try !copy.step() else { throw differs }
+            }
+        }
+    }
+
+    private var differs: StoreError { .proof(path, "the entries of index \(name) differ") }
+}

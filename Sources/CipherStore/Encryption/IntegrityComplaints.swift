@@ -1,0 +1,51 @@
+import CipherSQLite
+
+/// What SQLite's `integrity_check` has to say of a database.
+///
+/// Real and healthy apps' files have complaints (NULL in a NOT NULL column, say), so what counts is that the copy has none
+/// that the original does not have. Source: SQLite, "PRAGMA integrity_check".
+struct IntegrityComplaints: Sendable, Equatable {
+    /// Messages with their numbers taken out, and how often each came: row and page numbers differ between equal ones.
+    private(set) var kinds: [String: Int] = [:]
+    /// Why the check could not run, such as a function of the app that an index uses.
+    private(set) var failure: String?
+
+    var isClean: Bool { kinds.isEmpty && failure == nil }
+
+    /// Runs the check.
+    init(_ connection: Connection) throws {
+        // Constraints on values are the rows' matter, and those are compared.
+        try connection.execute("PRAGMA ignore_check_constraints = ON")
+        // A function that is not registered ends the check; the quicker one does not look into indexes.
+        for check in ["integrity_check", "quick_check"] {
+            do {
+                try connection.forEachRow(SQL(text: "PRAGMA \(check)(1000000000)")) { row in
+                    let message = try row.get(String.self, at: 0)
+                    guard message != "ok" else { return }
+                    kinds[Self.withoutNumbers(message), default: 0] += 1
+                }
+                return
+            } catch let error as DatabaseError where error.code == DatabaseError.generic {
+                failure = error.message
+            }
+        }
+    }
+
+    /// The first complaint that `original` does not have as often.
+    func firstBeyond(_ original: IntegrityComplaints) -> String? {
+        if let failure, failure != original.failure { return failure }
+        return kinds.first { $0.value > original.kinds[$0.key, default: 0] }?.key
+    }
+
+    private static func withoutNumbers(_ message: String) -> String {
+        var result = ""
+        for character in message {
+            guard character.isNumber else {
+                result.append(character)
+                continue
+            }
+            if result.last != "#" { result.append("#") }
+        }
+        return result
+    }
+}

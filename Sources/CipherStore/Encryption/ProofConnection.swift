@@ -1,0 +1,23 @@
+import CipherSQLite
+
+/// How the proof opens a file: on a connection of its own, for reading only.
+struct ProofConnection: Sendable {
+    let path: String
+    /// `nil` for a plaintext file.
+    let key: CipherKey?
+    let settings: CipherSettings
+    let collations: [Collation]
+
+    /// Opens the file. `isCancelled` is asked now and then while a statement runs.
+    func open(isCancelled: @escaping () -> Bool) throws -> Connection {
+        let connection = try Connection(path: path, mode: .readOnly)
+        connection.allowDoubleQuotedStrings()
+        connection.distrustSchema()
+        if let key { try connection.setKey(key, settings: settings) }
+        for collation in collations { try connection.register(collation) }
+        try connection.execute("PRAGMA cache_size = -2000")
+        try connection.proveReadable()
+        connection.setProgressHandler(every: 100_000) { !isCancelled() }
+        return connection
+    }
+}

@@ -1,0 +1,166 @@
+import CipherSQLite
+internal import Foundation
+
+/// The comparison of one table's rows, by one worker or by two that walk towards each other.
+///
+/// One goes up from the lowest rowid, the other down from the highest, until they meet: so both cores are busy however
+/// the rowids are spread. A table without a rowid is walked by the worker that comes first.
+final class TableWalk: @unchecked Sendable {
+    enum Direction { case up, down }
+
+    private let name: String
+    private let columns: TableColumns
+    /// The name of the rowid, where it can be asked for.
+    let rowid: String?
+    private let path: String
+
+    /// The rowid that a worker is about to compare, and how many it has compared before.
+    private struct Mark {
+        var rowid: Int64
+        var count: Int64
+    }
+
+    // What follows is read and written only under `lock`.
+    private let lock = NSLock()
+    private var marks: [Direction: Mark] = [:]
+    private var isTaken = false
+    private var total: Int64?
+
+    /// SQLite allows 2,000 columns in a result; wider tables are compared in slices.
+    private static let sliceWidth = 1_900
+    /// Rows between two looks at the other worker, which must not wait for each other.
+    private static let stride: Int64 = 1_024
+
+    /// A walk through the table of this name in an open database, whose path the errors name.
+    init(_ name: String, _ connection: Connection) throws {
+        self.name = name
+        path = connection.path
+        columns = try TableColumns(name, schema: "main", connection)
+        rowid = try Self.rowid(of: name, columns, connection)
+    }
+
+    /// The number of rows, once the walk is over.
+    var rows: Int64 { lock.withLock { total ?? 0 } }
+
+    /// Walks until the end or until the other worker is met.
+    ///
+    /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the walk.
+    func walk(_ direction: Direction, _ pair: ConnectionPair, progress: (Int64) throws -> Void) throws {
+        let names = columns.stored.map { SQL.quoted(identifier: $0) }
+        if let rowid, names.count <= Self.sliceWidth {
+            guard lock.withLock({ total == nil }) else { return }
+            try walk(direction, rowid, names, pair, progress)
+        } else {
+            let isFirst = lock.withLock {
+                defer { isTaken = true }
+                return !isTaken
+            }
+            if isFirst { try walkAlone(names, pair, progress) }
+        }
+    }
+
+    private func walk(
+        _ direction: Direction, _ rowid: String, _ names: [String], _ pair: ConnectionPair,
+        _ progress: (Int64) throws -> Void
+    ) throws {
+        let list = ([rowid] + names).joined(separator: ", ")
+        let order = direction == .up ? "ASC" : "DESC"
+        // In the order of the table's own b-tree, whatever indexes there are.
+        let sql = SQL(
+            text: "SELECT \(list) FROM \(SQL.quoted(identifier: name)) NOT INDEXED ORDER BY \(rowid) \(order)")
+        var met: Mark?
+        // The rowids since the last look: the other may have come past them meanwhile.
+        var recent: [Int64] = []
+        recent.reserveCapacity(Int(Self.stride))
+        func isBeyond(_ rowid: Int64, _ mark: Mark) -> Bool {
+            direction == .up ? rowid > mark.rowid : rowid < mark.rowid
+        }
+        let end = try compare(sql, pair, progress) { row, count in
+            let here = row.integer(0)
+            if count % Self.stride == 0 {
+                let look = lock.withLock { () -> (isOver: Bool, other: Mark?) in
+                    marks[direction] = Mark(rowid: here, count: count)
+                    return (total != nil, marks[direction == .up ? .down : .up])
+                }
+                if look.isOver { return true }
+                met = look.other
+                if let met, isBeyond(here, met) { return true }
+                recent.removeAll(keepingCapacity: true)
+            }
+            // The other has compared all rows beyond its mark, though not yet the row of the mark.
+            if let met, isBeyond(here, met) { return true }
+            recent.append(here)
+            return false
+        }
+        let both = met.map { mark in Int64(recent.reduce(0) { $0 + (isBeyond($1, mark) ? 1 : 0) }) } ?? 0
+        lock.withLock {
+            if total == nil { total = end.isWhole ? end.count : end.count - both + (met?.count ?? 0) }
+        }
+    }
+
+    private func walkAlone(_ names: [String], _ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws {
+        var rows: Int64 = 0
+        for first in Swift.stride(from: 0, to: max(names.count, 1), by: Self.sliceWidth) {
+            let slice = (rowid.map { [$0] } ?? []) + names[first..<min(first + Self.sliceWidth, names.count)]
+            let list = slice.joined(separator: ", ")
+            let sql = SQL(text: "SELECT \(list) FROM \(SQL.quoted(identifier: name)) NOT INDEXED")
+            rows = try compare(sql, pair, progress) { _, _ in false }.count
+        }
+        lock.withLock { total = rows }
+    }
+
+    /// Compares row by row until the end, or until `stop` says so of a row that is not compared yet.
+    private func compare(
+        _ sql: SQL, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void,
+        stop: (Statement, Int64) throws -> Bool
+    ) throws -> (count: Int64, isWhole: Bool) {
+        try pair.original.withStatement(sql) { original in
+            try pair.copy.withStatement(sql) { copy in
+                let width = Int32(original.columnCount)
+                var count: Int64 = 0
+                var bytes: Int64 = 0
+                while try original.step() {
+                    if try stop(original, count) { return (count, false) }
+                    guard try copy.step() else { throw differs("has fewer rows in the copy") }
+                    for column in 0..<width {
+                        guard original.column(column, equals: copy, column, size: &bytes) else {
+                            throw differs("differs in column \(original.columnName(Int(column)))")
+                        }
+                    }
+                    count += 1
+                    if count % Self.stride == 0 || bytes > 1 << 22 {
+                        try progress(bytes)
+                        bytes = 0
+                    }
+                }
+                guard try !copy.step() else { throw differs("has more rows in the copy") }
+                try progress(bytes)
+                return (count, true)
+            }
+        }
+    }
+
+    private func differs(_ how: String) -> StoreError { .proof(path, "table \(name) \(how)") }
+
+    /// A name for the rowid; `nil` for a table WITHOUT ROWID, or whose columns have taken all its names.
+    private static func rowid(of table: String, _ columns: TableColumns, _ connection: Connection) throws -> String? {
+        guard let alias = columns.rowidAlias else { return nil }
+        do {
+            _ = try Statement("SELECT \(alias) FROM \(SQL.quoted(identifier: table)) LIMIT 0", on: connection)
+            return alias
+        } catch let error as DatabaseError where error.message.contains("no such column") {
+            return nil
+        }
+    }
+}
+
+/// One worker's connections to the original and to the copy.
+struct ConnectionPair {
+    let original: Connection
+    let copy: Connection
+
+    func close() {
+        original.close()
+        copy.close()
+    }
+}
