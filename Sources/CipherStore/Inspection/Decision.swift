@@ -1,0 +1,49 @@
+/// What is to be done with a file: the decision table, as one function without side effects.
+enum Decision: Equatable {
+    /// Build an encrypted database at the current version, and publish it.
+    case create
+    /// Make a plaintext database.
+    case createPlaintext
+    /// A legacy file: encrypt it, then open it.
+    case encrypt
+    /// Open it with the key.
+    case open
+    /// Open it as it is, and stamp it.
+    case openPlaintext
+    /// Touch nothing.
+    case refuse(StoreError.Code)
+
+    /// What is known of a file before the decision.
+    struct Facts: Equatable {
+        var surface: Inspector.Surface
+        /// The recorded version, `nil` where none is recorded.
+        var recorded: SchemaVersion?
+        /// Whether CipherStore opened the file with encryption off, and said so in the file.
+        var isStampedPlaintext = false
+        /// Whether the key was shown to fit.
+        var keyFits = false
+    }
+
+    /// The threshold and the header must agree; the header alone is no proof.
+    static func make(_ facts: Facts, _ configuration: Configuration) -> Decision {
+        let encryption = configuration.encryption
+        switch facts.surface {
+        case .staleSidecar: return .refuse(.staleSidecar)
+        case .missing, .empty: return encryption.isEnabled ? .create : .createPlaintext
+        case .plaintext:
+            // A database without any record is older than the records.
+            let recorded = facts.recorded ?? .zero
+            if recorded > SchemaVersion(configuration.version) { return .refuse(.downgrade) }
+            guard encryption.isEnabled else { return .openPlaintext }
+            let threshold = encryption.sinceVersion ?? SchemaVersion(configuration.version)
+            if facts.isStampedPlaintext || recorded < threshold { return .encrypt }
+            return encryption.unexpectedPlaintext == .encrypt ? .encrypt : .refuse(.unexpectedPlaintext)
+        case .opaque:
+            guard facts.keyFits else { return .refuse(.keyDoesNotFit) }
+            if let recorded = facts.recorded, recorded > SchemaVersion(configuration.version) {
+                return .refuse(.downgrade)
+            }
+            return encryption.isEnabled ? .open : .refuse(.encryptionDisabled)
+        }
+    }
+}
