@@ -1,1 +1,37 @@
+public import Foundation
 
+/// A fresh folder that is removed with its owner: keep it in a property of the suite.
+public final class TemporaryFolder: Sendable {
+    /// The folder.
+    public let url: URL
+
+    /// Makes a folder with a name of its own.
+    public init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "cipherstore-test-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit {
+        // A folder that a test removed itself is no failure, and a deinit has nobody to tell.
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    /// The path of a file in the folder.
+    public func path(_ name: String) -> String {
+        url.path(percentEncoded: false) + "/" + name
+    }
+
+    /// Writes a file with its permissions and returns its path.
+    @discardableResult
+    public func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
+        try Data(text.utf8).write(to: url.appending(path: name))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
+        return path(name)
+    }
+
+    /// The names in the folder, sorted.
+    public var names: [String] {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: path("")).sorted() }
+    }
+}

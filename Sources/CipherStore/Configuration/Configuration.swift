@@ -38,8 +38,9 @@ public struct Configuration: Sendable {
     public struct Encryption: Sendable, Equatable {
         /// The flag that toggles encryption.
         public var isEnabled: Bool
-        /// The first version that encrypts: a plaintext file below it is a legacy one. By default the configuration's
-        /// own version.
+        /// The first version that encrypts: a plaintext file below it is a legacy one.
+        ///
+        /// By default the configuration's own version.
         public var sinceVersion: SchemaVersion?
         /// What to do with a plaintext file at or above ``sinceVersion``.
         public var unexpectedPlaintext: UnexpectedPlaintext

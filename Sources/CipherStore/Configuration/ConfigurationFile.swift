@@ -1,0 +1,84 @@
+internal import CipherSQLite
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension Configuration {
+    /// Reads a configuration from a property list (XML or binary) or a JSON file with the same keys.
+    ///
+    /// The keys are listed in `Config/README.md`.
+    ///
+    /// - Throws: ``StoreError`` with `configuration`, whose detail names the place, such as `dbTables[2].chat[1]`;
+    ///   `missingFile`, `notAFile`, `permission` or `inputOutput` where the file cannot be read.
+    public init(contentsOf url: URL) throws {
+        guard url.isFileURL else {
+            throw StoreError(
+                .configuration, path: url.absoluteString, "the configuration must be a file",
+                advice: "give a file URL")
+        }
+        let path = url.path(percentEncoded: false)
+        let bytes: [UInt8]
+        do {
+            bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
+        } catch {
+            throw Self.unreadable(path, error)
+        }
+        try self.init(data: Data(bytes), place: path)
+    }
+
+    /// Reads a configuration from the bytes of a property list or JSON file.
+    ///
+    /// - Parameters:
+    ///   - place: The name of the file, for errors.
+    ///   - newestFormat: The newest cipher format that the engine writes.
+    /// - Throws: ``StoreError`` with `configuration`, whose detail names the place in the file.
+    package init(data: Data, place: String, newestFormat: Int = Engine.current.defaultCompatibility) throws {
+        let value: ConfigurationValue
+        do {
+            value = try ConfigurationSyntax.parse(data)
+        } catch {
+            throw StoreError(.configuration, path: place, error.detail, advice: error.advice)
+        }
+        try self.init(ConfigurationNode(value: value, place: "", file: place), newestFormat: newestFormat)
+    }
+
+    private init(_ root: ConfigurationNode, newestFormat: Int) throws {
+        let futureSources = ["updates", "tableVersions", "template"]
+        let section = try ConfigurationSection(
+            root,
+            keys: ["dbName", "dbVersion", "encryption", "recordedVersion", "dbTables", "destructiveChanges"]
+                + futureSources)
+        for source in futureSources {
+            if let node = section[source] {
+                throw node.failure("this schema source is not yet supported", advice: "declare the tables in dbTables")
+            }
+        }
+        let name = try section.required("dbName").fileName()
+        self.init(
+            databaseName: name,
+            // PRAGMA user_version holds 32 bits.
+            version: try section.required("dbVersion").wholeNumber(in: 0...Int(Int32.max)),
+            encryption: try section["encryption"].map { try Encryption($0, newestFormat: newestFormat) }
+                ?? Encryption(),
+            recordedVersion: try section["recordedVersion"].map { try RecordedVersion($0, databaseName: name) }
+                ?? .userVersion,
+            schema: try section["dbTables"].map { .tables(try DeclaredTable.list($0)) } ?? .none,
+            destructiveChanges: try section["destructiveChanges"]?.choice() ?? .refuse)
+    }
+
+    private static func unreadable(_ path: String, _ failure: SmallFile.Failure) -> StoreError {
+        let code: StoreError.Code =
+            switch failure {
+            case .missing: .missingFile
+            case .notRegular: .notAFile
+            case .larger: .configuration
+            case .system(let number): SmallFile.isPermission(number) ? .permission : .inputOutput
+            }
+        return StoreError(
+            code, path: path, "the configuration is not readable: \(failure)",
+            advice: "give the path of a property list or JSON file")
+    }
+}

@@ -1,0 +1,124 @@
+/// A value of a configuration file together with its place, so that every error can name it.
+struct ConfigurationNode {
+    let value: ConfigurationValue
+    /// The way to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
+    let place: String
+    let file: String
+
+    func failure(_ detail: String, advice: String = "") -> StoreError {
+        StoreError(.configuration, path: file, place.isEmpty ? detail : "\(place): \(detail)", advice: advice)
+    }
+
+    private func mismatch(_ wanted: String) -> StoreError {
+        failure("must be \(wanted), and is \(value.kind)")
+    }
+
+    /// True or false; a number is neither.
+    func boolean() throws -> Bool {
+        guard case .boolean(let boolean) = value else { throw mismatch("true or false") }
+        return boolean
+    }
+
+    /// A whole number within a range.
+    func wholeNumber(in range: ClosedRange<Int>) throws -> Int {
+        guard case .integer(let number) = value else { throw mismatch("a whole number") }
+        guard range.contains(number) else {
+            throw failure("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// Text, which may be empty, without NUL characters.
+    func text() throws -> String {
+        guard case .text(let text) = value else { throw mismatch("text") }
+        guard !text.utf8.contains(0) else { throw failure("contains a NUL character") }
+        return text
+    }
+
+    /// The name of a file in a folder given elsewhere.
+    func fileName() throws -> String {
+        let name = try text()
+        if let fault = FileName.fault(of: name) {
+            throw failure("must be a file name without a folder, and \(fault)")
+        }
+        return name
+    }
+
+    /// The name of a table or column.
+    func schemaName() throws -> String {
+        let name = try text()
+        guard !name.isEmpty else { throw failure("is empty") }
+        return name
+    }
+
+    /// One of the words of an enumeration.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ type: Choice.Type = Choice.self) throws -> Choice {
+        try choice(from: Choice.allCases.map(\.rawValue), Choice.init(rawValue:))
+    }
+
+    private func choice<Choice>(from words: [String], _ make: (String) -> Choice?) throws -> Choice {
+        let list = words.map { "\"\($0)\"" }.joined(separator: " or ")
+        guard case .text(let word) = value else { throw mismatch(list) }
+        guard let choice = make(word) else {
+            let suggestion = Suggestion.nearest(to: word, among: words)
+            throw failure(
+                "must be \(list), and is \"\(Self.shown(word))\"",
+                advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
+        }
+        return choice
+    }
+
+    /// A version: a whole number, or text such as `2.0.0`.
+    func version() throws -> SchemaVersion {
+        switch value {
+        case .integer(let number) where number >= 0:
+            return SchemaVersion(number)
+        case .text(let text):
+            guard let version = SchemaVersion(text) else { break }
+            return version
+        case .real:
+            throw failure(
+                "must be a whole number or text such as \"2.0.0\", and is \(value.kind)",
+                advice: "write it as text, for the numbers 1.1 and 1.10 are the same")
+        default:
+            throw mismatch("a whole number or text such as \"2.0.0\"")
+        }
+        throw failure("must be a whole number from 0 up, or text of such numbers with dots between")
+    }
+
+    /// The elements of a list.
+    func elements() throws -> [ConfigurationNode] {
+        guard case .list(let elements) = value else { throw mismatch("a list") }
+        return elements.enumerated().map { index, element in
+            ConfigurationNode(value: element, place: "\(place)[\(index)]", file: file)
+        }
+    }
+
+    /// The only entry of a dictionary with one key, which keeps order in lists: dictionaries have none.
+    func singleEntry(_ what: String) throws -> (name: String, node: ConfigurationNode) {
+        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
+        guard let entry = entries.first, entries.count == 1 else {
+            throw failure(
+                "must be a dictionary of one \(what), and has \(entries.count) keys",
+                advice: "give each \(what) a dictionary of its own, for their order counts")
+        }
+        return (entry.key, child(entry.key, entry.value))
+    }
+
+    /// All entries of a dictionary, sorted by key, so that errors come in the same order each time.
+    func entries() throws -> [(name: String, node: ConfigurationNode)] {
+        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary") }
+        return entries.sorted { $0.key < $1.key }.map { ($0.key, child($0.key, $0.value)) }
+    }
+
+    private func child(_ name: String, _ value: ConfigurationValue) -> ConfigurationNode {
+        ConfigurationNode(
+            value: value, place: place.isEmpty ? Self.shown(name) : "\(place).\(Self.shown(name))", file: file)
+    }
+
+    /// Text as it may stand in a message: short, and on one line.
+    static func shown(_ text: String) -> String {
+        let line = text.unicodeScalars.prefix(64).map { $0.properties.generalCategory == .control ? "?" : "\($0)" }
+        return line.joined() + (text.unicodeScalars.count > 64 ? "…" : "")
+    }
+}

@@ -1,0 +1,35 @@
+/// A dictionary of a configuration file whose keys are known.
+struct ConfigurationSection {
+    private let node: ConfigurationNode
+    private let entries: [String: ConfigurationNode]
+
+    /// Checks that a value is a dictionary and that every key is known.
+    init(_ node: ConfigurationNode, keys: [String]) throws {
+        let entries = try node.entries()
+        for (name, _) in entries where !keys.contains(name) {
+            let suggestion = Suggestion.nearest(to: name, among: keys)
+            throw node.failure(
+                "unknown key \"\(ConfigurationNode.shown(name))\"",
+                advice: suggestion.map { "did you mean \"\($0)\"?" }
+                    ?? "known keys are \(keys.joined(separator: ", "))")
+        }
+        self.node = node
+        self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0.node) })
+    }
+
+    /// The value of a key, `nil` where it is left out.
+    subscript(key: String) -> ConfigurationNode? { entries[key] }
+
+    /// The value of a key that must be there.
+    func required(_ key: String) throws -> ConfigurationNode {
+        guard let value = entries[key] else { throw node.failure("the key \"\(key)\" is missing") }
+        return value
+    }
+
+    /// Refuses keys that mean nothing beside another one.
+    func forbid(_ keys: [String], because reason: String) throws {
+        for key in keys {
+            if let value = entries[key] { throw value.failure("has no meaning \(reason)", advice: "leave it out") }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+extension DeclaredTable {
+    /// Reads the `dbTables` list: dictionaries of one table each, which hold lists of dictionaries of one column each.
+    static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {
+        var tables: [DeclaredTable] = []
+        var places: [SchemaName: String] = [:]
+        let elements = try node.elements()
+        guard !elements.isEmpty else {
+            throw node.failure("names no table", advice: "leave it out where the app makes its tables itself")
+        }
+        for element in elements {
+            let (name, columns) = try element.singleEntry("table")
+            try checkTableName(name, element)
+            if let other = places.updateValue(element.place, forKey: SchemaName(name)) {
+                throw element.failure("the table \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
+            }
+            tables.append(DeclaredTable(name: name, columns: try Self.columns(columns)))
+        }
+        return tables
+    }
+
+    private static func checkTableName(_ name: String, _ node: ConfigurationNode) throws {
+        if let fault = SchemaName.fault(of: name) { throw node.failure("the table's name \(fault)") }
+        if let prefix = SchemaName(name).reservedPrefix {
+            throw node.failure(
+                "the table's name \"\(ConfigurationNode.shown(name))\" begins with \(prefix), which is reserved",
+                advice: "choose another name")
+        }
+    }
+
+    private static func columns(_ node: ConfigurationNode) throws -> [Column] {
+        var columns: [Column] = []
+        var places: [SchemaName: String] = [:]
+        for element in try node.elements() {
+            let (name, definition) = try element.singleEntry("column")
+            if let fault = SchemaName.fault(of: name) { throw element.failure("the column's name \(fault)") }
+            if let other = places.updateValue(element.place, forKey: SchemaName(name)) {
+                throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
+            }
+            let text = try definition.text()
+            if let fault = ColumnDefinition.fault(of: text) { throw definition.failure(fault) }
+            columns.append(Column(name: name, definition: text))
+        }
+        guard !columns.isEmpty else { throw node.failure("a table needs at least one column") }
+        return columns
+    }
+}

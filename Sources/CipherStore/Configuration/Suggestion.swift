@@ -1,0 +1,31 @@
+/// Finds what a writer probably meant.
+enum Suggestion {
+    /// The candidate nearest to `word`; `nil` where none is near.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        // A word that is very long is no slip of the pen, and the distance takes the product of the lengths.
+        guard word.utf8.count <= 64 else { return nil }
+        let folded = Array(word.lowercased())
+        let ranked = candidates.map { (name: $0, distance: distance(folded, Array($0.lowercased()))) }
+        guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
+        return best.distance <= max(1, min(3, best.name.count / 3)) ? best.name : nil
+    }
+
+    /// How many letters must be added, removed, replaced or swapped with their neighbour to make one word the other.
+    static func distance(_ left: [Character], _ right: [Character]) -> Int {
+        var beforeLast: [Int] = []
+        var last = Array(0...right.count)
+        for (row, letter) in left.enumerated() {
+            var current = [row + 1]
+            for (column, other) in right.enumerated() {
+                var best = min(last[column] + (letter == other ? 0 : 1), last[column + 1] + 1, current[column] + 1)
+                if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+                    best = min(best, beforeLast[column - 1] + 1)
+                }
+                current.append(best)
+            }
+            beforeLast = last
+            last = current
+        }
+        return last[right.count]
+    }
+}

@@ -1,0 +1,17 @@
+/// The rules for names of files that must lie in a folder given elsewhere.
+enum FileName {
+    /// Why `name` is not a bare file name; `nil` where it is one.
+    static func fault(of name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.contains(0) { return "contains a NUL character" }
+        if name.utf8.contains(UInt8(ascii: "/")) { return "contains a slash" }
+        if name == "." || name == ".." { return "is the name of a folder" }
+        return nil
+    }
+
+    /// A file beside another one.
+    static func sibling(_ name: String, of path: String) -> String {
+        let folder = FileSystem.split(path).folder
+        return folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+    }
+}

@@ -1,0 +1,120 @@
+internal import CipherSQLite
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+extension RecordedVersion {
+    /// Reads the version that a database or the app has recorded; changes nothing.
+    ///
+    /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
+    ///   `user_version` that was never set is 0.
+    /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
+    ///   the value. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
+    func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        switch self {
+        case .userVersion:
+            let number = try connection.value(Int.self, "PRAGMA user_version") ?? 0
+            guard number >= 0 else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "PRAGMA user_version is negative",
+                    advice: "set it to the version of the schema")
+            }
+            return SchemaVersion(number)
+        case .table(let column):
+            return try column.read(from: connection, databasePath: databasePath)
+        case .propertyList(let file, let key):
+            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath)
+        case .custom(let body):
+            let version = try body(databasePath)
+            guard version?.components.contains(where: { $0 < 0 }) != true else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "the app's closure gave a negative version",
+                    advice: "return nil where nothing is recorded")
+            }
+            return version
+        }
+    }
+
+    private static func readPropertyList(file: String, key: String, databasePath: String) throws -> SchemaVersion? {
+        let path = FileName.sibling(file, of: databasePath)
+        func failure(_ detail: String, _ advice: String) -> StoreError {
+            StoreError(.recordedVersion, path: path, detail, advice: advice)
+        }
+        if let fault = FileName.fault(of: file) {
+            throw failure("the name of the version's property list \(fault)", "name a file beside the database")
+        }
+        guard let value = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
+        guard case .dictionary(let entries) = value else {
+            throw failure("the property list is not a dictionary", "check recordedVersion.file")
+        }
+        guard let entry = entries[key] else { return nil }
+        guard let version = RecordedValue(entry)?.version(offset: 0) else {
+            throw failure(
+                "the value of \"\(ConfigurationNode.shown(key))\" is not a version",
+                "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
+        }
+        return version
+    }
+
+    private static func contents(
+        of path: String, besides databasePath: String, failure: (_ detail: String, _ advice: String) -> StoreError
+    ) throws -> ConfigurationValue? {
+        guard !SmallFile.isSame(path, databasePath) else {
+            throw failure("the version's property list is the database itself", "name the file beside it")
+        }
+        do {
+            let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
+            return try ConfigurationSyntax.parse(Data(bytes))
+        } catch SmallFile.Failure.missing {
+            return nil
+        } catch let reason as SmallFile.Failure {
+            throw failure("the recorded version is not readable: \(reason)", "check the file")
+        } catch let reason as ConfigurationSyntax.Failure {
+            throw failure("the recorded version is not readable: \(reason.detail)", "restore the file")
+        }
+    }
+}
+
+extension RecordedVersion.VersionColumn {
+    /// Reads the highest version of the rows that match; `nil` without the table or such a row.
+    fileprivate func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        let names = try connection.values(
+            String.self,
+            "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = \(table) COLLATE NOCASE")
+        guard let name = names.first else { return nil }
+        try checkColumns(of: name, connection, databasePath)
+        // A name that stands alone in double quotes is a text to SQLite where there is no such column.
+        var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
+        for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
+            query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
+        }
+        var highest: SchemaVersion?
+        try connection.forEachRow(query) { row in
+            guard let version = RecordedValue(row.value(at: 0))?.version(offset: offset) else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath,
+                    "the column \"\(column)\" of the table \"\(table)\" holds a value that is not a version",
+                    advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+            }
+            highest = highest.map { max($0, version) } ?? version
+        }
+        return highest
+    }
+
+    private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {
+        let pragma: SQL = Engine.current.hasGeneratedColumns ? "PRAGMA main.table_xinfo" : "PRAGMA main.table_info"
+        var present: Set<SchemaName> = []
+        try connection.forEachRow("\(pragma)(\(identifier: name))") { row in
+            present.insert(SchemaName(try row.get(String.self, at: 1)))
+        }
+        for wanted in [column] + filter.keys.sorted() where !present.contains(SchemaName(wanted)) {
+            throw StoreError(
+                .recordedVersion, path: databasePath,
+                "the table \"\(table)\", which records the version, has no column \"\(wanted)\"",
+                advice: "check recordedVersion in the configuration")
+        }
+    }
+}

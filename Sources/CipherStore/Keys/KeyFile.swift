@@ -1,0 +1,75 @@
+internal import CSystemShims
+package import CipherSQLite
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Makes key files.
+package enum KeyFile {
+    /// Stores a key in a new file that only this user can read.
+    ///
+    /// The file appears under its name with its whole content, and is on the disk when this returns.
+    ///
+    /// - Returns: `false` where there is a file of that name already, which is left as it is.
+    /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
+    ///   Nothing is left behind, except where the folder could not be synced: another process may use the new key by
+    ///   then, so the file stays.
+    package static func create(_ path: String, key: CipherKey) throws -> Bool {
+        guard try FileSystem.status(FileSystem.split(path).folder)?.isDirectory == true else {
+            throw StoreError(
+                .missingFile, path: path, "there is no such folder for the new key file",
+                advice: "make the folder first")
+        }
+        let temporary = FileName.sibling(temporaryName(), of: path)
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw FileSystem.failure("be created", path) }
+        do {
+            defer { close(descriptor) }
+            try write(key, to: descriptor, path)
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        guard cs_rename_noreplace(temporary, path) == 0 else {
+            let reason = errno
+            unlink(temporary)
+            if reason == EEXIST { return false }
+            throw FileSystem.failure("be created", path, reason)
+        }
+        try FileSystem.syncFolder(of: path)
+        return true
+    }
+
+    private static func write(_ key: CipherKey, to descriptor: CInt, _ path: String) throws {
+        // The mask of the process may have taken rights away that the owner needs.
+        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be given its mode", path) }
+        let text = key.text
+        let line = SecretBytes(count: text.count + 1) { buffer in
+            text.withUnsafeBytes { buffer.copyMemory(from: $0) }
+            buffer[text.count] = UInt8(ascii: "\n")
+        }
+        try line.withUnsafeBytes { bytes in
+            var position = 0
+            while position < bytes.count {
+                let part = systemWrite(descriptor, bytes.baseAddress?.advanced(by: position), bytes.count - position)
+                if part < 0, errno == EINTR { continue }
+                guard part > 0 else { throw FileSystem.failure("be written", path) }
+                position += part
+            }
+        }
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
+    }
+
+    private static func temporaryName() -> String {
+        ".cipherstore-key-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+    }
+}
+
+private func systemWrite(_ descriptor: CInt, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+    write(descriptor, bytes, count)
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Testing
+
+@testable import CipherStore
+
+/// Wrong configurations are refused, and the error names the place.
+struct ConfigurationErrorTests {
+    private func description(of json: String, newestFormat: Int = 4) -> String {
+        do {
+            _ = try Configuration(data: Data(json.utf8), place: "app.json", newestFormat: newestFormat)
+            return "accepted"
+        } catch let error as StoreError where error.code == .configuration {
+            return error.description
+        } catch {
+            return "another error: \(error)"
+        }
+    }
+
+    @Test(
+        "A wrong value at the top is refused by name",
+        arguments: [
+            (#""dbName": "a.db""#, "app.json: the key \"dbVersion\" is missing"),
+            (#""dbVersion": 1"#, "app.json: the key \"dbName\" is missing"),
+            (#""dbName": "", "dbVersion": 1"#, "dbName: must be a file name without a folder, and is empty"),
+            (#""dbName": "x/a.db", "dbVersion": 1"#, "dbName: must be a file name without a folder, and contains a sl"),
+            (#""dbName": "..", "dbVersion": 1"#, "dbName: must be a file name without a folder, and is the name of a"),
+            (#""dbName": "a\u0000b", "dbVersion": 1"#, "dbName: contains a NUL character"),
+            (#""dbName": 3, "dbVersion": 1"#, "dbName: must be text, and is a whole number"),
+            (#""dbName": "a.db", "dbVersion": true"#, "dbVersion: must be a whole number, and is true or false"),
+            (#""dbName": "a.db", "dbVersion": "1""#, "dbVersion: must be a whole number, and is text"),
+            (#""dbName": "a.db", "dbVersion": 1.5"#, "dbVersion: must be a whole number, and is a number with a frac"),
+            (#""dbName": "a.db", "dbVersion": -1"#, "dbVersion: must be a whole number from 0 to 2147483647"),
+            (#""dbName": "a.db", "dbVersion": 2147483648"#, "dbVersion: must be a whole number from 0 to 2147483647"),
+            (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion: must be a whole number, and is a number with a frac"),
+            (#""dbName": "a.db", "dbVersion": null"#, "dbVersion: must be a whole number, and is null"),
+            (#""dbName": "a.db", "dbVersion": 1, "updates": {}"#, "updates: this schema source is not yet supported"),
+            (#""dbName": "a.db", "dbVersion": 1, "template": {}"#, "template: this schema source is not yet suppor"),
+            (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions: this schema source is not y"),
+            (#""dbName": "a.db", "dbVersion": 1, "dbTabels": []"#, "unknown key \"dbTabels\"; did you mean \"dbTables"),
+            (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
+            (
+                #""dbName": "a.db", "dbVersion": 1, "destructiveChanges": "alow""#,
+                "destructiveChanges: must be \"refuse\" or \"allow\", and is \"alow\"; did you mean \"allow\"?"
+            ),
+        ])
+    func top(entries: String, expected: String) {
+        #expect(description(of: "{\(entries)}").contains(expected))
+    }
+
+    @Test(
+        "A wrong value of the encryption is refused by name",
+        arguments: [
+            (#"[]"#, "encryption: must be a dictionary, and is a list"),
+            (#"{"enabled": 1}"#, "encryption.enabled: must be true or false, and is a whole number"),
+            (#"{"enabled": "yes"}"#, "encryption.enabled: must be true or false, and is text"),
+            (#"{"enable": true}"#, "encryption: unknown key \"enable\"; did you mean \"enabled\"?"),
+            (
+                #"{"sinceVersion": 1.4}"#,
+                "encryption.sinceVersion: must be a whole number or text such as \"2.0.0\", and"
+            ),
+            (#"{"sinceVersion": -1}"#, "encryption.sinceVersion: must be a whole number or text"),
+            (#"{"sinceVersion": "2.x"}"#, "encryption.sinceVersion: must be a whole number from 0 up, or text"),
+            (#"{"sinceVersion": true}"#, "encryption.sinceVersion: must be a whole number or text"),
+            (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled: must be \"refuse\" or \"decrypt\", and is"),
+            (#"{"unexpectedPlaintext": true}"#, "encryption.unexpectedPlaintext: must be \"refuse\" or \"encrypt\""),
+            (#"{"cipherCompatibility": 5}"#, "encryption.cipherCompatibility: must be a whole number from 3 to 4"),
+            (#"{"plaintextHeaderSize": 16}"#, "encryption.plaintextHeaderSize: must be 0 or 32"),
+            (
+                #"{"plaintextHeaderSize": 32, "cipherCompatibility": 3}"#,
+                "encryption.plaintextHeaderSize: a readable header needs cipher format 4"
+            ),
+            (#"{"keepBackup": 0}"#, "encryption.keepBackup: must be true or false, and is a whole number"),
+            (#"{"maximumAttempts": 0}"#, "encryption.maximumAttempts: must be a whole number from 1"),
+            (#"{"onRepeatedFailure": "openPlain"}"#, "encryption.onRepeatedFailure: must be \"refuse\" or \"openPl"),
+        ])
+    func encryption(section: String, expected: String) {
+        #expect(description(of: #"{"dbName": "a.db", "dbVersion": 1, "encryption": \#(section)}"#).contains(expected))
+    }
+
+    @Test(
+        "What an older engine cannot write is refused",
+        arguments: [
+            (
+                #"{"cipherCompatibility": 4}"#,
+                "encryption.cipherCompatibility: this SQLCipher library writes formats up"
+            ),
+            (
+                #"{"plaintextHeaderSize": 32}"#,
+                "encryption.plaintextHeaderSize: a readable header needs cipher format 4"
+            ),
+            (#"{"cipherCompatibility": 3}"#, "accepted"),
+        ])
+    func olderEngine(section: String, expected: String) {
+        let json = #"{"dbName": "a.db", "dbVersion": 1, "encryption": \#(section)}"#
+        #expect(description(of: json, newestFormat: 3).contains(expected))
+    }
+
+    @Test(
+        "A wrong place of the version is refused by name",
+        arguments: [
+            (#"{}"#, "recordedVersion: the key \"source\" is missing"),
+            (
+                #"{"source": "tabel"}"#,
+                "recordedVersion.source: must be \"userVersion\" or \"table\" or \"plist\", and is"
+            ),
+            (#"{"source": "table", "column": "v"}"#, "recordedVersion: the key \"table\" is missing"),
+            (#"{"source": "table", "table": "t"}"#, "recordedVersion: the key \"column\" is missing"),
+            (#"{"source": "table", "table": "", "column": "v"}"#, "recordedVersion.table: is empty"),
+            (
+                #"{"source": "table", "table": "t", "column": "v", "where": {"name": true}}"#,
+                "recordedVersion.where.name: must be text"
+            ),
+            (
+                #"{"source": "table", "table": "t", "column": "v", "offset": 0.5}"#,
+                "recordedVersion.offset: must be a whole number"
+            ),
+            (#"{"source": "userVersion", "table": "t"}"#, "recordedVersion.table: has no meaning where the source is"),
+            (#"{"source": "plist", "file": "a.plist"}"#, "recordedVersion: the key \"key\" is missing"),
+            (#"{"source": "plist", "file": "../a", "key": "v"}"#, "recordedVersion.file: must be a file name without"),
+            (#"{"source": "plist", "file": "a.db-wal", "key": "v"}"#, "recordedVersion.file: is the database itself"),
+            (#"{"source": "plist", "fiel": "a", "key": "v"}"#, "unknown key \"fiel\"; did you mean \"file\"?"),
+        ])
+    func recordedVersion(section: String, expected: String) {
+        let json = #"{"dbName": "a.db", "dbVersion": 1, "recordedVersion": \#(section)}"#
+        #expect(description(of: json).contains(expected))
+    }
+
+    @Test(
+        "A wrong table is refused by its place",
+        arguments: [
+            (#"{}"#, "dbTables: must be a list, and is a dictionary"),
+            (#"[]"#, "dbTables: names no table"),
+            (#"["chat"]"#, "dbTables[0]: must be a dictionary of one table, and is text"),
+            (#"[{}]"#, "dbTables[0]: must be a dictionary of one table, and has 0 keys"),
+            (#"[{"a": [{"x": ""}], "b": [{"x": ""}]}]"#, "dbTables[0]: must be a dictionary of one table, and has 2"),
+            (#"[{"a": {"x": ""}}]"#, "dbTables[0].a: must be a list, and is a dictionary"),
+            (#"[{"a": []}]"#, "dbTables[0].a: a table needs at least one column"),
+            (#"[{"a": [{"x": ""}]}, {"chat": [{"x": ""}, {"y": 3}]}]"#, "dbTables[1].chat[1].y: must be text, and is"),
+            (#"[{"a": [{"x": "", "y": ""}]}]"#, "dbTables[0].a[0]: must be a dictionary of one column, and has 2 keys"),
+            (
+                #"[{"a": [{"x": ""}]}, {"A": [{"x": ""}]}]"#,
+                "dbTables[1]: the table \"A\" is declared at dbTables[0] to"
+            ),
+            (#"[{"a": [{"x": ""}, {"X": ""}]}]"#, "dbTables[0].a[1]: the column \"X\" is declared at dbTables[0].a[0]"),
+            (#"[{"": [{"x": ""}]}]"#, "dbTables[0]: the table's name is empty"),
+            (#"[{"SQLite_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"SQLite_x\" begins with sqlite_, which"),
+            (#"[{"CipherStore_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"CipherStore_x\" begins with cip"),
+            (#"[{"a": [{"x": "TEXT, y TEXT"}]}]"#, "dbTables[0].a[0].x: has a comma outside of parentheses"),
+            (#"[{"a": [{"x": "TEXT) --"}]}]"#, "dbTables[0].a[0].x: has a closing parenthesis without an opening"),
+            (#"[{"a": [{"x": "CHECK (x > 1"}]}]"#, "dbTables[0].a[0].x: has an opening parenthesis without a clos"),
+            (#"[{"a": [{"x": "DEFAULT 'a"}]}]"#, "dbTables[0].a[0].x: has a quotation mark that is not closed"),
+            (#"[{"a": [{"x": "TEXT -- text"}]}]"#, "dbTables[0].a[0].x: contains a comment to the end of the line"),
+            (#"[{"a": [{"x": "TEXT /* text"}]}]"#, "dbTables[0].a[0].x: has a comment that is not closed"),
+            (#"[{"a": [{"x": "TEXT; DROP TABLE a"}]}]"#, "dbTables[0].a[0].x: contains a semicolon"),
+        ])
+    func tables(list: String, expected: String) {
+        #expect(description(of: #"{"dbName": "a.db", "dbVersion": 1, "dbTables": \#(list)}"#).contains(expected))
+    }
+
+    @Test(
+        "A definition that keeps to its column is accepted",
+        arguments: [
+            "", "TEXT", "DECIMAL(10, 2) DEFAULT 0", "TEXT DEFAULT ',;--)'", "TEXT DEFAULT 'it''s'",
+            "TEXT CHECK (x IN ('a', 'b'))", "INTEGER REFERENCES [other, table](id)", "TEXT /* , ; */ NOT NULL",
+            "INTEGER DEFAULT -1", "TEXT DEFAULT (1 - -1)",
+        ])
+    func definition(text: String) {
+        #expect(ColumnDefinition.fault(of: text) == nil)
+    }
+
+    @Test func `Names are the same where SQLite takes them as the same, and only there`() {
+        #expect(SchemaName("Chat") == SchemaName("cHAT"))
+        #expect(SchemaName("Ä") != SchemaName("ä"))
+        #expect(SchemaName("\u{E9}") != SchemaName("e\u{301}"))
+    }
+
+    @Test func `A key of any length and content stays short and on one line in the error`() {
+        let key = String(repeating: "k", count: 10_000)
+        let text = description(of: "{\"a\\nb\": 1, \"\(key)\": 2}")
+        #expect(text.contains("unknown key \"a?b\""))
+        #expect(description(of: "{\"\(key)\": 2}").count < 500)
+    }
+}

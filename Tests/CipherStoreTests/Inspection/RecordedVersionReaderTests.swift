@@ -1,0 +1,153 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The version that a database or its app recorded.
+struct RecordedVersionReaderTests {
+    let folder: TemporaryFolder
+    let connection: Connection
+
+    init() throws {
+        folder = try TemporaryFolder()
+        connection = try Connection(path: folder.path("app.db"), mode: .create)
+    }
+
+    private func read(_ recorded: RecordedVersion) throws -> SchemaVersion? {
+        try recorded.read(from: connection, databasePath: folder.path("app.db"))
+    }
+
+    private func failure(_ recorded: RecordedVersion) -> StoreError? {
+        let error = #expect(throws: StoreError.self) { try read(recorded) }
+        #expect(error?.code == .recordedVersion)
+        return error
+    }
+
+    @Test("PRAGMA user_version is the version", arguments: [0, 1, 24, 2_147_483_647])
+    func userVersion(number: Int) throws {
+        try connection.executeScript("PRAGMA user_version = \(number)")
+        #expect(try read(.userVersion) == SchemaVersion(number))
+    }
+
+    @Test func `A negative user_version is no version`() throws {
+        try connection.executeScript("PRAGMA user_version = -3")
+        #expect(failure(.userVersion)?.description.contains("negative") == true)
+    }
+
+    @Test(
+        "A column's value is a version in every form that apps have used",
+        arguments: [
+            ("3", 0, SchemaVersion(3)), ("4", -1, 3), ("0", 0, 0), ("3.0", 0, 3), ("1.4", 0, SchemaVersion("1.4")),
+            ("'3'", 0, 3), ("'4'", -1, 3), ("'1.0.0'", 0, 1), ("'1.10.2'", 0, SchemaVersion("1.10.2")),
+            ("4.0", -1, 3), ("2", 40, 42),
+        ] as [(String, Int, SchemaVersion?)])
+    func values(literal: String, offset: Int, expected: SchemaVersion?) throws {
+        try connection.executeScript("CREATE TABLE v(n); INSERT INTO v VALUES (\(literal))")
+        #expect(expected != nil)
+        #expect(try read(.table(.init(table: "v", column: "n", offset: offset))) == expected)
+    }
+
+    @Test(
+        "A value that is no version is refused and not shown",
+        arguments: [
+            ("'s3cret'", 0), ("-1", 0), ("0", -1), ("-1.5", 0), ("''", 0), ("' 3'", 0), ("'-3'", 0), ("NULL", 0),
+            ("x'33'", 0), ("9e999", 0), ("1e300", 0), ("9223372036854775807", 1), ("'1.2'", -1), ("1.4", 1),
+            ("'99999999999999999999'", 0),
+        ])
+    func noValues(literal: String, offset: Int) throws {
+        try connection.executeScript("CREATE TABLE v(num_of_version); INSERT INTO v VALUES (\(literal))")
+        let error = failure(.table(.init(table: "v", column: "num_of_version", offset: offset)))
+        #expect(error?.description.contains("\"num_of_version\" of the table \"v\"") == true)
+        #expect(error?.description.contains("s3cret") == false)
+        #expect(error?.description.contains("99999") == false)
+    }
+
+    @Test func `Without the table or a row that matches nothing is recorded`() throws {
+        let recorded = RecordedVersion.table(.init(table: "Records", column: "value", filter: ["name": "DBVersion"]))
+        #expect(try read(recorded) == nil)
+        try connection.executeScript("CREATE TABLE Records(name TEXT, value TEXT)")
+        #expect(try read(recorded) == nil)
+        try connection.executeScript("INSERT INTO Records VALUES ('Other', 'text'), (NULL, '9')")
+        #expect(try read(recorded) == nil)
+        try connection.executeScript("INSERT INTO Records VALUES ('DBVersion', '3')")
+        #expect(try read(recorded) == 3)
+    }
+
+    @Test func `Numbers are found by their text, as the app's own statement found them`() throws {
+        try connection.executeScript(
+            """
+            CREATE TABLE tb_clientstage(id INTEGER, tableno TEXT, version TEXT);
+            INSERT INTO tb_clientstage VALUES (1, '0', '1.0.0'), (1, '1', '9.0.0'), (2, '0', '8.0.0');
+            """)
+        let filter = ["id": "1", "tableno": "0"]
+        #expect(try read(.table(.init(table: "tb_clientstage", column: "version", filter: filter))) == 1)
+    }
+
+    @Test func `Of several rows the highest version counts`() throws {
+        try connection.executeScript("CREATE TABLE v(n); INSERT INTO v VALUES ('1.9.2'), ('1.10.0'), (1)")
+        #expect(try read(.table(.init(table: "v", column: "n"))) == SchemaVersion("1.10.0"))
+    }
+
+    @Test func `Tables and columns are found as SQLite finds them`() throws {
+        try connection.executeScript(
+            #"CREATE TABLE "Db ""Version"(Num INTEGER); INSERT INTO "Db ""Version" VALUES (7)"#)
+        #expect(try read(.table(.init(table: #"DB "VERSION"#, column: "nUM"))) == 7)
+    }
+
+    @Test(
+        "A column that is missing is named, and never taken for text",
+        arguments: [("num", [:]), ("n", ["kind": "kind"])] as [(String, [String: String])])
+    func missingColumn(column: String, filter: [String: String]) throws {
+        try connection.executeScript("CREATE TABLE v(n); INSERT INTO v VALUES (1)")
+        let error = failure(.table(.init(table: "v", column: column, filter: filter)))
+        #expect(error?.description.contains("has no column \"\(filter.keys.first ?? column)\"") == true)
+    }
+
+    @Test(
+        "A property list beside the database holds the version",
+        arguments: [
+            (#"{"version": 24}"#, SchemaVersion(24)), (#"{"version": "1.2.0"}"#, SchemaVersion("1.2")),
+            (#"{"version": 1.4}"#, SchemaVersion("1.4")), (#"{"other": true}"#, nil),
+            ("<plist><dict><key>version</key><integer>24</integer></dict></plist>", 24),
+        ] as [(String, SchemaVersion?)])
+    func propertyList(text: String, expected: SchemaVersion?) throws {
+        try folder.write(text, to: "kept.plist")
+        #expect(try read(.propertyList(file: "kept.plist", key: "version")) == expected)
+    }
+
+    @Test func `A property list that is missing records nothing`() throws {
+        #expect(try read(.propertyList(file: "kept.plist", key: "version")) == nil)
+    }
+
+    @Test(
+        "A property list without a version is refused and not shown",
+        arguments: [
+            #"{"version": true}"#, #"{"version": "s3cret"}"#, #"{"version": -1}"#, #"{"version": [1]}"#, "[1]",
+            "s3cret", "", "{",
+        ])
+    func noPropertyList(text: String) throws {
+        try folder.write(text, to: "kept.plist")
+        let error = failure(.propertyList(file: "kept.plist", key: "version"))
+        #expect(error?.path == folder.path("kept.plist"))
+        #expect(error?.description.contains("s3cret") == false)
+    }
+
+    @Test("A property list elsewhere is refused", arguments: ["../kept.plist", "", "app.db", "link"])
+    func elsewhere(file: String) throws {
+        try connection.executeScript("CREATE TABLE t(a)")
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("link"), withDestinationPath: folder.path("app.db"))
+        let error = failure(.propertyList(file: file, key: "version"))
+        #expect(error?.description.contains("the version's property list") == true)
+    }
+
+    @Test func `The app's closure is given the path, and its errors stay what they are`() throws {
+        struct Locked: Error {}
+        let path = folder.path("app.db")
+        #expect(try read(.custom { $0 == path ? 5 : nil }) == 5)
+        #expect(try read(.custom { _ in nil }) == nil)
+        #expect(throws: Locked.self) { try read(.custom { _ in throw Locked() }) }
+        #expect(failure(.custom { _ in SchemaVersion(-1) }) != nil)
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Keys from closures, the environment and systemd.
+struct KeyTextProviderTests {
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private static let raw = "x'" + String(repeating: "0f", count: 32) + "'"
+
+    private func environment(_ values: [String: String]) -> @Sendable (String) -> SecretBytes? {
+        { values[$0].map { SecretBytes($0.utf8) } }
+    }
+
+    @Test func `A closure is given the purpose and the path of the database`() throws {
+        let provider: any KeyProvider = .closure { purpose, database in
+            try .passphrase("\(purpose) \(database)")
+        }
+        let key = try provider.key(for: .createOrExisting, database: "/data/app.db")
+        #expect(key == (try CipherKey.passphrase("createOrExisting /data/app.db")))
+    }
+
+    @Test func `A closure's key error becomes a malformed key, and its own errors stay what they are`() throws {
+        struct Locked: Error {}
+        let malformed: any KeyProvider = .closure { _, _ in try .passphrase("x'00'") }
+        let error = #expect(throws: StoreError.self) { try malformed.key(for: .existing, database: "app.db") }
+        #expect(error?.code == .keyMalformed)
+        let locked: any KeyProvider = .closure { _, _ in throw Locked() }
+        #expect(throws: Locked.self) { try locked.key(for: .existing, database: "app.db") }
+    }
+
+    @Test(
+        "The text of a variable is a passphrase or a raw key",
+        arguments: [
+            ("secret", CipherKey.Form.passphrase), ("secret\n", .passphrase), (raw, .raw), (raw + "\r\n", .raw),
+            ("x'" + String(repeating: "0f", count: 48) + "'", .rawWithSalt),
+        ])
+    func variable(text: String, form: CipherKey.Form) throws {
+        let provider = EnvironmentKeyProvider(variable: "KEY", environment: environment(["KEY": text]))
+        let key = try provider.key(for: .existing, database: "app.db")
+        #expect(key.form == form)
+        let trimmed = text.unicodeScalars.filter { $0 != "\n" && $0 != "\r" }
+        #expect(key.text == SecretBytes(String(String.UnicodeScalarView(trimmed)).utf8))
+    }
+
+    @Test(
+        "A variable without a key is refused, and its text is not shown",
+        arguments: [
+            (nil, StoreError.Code.keyUnavailable), ("", .keyMalformed), ("\n", .keyMalformed),
+            ("x'c0ffee'", .keyMalformed),
+            ("X'c0ffee", .keyMalformed),
+        ] as [(String?, StoreError.Code)])
+    func noVariable(text: String?, code: StoreError.Code) {
+        let values = text.map { ["KEY": $0] } ?? [:]
+        let provider = EnvironmentKeyProvider(variable: "KEY", environment: environment(values))
+        let error = #expect(throws: StoreError.self) { try provider.key(for: .existing, database: "app.db") }
+        #expect(error?.code == code)
+        #expect(error?.description.contains("c0ffee") == false)
+        #expect(error?.description.contains("KEY") == true)
+    }
+
+    @Test func `The process's own environment is read`() throws {
+        let path = try #require(ProcessInfo.processInfo.environment["PATH"])
+        let provider: any KeyProvider = .environment("PATH")
+        #expect(try provider.key(for: .existing, database: "app.db") == .passphrase(path))
+        let missing: any KeyProvider = .environment("PATH\0")
+        let error = #expect(throws: StoreError.self) { try missing.key(for: .existing, database: "app.db") }
+        #expect(error?.code == .keyUnavailable)
+    }
+
+    @Test("A systemd credential is read whatever its mode", arguments: [0o400, 0o440, 0o600])
+    func credential(mode: Int) throws {
+        try folder.write("\(Self.raw)\n", to: "db-key", mode: mode)
+        let provider = SystemdCredentialKeyProvider(
+            name: "db-key", environment: environment(["CREDENTIALS_DIRECTORY": folder.path("")]))
+        #expect(try provider.key(for: .existing, database: "app.db").form == .raw)
+    }
+
+    @Test(
+        "A systemd credential that is not there is refused",
+        arguments: [
+            ("missing", StoreError.Code.keyUnavailable), ("", .keyUnavailable), ("..", .keyUnavailable),
+            ("../db-key", .keyUnavailable), ("folder", .keyUnavailable), ("empty", .keyMalformed),
+            ("large", .keyMalformed),
+        ])
+    func noCredential(name: String, code: StoreError.Code) throws {
+        try FileManager.default.createDirectory(atPath: folder.path("inner/folder"), withIntermediateDirectories: true)
+        try folder.write("secret", to: "db-key")
+        try folder.write("", to: "inner/empty")
+        try folder.write(String(repeating: "a", count: KeyText.maximumSize + 1), to: "inner/large")
+        let provider = SystemdCredentialKeyProvider(
+            name: name, environment: environment(["CREDENTIALS_DIRECTORY": folder.path("inner")]))
+        let error = #expect(throws: StoreError.self) { try provider.key(for: .existing, database: "app.db") }
+        #expect(error?.code == code)
+    }
+
+    @Test func `A process that systemd did not start has no credentials`() throws {
+        let provider = SystemdCredentialKeyProvider(name: "db-key", environment: environment([:]))
+        let error = #expect(throws: StoreError.self) { try provider.key(for: .existing, database: "app.db") }
+        #expect(error?.code == .keyUnavailable)
+        #expect(error?.advice.contains("LoadCredential=db-key") == true)
+    }
+}
