@@ -22,7 +22,8 @@ struct MessageWriter {
     // A linear congruential generator with Knuth's constants for MMIX.
     private var state: UInt64 = 20_260_101
     private let words = [
-        "the", "train", "is", "late", "again", "so", "I", "walk", "home", "and", "call", "you", "later", "café", "naïve",
+        "the", "train", "is", "late", "again", "so", "I", "walk", "home", "and", "call", "you", "later", "café",
+        "naïve",
         "你好", "привет", "مرحبا", "👋🏽", "dinner", "at", "eight", "bring", "bread", "please", "O'Brien", "said", "\"yes\"",
     ]
 

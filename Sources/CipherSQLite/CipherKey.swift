@@ -167,7 +167,9 @@ extension CipherKey: CustomStringConvertible, CustomDebugStringConvertible, Cust
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Why a key cannot be used. Never holds the key.
+/// Why a key cannot be used.
+///
+/// Never holds the key.
 public enum KeyError: Error, Sendable, Equatable {
     /// The key has no bytes.
     case empty

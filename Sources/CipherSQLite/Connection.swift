@@ -1,7 +1,9 @@
 internal import CSQLCipher
 internal import CSQLCipherShims
 
-/// An open database. Synchronous, and not Sendable: one thread at a time.
+/// An open database.
+///
+/// Synchronous, and not Sendable: one thread at a time.
 public final class Connection {
     /// How a file is opened.
     package enum Mode: Sendable {
@@ -29,7 +31,8 @@ public final class Connection {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
                 extendedCode: DatabaseError.misuse,
-                message: "plain SQLite is linked, not SQLCipher: data that is meant to be encrypted would be plaintext; "
+                message:
+                    "plain SQLite is linked, not SQLCipher: data that is meant to be encrypted would be plaintext; "
                     + "link libsqlcipher", path: path)
         }
         let flags =
@@ -71,7 +74,9 @@ public final class Connection {
 
     private var isClosed = false
 
-    /// Closes the connection. A second call does nothing; no other method may be called afterwards.
+    /// Closes the connection.
+    ///
+    /// A second call does nothing; no other method may be called afterwards.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
     package func close() {
@@ -169,13 +174,19 @@ public final class Connection {
         }
     }
 
-    /// The rowid of the latest insert. The corresponding C function is `sqlite3_last_insert_rowid`.
+    /// The rowid of the latest insert.
+    ///
+    /// The corresponding C function is `sqlite3_last_insert_rowid`.
     public var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// How many rows the latest statement changed. The corresponding C function is `sqlite3_changes`.
+    /// How many rows the latest statement changed.
+    ///
+    /// The corresponding C function is `sqlite3_changes`.
     public var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// Whether a transaction is open. The corresponding C function is `sqlite3_get_autocommit`.
+    /// Whether a transaction is open.
+    ///
+    /// The corresponding C function is `sqlite3_get_autocommit`.
     public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Lends a compiled statement with its values bound.
@@ -188,7 +199,9 @@ public final class Connection {
 
     // MARK: Transactions
 
-    /// How a transaction takes its lock. Source: SQLite, "Transaction".
+    /// How a transaction takes its lock.
+    ///
+    /// Source: SQLite, "Transaction".
     public enum TransactionKind: String, Sendable {
         /// Locks at the first read or write.
         case deferred = "DEFERRED"
@@ -269,7 +282,9 @@ public final class Connection {
         try check(result)
     }
 
-    /// Accepts strings in double quotes in old schemas. Engines before SQLite 3.29 always do.
+    /// Accepts strings in double quotes in old schemas.
+    ///
+    /// Engines before SQLite 3.29 always do.
     package func allowDoubleQuotedStrings() {
         _ = cs_config_double_quoted_strings(handle, 1)
     }
@@ -279,12 +294,16 @@ public final class Connection {
         if cs_config_legacy_file_format(handle, 1) != SQLITE_OK { try execute("PRAGMA legacy_file_format = ON") }
     }
 
-    /// Functions in the schema that are not innocuous may not run. Engines before SQLite 3.31 do not know the switch.
+    /// Functions in the schema that are not innocuous may not run.
+    ///
+    /// Engines before SQLite 3.31 do not know the switch.
     package func distrustSchema() {
         _ = cs_config_trusted_schema(handle, 0)
     }
 
-    /// Refuses SQL that can damage the file. Engines before SQLite 3.26 do not know the switch.
+    /// Refuses SQL that can damage the file.
+    ///
+    /// Engines before SQLite 3.26 do not know the switch.
     package func beDefensive() {
         _ = cs_config_defensive(handle, 1)
     }
@@ -293,7 +312,9 @@ public final class Connection {
     package var interrupter: Interrupter { Interrupter(handle: handle) }
 
     /// Calls `body` every `steps` steps of SQLite's virtual machine; `false` ends the statement with
-    /// `SQLITE_INTERRUPT`. `nil` removes it.
+    /// `SQLITE_INTERRUPT`.
+    ///
+    /// `nil` removes it.
     ///
     /// The corresponding C function is `sqlite3_progress_handler`.
     package func setProgressHandler(every steps: Int32, _ body: (() -> Bool)?) {
@@ -312,7 +333,9 @@ public final class Connection {
 
     // MARK: File names
 
-    /// A `file:` URI, in which every byte that means something in a URI is escaped. Source: SQLite, "URI Filenames".
+    /// A `file:` URI, in which every byte that means something in a URI is escaped.
+    ///
+    /// Source: SQLite, "URI Filenames".
     static func uri(_ path: String, query: String = "") -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = Array("file://".utf8)

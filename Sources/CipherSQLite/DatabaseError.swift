@@ -4,7 +4,9 @@ internal import CSQLCipher
 ///
 /// Holds the SQL text, never a bound value and never a key.
 public struct DatabaseError: Error, Sendable, Equatable {
-    /// The extended result code, such as 2067 for `SQLITE_CONSTRAINT_UNIQUE`. Source: SQLite, "Result and Error Codes".
+    /// The extended result code, such as 2067 for `SQLITE_CONSTRAINT_UNIQUE`.
+    ///
+    /// Source: SQLite, "Result and Error Codes".
     public let extendedCode: Int32
     /// SQLite's own message.
     public let message: String

@@ -14,11 +14,14 @@ package final class DatabaseFile {
     private let name: UnsafeMutablePointer<CChar>?
     private let path: String
 
-    /// Opens a file that exists. Takes no lock and changes nothing.
+    /// Opens a file that exists.
+    ///
+    /// Takes no lock and changes nothing.
     package init(path: String, access: Access = .readOnly) throws {
         let flags = SQLITE_OPEN_MAIN_DB | (access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
         guard let vfs = sqlite3_vfs_find(nil), let open = vfs.pointee.xOpen else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
+            throw DatabaseError(
+                extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
         }
         let bytes = Array(path.utf8)
         let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
@@ -102,6 +105,7 @@ package final class DatabaseFile {
     }
 
     /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
+    ///
     /// Returns `nil`, without running it, where somebody has.
     package func whileUnused<Result>(_ body: () throws -> Result) rethrows -> Result? {
         guard methods.xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK else { return nil }

@@ -1,6 +1,8 @@
 internal import CSQLCipher
 
-/// The current row of a running query, lent to a closure. Copy out what must outlive it.
+/// The current row of a running query, lent to a closure.
+///
+/// Copy out what must outlive it.
 public struct Row: ~Copyable {
     let statement: Statement
 

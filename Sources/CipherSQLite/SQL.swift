@@ -1,4 +1,6 @@
-/// SQL text with the values it binds. Interpolated values are bound, never pasted into the text.
+/// SQL text with the values it binds.
+///
+/// Interpolated values are bound, never pasted into the text.
 ///
 /// ```swift
 /// try db.execute("INSERT INTO chat(uid, body) VALUES (\(uid), \(body))")
@@ -65,13 +67,23 @@ public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
         }
     }
 
-    /// A name in double quotes, with inner quotes doubled. Source: SQLite, "SQLite Keywords".
-    package static func quoted(identifier: String) -> String {
-        "\"" + identifier.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
-    }
+    /// A name in double quotes, with inner quotes doubled.
+    ///
+    /// Source: SQLite, "SQLite Keywords".
+    package static func quoted(identifier: String) -> String { quoted(identifier, by: "\"") }
 
     /// Text in single quotes, for the few statements that take no parameters, such as PRAGMA and ATTACH.
-    package static func quoted(text: String) -> String {
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    package static func quoted(text: String) -> String { quoted(text, by: "'") }
+
+    /// By scalar, not by character: a quote with a combining mark behind it is one character and still a quote to SQLite.
+    private static func quoted(_ text: String, by quote: Unicode.Scalar) -> String {
+        var result = String.UnicodeScalarView()
+        result.append(quote)
+        for scalar in text.unicodeScalars {
+            if scalar == quote { result.append(quote) }
+            result.append(scalar)
+        }
+        result.append(quote)
+        return String(result)
     }
 }

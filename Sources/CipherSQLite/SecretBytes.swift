@@ -20,7 +20,9 @@ public final class SecretBytes: Sendable {
         try fill(storage)
     }
 
-    /// Copies `bytes`. The caller erases its own copy.
+    /// Copies `bytes`.
+    ///
+    /// The caller erases its own copy.
     public convenience init(_ bytes: some Collection<UInt8>) {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }

@@ -9,7 +9,9 @@ internal import CSQLCipherShims
     internal import Darwin
 #endif
 
-/// A compiled SQL statement of one connection. Not Sendable, as its connection is not.
+/// A compiled SQL statement of one connection.
+///
+/// Not Sendable, as its connection is not.
 package final class Statement {
     package let handle: OpaquePointer
     package let sql: String
@@ -97,7 +99,9 @@ package final class Statement {
         guard result == SQLITE_OK else { throw connection.error(result, sql: sql) }
     }
 
-    /// Runs to the next row. Returns whether there is one.
+    /// Runs to the next row.
+    ///
+    /// Returns whether there is one.
     ///
     /// The corresponding C function is `sqlite3_step`.
     @discardableResult

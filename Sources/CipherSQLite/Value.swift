@@ -26,7 +26,9 @@ extension Value: Bindable {
 }
 
 extension Bindable where Self: BinaryInteger {
-    /// The integer. One outside of 64 signed bits is bound as its decimal text, so that no digit is lost.
+    /// The integer.
+    ///
+    /// One outside of 64 signed bits is bound as its decimal text, so that no digit is lost.
     public var databaseValue: Value { Int64(exactly: self).map(Value.integer) ?? .text(String(self)) }
 }
 
@@ -47,7 +49,9 @@ extension Bool: Bindable {
 }
 
 extension Double: Bindable {
-    /// The number. SQLite stores NaN as NULL.
+    /// The number.
+    ///
+    /// SQLite stores NaN as NULL.
     public var databaseValue: Value { .real(self) }
 }
 

@@ -16,7 +16,9 @@ struct CopyBuilder {
     let header: FileHeader
     let observer: UpgradeObserver
 
-    /// Builds the copy. The file exists already, empty; it is not synced.
+    /// Builds the copy.
+    ///
+    /// The file exists already, empty; it is not synced.
     func build() throws {
         let sourceFile = try DatabaseFile(path: source)
         var skeleton: CopySkeleton?
@@ -83,7 +85,9 @@ struct CopyBuilder {
         try connection.execute(SQL(text: "INSERT INTO main.\(name)(\(list)) SELECT \(list) FROM legacy.\(name)"))
     }
 
-    /// Numbers of the header that SQL can reach. The schema's cookie is last, for other changes raise it.
+    /// Numbers of the header that SQL can reach.
+    ///
+    /// The schema's cookie is last, for other changes raise it.
     private func copyHeader(_ connection: Connection) throws {
         if header.defaultCacheSize != 0 {
             try connection.execute(SQL(text: "PRAGMA main.default_cache_size = \(String(header.defaultCacheSize))"))

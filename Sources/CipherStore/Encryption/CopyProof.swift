@@ -1,7 +1,9 @@
 import CipherSQLite
 internal import Foundation
 
-/// Shows that the copy is the original, encrypted. Shares no connection, key object or plan with the builder.
+/// Shows that the copy is the original, encrypted.
+///
+/// Shares no connection, key object or plan with the builder.
 ///
 /// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
 /// order. SQLCipher authenticates each page of the copy as it is read.

@@ -81,8 +81,10 @@ struct CopySkeleton {
             """)
     }
 
-    /// SQLite writes new files in format 4. Format 1 has a switch, and a column added to a table raises it to 2 or 3.
-    /// Indexes in descending order are sorted in ascending order below format 4, so a copy must not change it.
+    /// SQLite writes new files in format 4.
+    ///
+    /// Format 1 has a switch, and a column added to a table raises it to 2 or 3. Indexes in descending order are
+    /// sorted in ascending order below format 4, so a copy must not change it.
     private static func setSchemaFormat(_ format: Int, _ connection: Connection) throws {
         guard format == 2 || format == 3 else { return }
         try connection.execute("CREATE TABLE main.cipherstore_format(a)")
@@ -135,10 +137,14 @@ struct CopySkeleton {
     }
 
     /// The columns to name for a table whose rowids a transfer of records would renumber: one with neither an INTEGER
-    /// PRIMARY KEY nor an index. `nil` for others.
+    /// PRIMARY KEY nor an index.
+    ///
+    /// `nil` for others.
     private static func columnsToName(_ table: String, _ connection: Connection) throws -> [String]? {
         let name = SQL.quoted(identifier: table)
-        guard try connection.value(Value.self, SQL(text: "PRAGMA legacy.index_list(\(name))")) == nil else { return nil }
+        guard try connection.value(Value.self, SQL(text: "PRAGMA legacy.index_list(\(name))")) == nil else {
+            return nil
+        }
         let columns = try TableColumns(table, schema: "legacy", connection)
         guard !columns.hasPrimaryKey, let rowid = columns.rowidAlias else { return nil }
         return [rowid] + columns.stored.map { SQL.quoted(identifier: $0) }

@@ -1,4 +1,6 @@
-/// What an encryption upgrade did, for logs and roll-out statistics. Holds no data of the database.
+/// What an encryption upgrade did, for logs and roll-out statistics.
+///
+/// Holds no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
     /// How the run ended.
     public enum Outcome: String, Sendable, Codable {

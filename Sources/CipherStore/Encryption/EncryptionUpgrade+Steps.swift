@@ -13,7 +13,9 @@ extension EncryptionUpgrade {
         return key
     }
 
-    /// The key as the provider gives it to whoever opens the file next. It must be the same.
+    /// The key as the provider gives it to whoever opens the file next.
+    ///
+    /// It must be the same.
     func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
         let again = try provider.checkedKey(for: .existing, database: paths.database)
         guard again == first else {

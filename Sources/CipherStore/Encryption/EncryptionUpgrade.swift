@@ -74,7 +74,9 @@ package struct EncryptionUpgrade {
         try Recovery.sweep(paths)
     }
 
-    /// Encrypts a plaintext file. The lock is held.
+    /// Encrypts a plaintext file.
+    ///
+    /// The lock is held.
     func encrypt(_ inspector: Inspector) throws -> EncryptionReport {
         let began = Date()
         let observer = UpgradeObserver(

@@ -7,7 +7,9 @@ struct Preflight {
     let keepBackup: Bool
     let collations: [Collation]
 
-    /// Permissions, owner, room and names. Returns the file's status.
+    /// Permissions, owner, room and names.
+    ///
+    /// Returns the file's status.
     func checkFiles() throws -> FileSystem.Status {
         guard let status = try FileSystem.status(paths.database) else {
             throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
@@ -52,7 +54,9 @@ struct Preflight {
         }
     }
 
-    /// Collations that indexes are sorted by. A stand-in would build indexes that the app sees as corrupt.
+    /// Collations that indexes are sorted by.
+    ///
+    /// A stand-in would build indexes that the app sees as corrupt.
     func checkSchema(_ connection: Connection) throws {
         var known: Set<String> = []
         try connection.forEachRow("PRAGMA collation_list") { known.insert(try $0.get(String.self, at: 1).lowercased()) }
@@ -75,7 +79,8 @@ struct Preflight {
         guard missing.isEmpty else {
             let names = missing.sorted().joined(separator: ", ")
             throw StoreError(
-                .missingCollation, path: paths.database, "the schema sorts by collations that are not registered: \(names)",
+                .missingCollation, path: paths.database,
+                "the schema sorts by collations that are not registered: \(names)",
                 advice: "give the app's own comparison in the configuration's collations; nothing was changed")
         }
     }

@@ -8,7 +8,9 @@ struct ProofConnection: Sendable {
     let settings: CipherSettings
     let collations: [Collation]
 
-    /// Opens the file. `isCancelled` is asked now and then while a statement runs.
+    /// Opens the file.
+    ///
+    /// `isCancelled` is asked now and then while a statement runs.
     func open(isCancelled: @escaping () -> Bool) throws -> Connection {
         let connection = try Connection(path: path, mode: .readOnly)
         connection.allowDoubleQuotedStrings()

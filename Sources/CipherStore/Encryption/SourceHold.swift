@@ -8,7 +8,9 @@ final class SourceHold {
     private let paths: DatabasePaths
     let wasWriteAheadLog: Bool
 
-    /// Opens the file. A hot journal is rolled back.
+    /// Opens the file.
+    ///
+    /// A hot journal is rolled back.
     ///
     /// - Parameter wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     init(_ paths: DatabasePaths, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]) throws {
@@ -48,7 +50,9 @@ final class SourceHold {
         guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else { throw busy() }
     }
 
-    /// Whether the header says rollback mode and no sidecar exists. Only sure while the lock is held.
+    /// Whether the header says rollback mode and no sidecar exists.
+    ///
+    /// Only sure while the lock is held.
     func isAtRest() throws -> Bool {
         try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog
             && !FileSystem.exists(paths.wal) && !FileSystem.exists(paths.journal)

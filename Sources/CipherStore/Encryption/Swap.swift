@@ -3,7 +3,9 @@ struct Swap {
     let paths: DatabasePaths
     let status: FileSystem.Status
 
-    /// Gives the copy what belonged to the original file. Returns what the system refused.
+    /// Gives the copy what belonged to the original file.
+    ///
+    /// Returns what the system refused.
     func dress() throws -> [String] {
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
         let refused = try FileSystem.copyExtendedAttributes(from: paths.database, to: paths.copy)
@@ -14,7 +16,9 @@ struct Swap {
         return refused.map { "the extended attribute \($0) could not be kept" }
     }
 
-    /// The commit: one rename. Before it, the plaintext database is whole; after it, the encrypted one.
+    /// The commit: one rename.
+    ///
+    /// Before it, the plaintext database is whole; after it, the encrypted one.
     func commit(_ hold: SourceHold) throws {
         guard let current = try FileSystem.status(paths.database, followLinks: false),
             current.device == status.device, current.inode == status.inode, try hold.isAtRest()

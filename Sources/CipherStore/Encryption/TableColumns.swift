@@ -5,7 +5,9 @@ struct TableColumns {
     /// The names of the columns whose values are stored, in order; generated ones only where they are STORED.
     let stored: [String]
     let hasPrimaryKey: Bool
-    /// A name of the rowid that no column has taken. `nil` where columns have all three: nobody can ask for it then.
+    /// A name of the rowid that no column has taken.
+    ///
+    /// `nil` where columns have all three: nobody can ask for it then.
     let rowidAlias: String?
 
     init(_ table: String, schema: String, _ connection: Connection) throws {
@@ -15,8 +17,9 @@ struct TableColumns {
         // Engines without generated columns do not know table_xinfo.
         let hasHidden = Engine.current.hasGeneratedColumns
         let pragma = hasHidden ? "table_xinfo" : "table_info"
-        try connection.forEachRow(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).\(pragma)(\(SQL.quoted(identifier: table)))"))
-        { row in
+        try connection.forEachRow(
+            SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).\(pragma)(\(SQL.quoted(identifier: table)))")
+        ) { row in
             let name = try row.get(String.self, at: 1)
             all.insert(name.lowercased())
             if try row.get(Int.self, at: 5) > 0 { hasPrimaryKey = true }

@@ -40,8 +40,9 @@ public final class UpgradeCancellation: @unchecked Sendable {
     public var isCancelled: Bool { lock.withLock { cancelled } }
 }
 
-/// Tells the caller how far the upgrade is, and the upgrade whether to go on. Used by one thread at a time but for
-/// ``isCancelled``.
+/// Tells the caller how far the upgrade is, and the upgrade whether to go on.
+///
+/// Used by one thread at a time but for ``isCancelled``.
 final class UpgradeObserver {
     /// The share of the whole at which each stage ends, as measured with a chat database.
     private static let ends: [UpgradeProgress.Stage: Double] = [

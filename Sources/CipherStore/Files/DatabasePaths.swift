@@ -1,4 +1,6 @@
-/// The names around one database. They are the state machine of the upgrade: which of them exist tells how far it came.
+/// The names around one database.
+///
+/// They are the state machine of the upgrade: which of them exist tells how far it came.
 struct DatabasePaths: Sendable, Hashable {
     /// The database, without symbolic links.
     let database: String
@@ -13,7 +15,9 @@ struct DatabasePaths: Sendable, Hashable {
     var journal: String { database + "-journal" }
 
     // Ours.
-    /// The copy that is being built. Never holds a plaintext byte.
+    /// The copy that is being built.
+    ///
+    /// Never holds a plaintext byte.
     var copy: String { database + "-upgrade" }
     /// The plaintext file, kept when the caller asks for a backup.
     var backup: String { database + "-plaintext" }

@@ -58,7 +58,9 @@ enum FileSystem {
         try status(path, followLinks: false) != nil
     }
 
-    /// The name without symbolic links. The last part may be missing, its folder may not.
+    /// The name without symbolic links.
+    ///
+    /// The last part may be missing, its folder may not.
     static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
@@ -84,9 +86,10 @@ enum FileSystem {
 
     /// The folder and the last part of a path.
     static func split(_ path: String) -> (folder: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        // By byte: a name may begin with a combining mark, which would make one character of itself and the slash.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (".", path) }
         let folder = path[..<slash]
-        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
     }
 
     /// Makes an empty file of mode 0600 where there is nothing, not even a link.
@@ -158,7 +161,9 @@ enum FileSystem {
         throw failure("be removed", path)
     }
 
-    /// Makes a file's content durable. A failure is final: the kernel may have dropped what it could not write.
+    /// Makes a file's content durable.
+    ///
+    /// A failure is final: the kernel may have dropped what it could not write.
     static func sync(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("be opened to be synced", path) }
@@ -194,7 +199,9 @@ enum FileSystem {
         guard result == 0 else { throw failure("be renamed to \(new)", old) }
     }
 
-    /// Renames and replaces nothing. Returns whether the new name was free.
+    /// Renames and replaces nothing.
+    ///
+    /// Returns whether the new name was free.
     static func renameIfFree(_ old: String, to new: String) throws -> Bool {
         guard cs_rename_noreplace(old, new) != 0 else { return true }
         if errno == EEXIST { return false }
@@ -231,7 +238,9 @@ enum FileSystem {
         return (overflow ? .max : bytes, fileSizeLimit)
     }
 
-    /// Copies extended attributes. Returns the names of those that the system did not let us set.
+    /// Copies extended attributes.
+    ///
+    /// Returns the names of those that the system did not let us set.
     static func copyExtendedAttributes(from source: String, to copy: String) throws -> [String] {
         let size = cs_listxattr(source, nil, 0)
         if size < 0, errno == ENOTSUP { return [] }

@@ -24,7 +24,8 @@ final class UpgradeLock: @unchecked Sendable {
     ///
     /// - Parameter timeout: How long to wait for it, in seconds.
     /// - Throws: ``StoreError`` with `busy` after that time.
-    static func withLock<Result>(_ paths: DatabasePaths, timeout: Double, _ body: () throws -> Result) throws -> Result {
+    static func withLock<Result>(_ paths: DatabasePaths, timeout: Double, _ body: () throws -> Result) throws -> Result
+    {
         try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout))
         defer { shared.release(paths) }
         return try body()

@@ -1,6 +1,8 @@
 import CipherSQLite
 
-/// The first 100 bytes of a database file. Source: SQLite, "Database File Format", section 1.3.
+/// The first 100 bytes of a database file.
+///
+/// Source: SQLite, "Database File Format", section 1.3.
 struct FileHeader {
     static let length = 100
     private static let magic = Array("SQLite format 3\0".utf8)
@@ -25,7 +27,9 @@ struct FileHeader {
     var isPlaintext: Bool { Self.isPlaintext(bytes) }
     var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
 
-    /// The salt of an encrypted file without a plaintext header. Source: SQLCipher Design, "Database Salt".
+    /// The salt of an encrypted file without a plaintext header.
+    ///
+    /// Source: SQLCipher Design, "Database Salt".
     var salt: SecretBytes? {
         guard bytes.count >= CipherKey.saltLength, !Self.startsWithMagic(bytes) else { return nil }
         return SecretBytes(bytes[..<CipherKey.saltLength])

@@ -1,6 +1,8 @@
 package import CipherSQLite
 
-/// Finds out what a file is. Changes nothing, and reads the database only through SQLite's file layer.
+/// Finds out what a file is.
+///
+/// Changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
     let paths: DatabasePaths
 
@@ -96,7 +98,9 @@ package struct Inspector {
             advice: "open the file for writing, or run the upgrade, in a folder that can be written")
     }
 
-    /// Reads a plaintext file. Returns `nil` where a journal must be rolled back first.
+    /// Reads a plaintext file.
+    ///
+    /// Returns `nil` where a journal must be rolled back first.
     func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
             return try ReadOnlyAccess.withConnection(paths, key: nil, settings: CipherSettings()) { connection in
@@ -109,7 +113,9 @@ package struct Inspector {
         }
     }
 
-    /// Reads an encrypted file. Returns `nil` where the key does not fit in this format.
+    /// Reads an encrypted file.
+    ///
+    /// Returns `nil` where the key does not fit in this format.
     func readingEncrypted<Result>(
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result? {

@@ -30,7 +30,7 @@ extension KeyProvider {
         } catch let error as StoreError {
             throw error
         } catch let error as KeyError {
-            throw StoreError(.keyMalformed, path: database, error.description)
+            throw StoreError(error, origin: "the answer of the key provider", path: database)
         } catch {
             // What a provider says of its own failure is not repeated: it might quote the key.
             throw StoreError(
