@@ -61,13 +61,12 @@ package struct DatabaseState {
     /// How many rows a table holds; `nil` where this state does not count.
     package func rowCount(of table: String) throws -> Int? {
         guard countsRows else { return nil }
-        return try connection.value(Int.self, SQL("SELECT count(*) FROM main.\(SQL.quoted(identifier: table))"))
+        return try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)")
     }
 
     /// Whether a table holds any row.
     package func holdsRows(_ table: String) throws -> Bool {
-        let name = SQL.quoted(identifier: table)
-        return try connection.value(Bool.self, SQL("SELECT EXISTS (SELECT 1 FROM main.\(name))")) ?? false
+        try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
     }
 
     private static func readTables(_ connection: Connection) throws -> [TableState] {
@@ -95,7 +94,7 @@ package struct DatabaseState {
 
     private static func readReferences(of table: String, _ connection: Connection) throws -> [SQLName] {
         var names: [SQLName] = []
-        try connection.forEachRow(SQL("PRAGMA main.foreign_key_list(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
             names.append(SQLName(try row.get(at: 2)))
         }
         return names

@@ -120,7 +120,8 @@ struct DeclaredTablesSource: SchemaSource {
         var added: [String] = []
         for (column, shape) in missing {
             try scratch.checkAdding(
-                column, of: table, to: found, after: added, isGenerated: shape.isGenerated, holdsRows: holdsRows)
+                column, of: table, to: found, after: added, isVirtual: shape.generation == .virtual,
+                holdsRows: holdsRows)
             added.append(column.name)
             plan.operations.append(
                 Plan.Operation(

@@ -29,7 +29,7 @@ struct ForeignKeyViolations {
         for table in tables where !table.references.isEmpty {
             do {
                 try read(table.name, connection)
-            } catch let error as DatabaseError where error.extendedCode == DatabaseError.genericError {
+            } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
                 uncheckable[SQLName(table.name)] = (table.name, error)
             }
         }
@@ -37,7 +37,7 @@ struct ForeignKeyViolations {
 
     private mutating func read(_ table: String, _ connection: Connection) throws {
         let child = SQLName(table)
-        try connection.forEachRow(SQL("PRAGMA main.foreign_key_check(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow("PRAGMA main.foreign_key_check(\(identifier: table))") { row in
             let parent = try row.get(String.self, at: 2)
             var found = rows[Reference(child: child, parent: SQLName(parent))] ?? Rows(child: table, parent: parent)
             if let rowID = try row.get(Int64?.self, at: 1) {
@@ -70,9 +70,4 @@ struct ForeignKeyViolations {
                 advice: "correct the schema; nothing was changed", underlying: failure.error)
         }
     }
-}
-
-extension DatabaseError {
-    /// `SQLITE_ERROR`: SQLite could not make sense of a statement, as opposed to files, locks and memory.
-    static var genericError: Int32 { 1 }
 }

@@ -90,7 +90,7 @@ package enum HistoryTable {
         return try connection.value(
             String.self,
             SQL(
-                "SELECT event FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
+                text: "SELECT event FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
                 values: events.map(\.rawValue.databaseValue)))
     }
 
@@ -101,18 +101,18 @@ package enum HistoryTable {
     /// Atomic; part of the caller's transaction where there is one.
     package static func append(
         _ event: HistoryEvent, from: SchemaVersion? = nil, to: Int? = nil, checksum: String? = nil,
-        detail: String? = nil, to connection: Connection
+        detail: String? = nil, in connection: Connection
     ) throws {
         try connection.transaction(.immediate) {
-            if try !exists(connection) { try connection.execute(SQL(createSQL)) }
+            if try !exists(connection) { try connection.execute(SQL(text: createSQL)) }
             let engine = "SQLCipher \(Engine.current.cipherVersion), SQLite \(Engine.current.sqliteVersion)"
             try connection.execute(
                 SQL(
-                    """
-                    INSERT INTO main.cipherstore_history
-                        (event, fromVersion, toVersion, checksum, detail, engine, appliedAt)
-                    VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
-                    """,
+                    text: """
+                        INSERT INTO main.cipherstore_history
+                            (event, fromVersion, toVersion, checksum, detail, engine, appliedAt)
+                        VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+                        """,
                     values: [
                         event.rawValue.databaseValue, (from?.description).databaseValue, to.databaseValue,
                         checksum.databaseValue, detail.databaseValue, engine.databaseValue,

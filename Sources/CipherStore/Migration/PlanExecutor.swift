@@ -8,7 +8,7 @@ struct PlanExecutor {
     func apply(_ plan: Plan) throws {
         for operation in plan.operations {
             do {
-                for sql in operation.sql { try connection.execute(SQL(sql)) }
+                for sql in operation.sql { try connection.execute(SQL(text: sql)) }
             } catch let error as DatabaseError {
                 throw StoreError(
                     migration: error, path: connection.path,

@@ -106,7 +106,7 @@ package struct SchemaMigrator {
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
-            to: connection)
+            in: connection)
         try verify(connection, against: violations)
         return MigrationReport(plan, event: event)
     }

@@ -21,7 +21,7 @@ struct ScratchSchema {
     func columns(of table: DeclaredTable) throws -> [ColumnState] {
         try checkText(of: table)
         do {
-            try connection.execute(SQL(table.createSQL))
+            try connection.execute(SQL(text: table.createSQL))
         } catch let error as DatabaseError {
             throw try failure(of: table, error)
         }
@@ -69,7 +69,7 @@ struct ScratchSchema {
     private func firstFailure(of table: DeclaredTable) throws -> DatabaseError? {
         do {
             try connection.savepoint {
-                try connection.execute(SQL(table.createSQL))
+                try connection.execute(SQL(text: table.createSQL))
                 try drop(table.name)
             }
             return nil
@@ -79,7 +79,7 @@ struct ScratchSchema {
     }
 
     private func drop(_ table: String) throws {
-        try connection.execute(SQL("DROP TABLE \(SQL.quoted(identifier: table))"))
+        try connection.execute("DROP TABLE \(identifier: table)")
     }
 
     // MARK: Single columns
@@ -94,7 +94,7 @@ struct ScratchSchema {
     ///   - holdsRows: Some columns can be appended to empty tables only.
     func checkAdding(
         _ column: DeclaredTable.Column, of declared: DeclaredTable, to table: TableState, after added: [String],
-        isGenerated: Bool, holdsRows: Bool
+        isVirtual: Bool, holdsRows: Bool
     ) throws {
         let name = SQL.quoted(identifier: table.name)
         let existing =
@@ -102,12 +102,12 @@ struct ScratchSchema {
             + added.map { SQL.quoted(identifier: $0) + (table.isStrict ? " ANY" : "") }
         let suffix = table.isStrict ? " STRICT" : ""
         try connection.execute("PRAGMA ignore_check_constraints = ON")
-        try connection.execute(SQL("CREATE TABLE \(name) (\(existing.joined(separator: ", ")))\(suffix)"))
-        // A generated column has a value in every row, which depends on the rows; a stand-in cannot answer for them.
-        if holdsRows, !isGenerated { try connection.execute(SQL("INSERT INTO \(name) DEFAULT VALUES")) }
+        try connection.execute(SQL(text: "CREATE TABLE \(name) (\(existing.joined(separator: ", ")))\(suffix)"))
+        // What a virtual column has in a row depends on the row; a stand-in cannot answer for it.
+        if holdsRows, !isVirtual { try connection.execute(SQL(text: "INSERT INTO \(name) DEFAULT VALUES")) }
         let failure: DatabaseError?
         do {
-            try connection.execute(SQL(declared.addSQL(column)))
+            try connection.execute(SQL(text: declared.addSQL(column)))
             failure = nil
         } catch let error as DatabaseError {
             failure = error

@@ -26,13 +26,16 @@ package struct ColumnState: Sendable, Equatable {
     package var defaultSQL: String?
     /// The place in the primary key from 1; 0 where it is not a part of it.
     package var primaryKeyPosition: Int
-    package var isGenerated: Bool
+    package var generation: Generation?
+
+    /// Where the value of a generated column comes from.
+    package enum Generation: Int, Sendable { case virtual = 2, stored = 3 }
 
     /// Whether both are defined alike, as far as SQLite tells without the text of the schema: type, NOT NULL, default,
     /// primary key.
     func isDefined(like other: ColumnState) -> Bool {
         SQLName(type) == SQLName(other.type) && isNotNull == other.isNotNull && defaultSQL == other.defaultSQL
-            && primaryKeyPosition == other.primaryKeyPosition && isGenerated == other.isGenerated
+            && primaryKeyPosition == other.primaryKeyPosition && generation == other.generation
     }
 
     /// The definition in SQL's words.
@@ -41,7 +44,7 @@ package struct ColumnState: Sendable, Equatable {
         if primaryKeyPosition > 0 { words.append("PRIMARY KEY") }
         if isNotNull { words.append("NOT NULL") }
         if let defaultSQL { words.append("DEFAULT \(defaultSQL)") }
-        if isGenerated { words.append("GENERATED") }
+        if let generation { words.append("GENERATED \(generation == .stored ? "STORED" : "VIRTUAL")") }
         return words.isEmpty ? "no type" : words.joined(separator: " ")
     }
 
@@ -51,13 +54,13 @@ package struct ColumnState: Sendable, Equatable {
     package static func read(table: String, from connection: Connection) throws -> [ColumnState] {
         let pragma = Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info"
         var columns: [ColumnState] = []
-        try connection.forEachRow(SQL("PRAGMA main.\(pragma)(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow(SQL(text: "PRAGMA main.\(pragma)(\(SQL.quoted(identifier: table)))")) { row in
             columns.append(
                 ColumnState(
                     name: try row.get(at: 1), type: try row.get(String?.self, at: 2) ?? "",
                     isNotNull: try row.get(at: 3), defaultSQL: try row.get(at: 4),
                     primaryKeyPosition: try row.get(at: 5),
-                    isGenerated: row.count > 6 ? try row.get(Int.self, at: 6) > 1 : false))
+                    generation: row.count > 6 ? Generation(rawValue: try row.get(at: 6)) : nil))
         }
         return columns
     }
