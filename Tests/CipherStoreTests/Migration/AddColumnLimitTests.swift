@@ -7,7 +7,7 @@ import Testing
 struct AddColumnLimitTests {
     struct Limit: Sendable, CustomTestStringConvertible {
         var definition: String
-        /// Whether newer engines take it on an empty table. SQLite before 3.26 looks at no rows.
+        /// Whether engines from SQLite 3.26 on, which look at the rows, take it on an empty table.
         var isFineWhenEmpty = false
         var testDescription: String { definition }
     }

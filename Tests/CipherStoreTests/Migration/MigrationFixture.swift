@@ -45,7 +45,7 @@ struct MigrationFixture {
         return try body(connection)
     }
 
-    /// The bytes of every file in the folder, by name. Taken while no connection is open.
+    /// The bytes of every file in the folder, by name, taken while no connection is open.
     ///
     /// A read-only connection leaves an empty `-wal` and a `-shm` beside a WAL database; compare `app.db` alone then.
     func bytes() throws -> [String: Data] {
