@@ -51,14 +51,15 @@ struct ForeignKeyViolations {
 
     /// Fails where there is a violation that was not there before.
     func requireNoneBeyond(_ before: ForeignKeyViolations, path: String) throws {
-        for (reference, found) in rows {
+        // Of a table that could not be checked before, nobody can say which violations are new.
+        for (reference, found) in rows where before.uncheckable[reference.child] == nil {
             let old = before.rows[reference]
             let new =
                 found.counts.count { $0.value > old?.counts[$0.key] ?? 0 } + max(0, found.unnamed - (old?.unnamed ?? 0))
             guard new == 0 else {
                 throw StoreError(
                     .migration, path: path,
-                    "the migration would leave \(new) rows of \(found.child) that refer to rows of \(found.parent) "
+                    "the migration would leave rows of \(found.child), \(new) in number, that refer to rows of \(found.parent) "
                         + "which do not exist",
                     advice: "correct the schema or the rows; nothing was changed")
             }

@@ -20,7 +20,7 @@ struct ForeignKeyTests {
             try connection.execute(SQL(text: "PRAGMA foreign_keys = \(wereOn ? "ON" : "OFF")"))
             let error = try storeError { try SchemaMigrator(configuration: configuration).migrate(connection) { 1 } }
             #expect(error?.code == .migration)
-            #expect(error?.detail.contains("2 rows of chat") == true)
+            #expect(error?.detail.contains("rows of chat, 2 in number") == true)
             #expect(error?.detail.contains("user") == true)
             #expect(try connection.value(Bool.self, "PRAGMA foreign_keys") == wereOn)
             #expect(!connection.isInTransaction)
@@ -43,5 +43,40 @@ struct ForeignKeyTests {
         ])
         #expect(
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
+    }
+
+    @Test("that could be checked only afterwards do not hinder it either")
+    func toleratesNewlyCheckable() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])
+        let source = OnceSource(sql: "CREATE UNIQUE INDEX b_y ON b(y)")
+        let report = try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        #expect(report.event == .adopted)
+    }
+
+    @Test("are compared row by row: a repaired one does not make up for a new one")
+    func comparesRows() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE b(y PRIMARY KEY); INSERT INTO b VALUES (2);
+            CREATE TABLE a(x REFERENCES b(y)); INSERT INTO a VALUES (1), (2);
+            """)
+        let before = try fixture.content()
+        let source = OnceSource(sql: "UPDATE b SET y = 1")
+        let error = try storeError {
+            try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        }
+        #expect(error?.detail.contains("rows of a, 1 in number") == true)
+        #expect(try fixture.content() == before)
+    }
+}
+
+/// A source that wants one statement, until it was applied.
+struct OnceSource: SchemaSource {
+    var sql: String
+
+    func plan(for state: DatabaseState) -> Plan {
+        let operation = Plan.Operation(.createTable, table: "a", sql: [sql], reason: "once")
+        return Plan(from: state.recorded, to: 2, operations: state.isAdopted ? [] : [operation])
     }
 }
