@@ -10,7 +10,7 @@ struct DeclarationErrorTests {
         var column = "id"
         var definition: String
         var place = "chat.id"
-        var testDescription: String { "\(table.debugDescription).\(column.debugDescription): \(definition)" }
+        var testDescription: String { [table, column, definition].map(\.debugDescription).joined(separator: ", ") }
     }
 
     static let broken = [
