@@ -1,0 +1,116 @@
+package import CipherSQLite
+
+/// What a database is before a migration: its tables, its other objects and its version.
+///
+/// True for as long as the transaction in which it was read. Rows are counted when a source asks.
+package struct DatabaseState {
+    /// A view, an index or a trigger.
+    package struct Object: Sendable, Equatable {
+        package var type: String
+        package var name: String
+        /// The table of an index or a trigger.
+        package var table: String
+        package var sql: String
+    }
+
+    /// For what a source reads beyond tables and version, such as version records of its own.
+    package let connection: Connection
+    /// The tables in the order of the schema, without SQLite's own.
+    package let tables: [TableState]
+    /// Views, indexes and triggers.
+    package let objects: [Object]
+    /// The version that counts: `user_version` once CipherStore has recorded one, else what the app recorded.
+    package let recorded: SchemaVersion?
+    /// `PRAGMA user_version`, whatever it means.
+    package let userVersion: Int
+    /// Whether the history table is there.
+    package let hasHistory: Bool
+    /// Whether CipherStore has recorded a version before.
+    package let isAdopted: Bool
+    private let countsRows: Bool
+
+    /// Reads the state.
+    ///
+    /// - Parameters:
+    ///   - recorded: Asked for the app's own record, only while CipherStore has none.
+    ///   - countsRows: Whether ``rowCount(of:)`` may read whole tables.
+    package init(
+        of connection: Connection, countsRows: Bool = true, recorded: () throws -> SchemaVersion?
+    ) throws {
+        self.connection = connection
+        self.countsRows = countsRows
+        hasHistory = try HistoryTable.exists(connection)
+        isAdopted = try HistoryTable.isAdopted(connection)
+        userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
+        self.recorded = isAdopted ? SchemaVersion(userVersion) : try recorded()
+        objects = try Self.readObjects(connection)
+        tables = try Self.readTables(connection)
+    }
+
+    /// A table by its name.
+    package func table(_ name: String) -> TableState? {
+        let wanted = SQLName(name)
+        return tables.first { SQLName($0.name) == wanted }
+    }
+
+    /// Whether nothing of an app's is in the database.
+    package var isFresh: Bool {
+        objects.isEmpty && tables.allSatisfy { SQLName($0.name) == SQLName(HistoryTable.name) }
+    }
+
+    /// How many rows a table holds; `nil` where this state does not count.
+    package func rowCount(of table: String) throws -> Int? {
+        guard countsRows else { return nil }
+        return try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)")
+    }
+
+    /// Whether a table holds any row.
+    package func holdsRows(_ table: String) throws -> Bool {
+        try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
+    }
+
+    private static func readTables(_ connection: Connection) throws -> [TableState] {
+        var found: [(name: String, isVirtual: Bool)] = []
+        try connection.forEachRow(
+            "SELECT name, coalesce(rootpage, 0) = 0 FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
+        ) { found.append((try $0.get(at: 0), try $0.get(at: 1))) }
+        let strict = try readStrictTables(connection)
+        return try found.filter { !SQLName($0.name).hasPrefix("sqlite_") }.map { name, isVirtual in
+            TableState(
+                name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
+                isVirtual: isVirtual, isStrict: strict.contains(SQLName(name)),
+                references: isVirtual ? [] : try readReferences(of: name, connection))
+        }
+    }
+
+    private static func readStrictTables(_ connection: Connection) throws -> Set<SQLName> {
+        guard Engine.current.hasStrictTables else { return [] }
+        var names: Set<SQLName> = []
+        try connection.forEachRow("PRAGMA main.table_list") { row in
+            if try row.get(Bool.self, at: 5) { names.insert(SQLName(try row.get(at: 1))) }
+        }
+        return names
+    }
+
+    private static func readReferences(of table: String, _ connection: Connection) throws -> [SQLName] {
+        var names: [SQLName] = []
+        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
+            names.append(SQLName(try row.get(at: 2)))
+        }
+        return names
+    }
+
+    private static func readObjects(_ connection: Connection) throws -> [Object] {
+        var objects: [Object] = []
+        // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table.
+        try connection.forEachRow(
+            "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type <> 'table' AND sql IS NOT NULL"
+        ) { row in
+            objects.append(
+                Object(
+                    type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
+                    sql: try row.get(at: 3)))
+        }
+        return objects
+    }
+}

@@ -1,0 +1,32 @@
+/// What happened to a database, as its history table calls it.
+public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
+    /// CipherStore took over a database that it had not made: from here on its version is in `user_version`.
+    case adopted
+    /// The schema was changed.
+    case migrated
+    /// The database was made.
+    case created
+    /// A plaintext database was encrypted.
+    case encrypted
+    /// A plaintext database was opened while encryption was off.
+    case openedPlaintext
+
+    /// The events after which `user_version` is the version of the database.
+    static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated]
+    /// The events that tell whether the file is meant to be plaintext; the latest counts.
+    static let tellingEncryption: [HistoryEvent] = [.created, .encrypted, .openedPlaintext]
+}
+
+/// A row of the history table.
+package struct HistoryEntry: Sendable, Equatable {
+    package var id: Int64
+    /// A ``HistoryEvent``'s name, or one that a newer release knows.
+    package var event: String
+    package var fromVersion: String?
+    package var toVersion: Int?
+    package var checksum: String?
+    package var detail: String?
+    package var engine: String?
+    /// ISO 8601, in UTC.
+    package var appliedAt: String
+}

@@ -1,0 +1,122 @@
+package import CipherSQLite
+
+/// The table `cipherstore_history`, in which a database carries what was done to it.
+///
+/// All reading works on a read-only connection.
+package enum HistoryTable {
+    /// The table's name.
+    package static let name = "cipherstore_history"
+
+    private static let columns = [
+        ("id", "INTEGER"), ("event", "TEXT"), ("fromVersion", "TEXT"), ("toVersion", "INTEGER"), ("checksum", "TEXT"),
+        ("detail", "TEXT"), ("engine", "TEXT"), ("appliedAt", "TEXT"),
+    ]
+
+    static let createSQL =
+        "CREATE TABLE cipherstore_history (id INTEGER PRIMARY KEY, event TEXT NOT NULL, fromVersion TEXT, "
+        + "toVersion INTEGER, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL)"
+
+    // MARK: Reading
+
+    /// Whether the database has a history.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where something else has the table's name: it is neither read nor
+    ///   changed.
+    package static func exists(_ connection: Connection) throws -> Bool {
+        let found = try connection.value(
+            Bool.self,
+            """
+            SELECT type = 'table' AND coalesce(rootpage, 0) <> 0 FROM main.sqlite_master
+            WHERE name = \(name) COLLATE NOCASE AND type IN ('table', 'view', 'index')
+            """)
+        guard let isOrdinaryTable = found else { return false }
+        guard isOrdinaryTable, try hasOurColumns(connection) else {
+            throw StoreError(
+                .migration, path: connection.path,
+                "\(name) in the database is not CipherStore's history table: its columns are others",
+                advice: "rename it; nothing was changed")
+        }
+        return true
+    }
+
+    /// A newer release may have appended columns.
+    private static func hasOurColumns(_ connection: Connection) throws -> Bool {
+        let found = try ColumnState.read(table: name, from: connection)
+        guard found.count >= columns.count else { return false }
+        return zip(found, columns).allSatisfy { column, expected in
+            SQLName(column.name) == SQLName(expected.0) && SQLName(column.type) == SQLName(expected.1)
+        }
+    }
+
+    /// The latest entries, the newest first.
+    package static func latestEvents(_ connection: Connection, limit: Int = 100) throws -> [HistoryEntry] {
+        guard try exists(connection) else { return [] }
+        var entries: [HistoryEntry] = []
+        try connection.forEachRow(
+            """
+            SELECT id, event, fromVersion, toVersion, checksum, detail, engine, appliedAt
+            FROM main.cipherstore_history ORDER BY id DESC LIMIT \(limit)
+            """
+        ) { row in
+            entries.append(
+                HistoryEntry(
+                    id: try row.get(at: 0), event: try row.get(at: 1), fromVersion: try row.get(at: 2),
+                    toVersion: try row.get(at: 3), checksum: try row.get(at: 4), detail: try row.get(at: 5),
+                    engine: try row.get(at: 6), appliedAt: try row.get(at: 7)))
+        }
+        return entries
+    }
+
+    /// The newest entry; `nil` where there is none.
+    package static func latestEvent(_ connection: Connection) throws -> HistoryEntry? {
+        try latestEvents(connection, limit: 1).first
+    }
+
+    /// Whether CipherStore has recorded a version, so that `user_version` is the authority.
+    ///
+    /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.
+    package static func isAdopted(_ connection: Connection) throws -> Bool {
+        try latest(of: HistoryEvent.recordingVersion, connection) != nil
+    }
+
+    /// Whether the file is plaintext because CipherStore opened it with encryption off.
+    package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
+        try latest(of: HistoryEvent.tellingEncryption, connection) == HistoryEvent.openedPlaintext.rawValue
+    }
+
+    private static func latest(of events: [HistoryEvent], _ connection: Connection) throws -> String? {
+        guard try exists(connection) else { return nil }
+        let marks = events.map { _ in "?" }.joined(separator: ", ")
+        return try connection.value(
+            String.self,
+            SQL(
+                text: "SELECT event FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
+                values: events.map(\.rawValue.databaseValue)))
+    }
+
+    // MARK: Writing
+
+    /// Adds an entry, and makes the table where there is none.
+    ///
+    /// Atomic; part of the caller's transaction where there is one.
+    package static func append(
+        _ event: HistoryEvent, from: SchemaVersion? = nil, to: Int? = nil, checksum: String? = nil,
+        detail: String? = nil, in connection: Connection
+    ) throws {
+        try connection.transaction(.immediate) {
+            if try !exists(connection) { try connection.execute(SQL(text: createSQL)) }
+            let engine = "SQLCipher \(Engine.current.cipherVersion), SQLite \(Engine.current.sqliteVersion)"
+            try connection.execute(
+                SQL(
+                    text: """
+                        INSERT INTO main.cipherstore_history
+                            (event, fromVersion, toVersion, checksum, detail, engine, appliedAt)
+                        VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+                        """,
+                    values: [
+                        event.rawValue.databaseValue, (from?.description).databaseValue, to.databaseValue,
+                        checksum.databaseValue, detail.databaseValue, engine.databaseValue,
+                    ]))
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/// What a schema migration would do to a database: every operation with its SQL, reason and risk.
+///
+/// A plan is made without side effects, so it can be printed, judged and refused before anything is changed.
+public struct Plan: Sendable, Equatable {
+    /// The version that the database has; `nil` where none is recorded.
+    public var from: SchemaVersion?
+    /// The version that the configuration wants.
+    public var to: Int
+    /// A checksum that tells one wanted schema from another.
+    ///
+    /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
+    /// against forgery.
+    public var fingerprint: String
+    /// What is done, in order.
+    public var operations: [Operation]
+    /// What the schema asks for and is not done, with the reasons.
+    public var withheld: [Withheld]
+    /// What else the caller should know.
+    public var notes: [String]
+
+    /// A plan of the given parts.
+    public init(
+        from: SchemaVersion?, to: Int, fingerprint: String = "", operations: [Operation] = [],
+        withheld: [Withheld] = [], notes: [String] = []
+    ) {
+        self.from = from
+        self.to = to
+        self.fingerprint = fingerprint
+        self.operations = operations
+        self.withheld = withheld
+        self.notes = notes
+    }
+
+    /// Whether there is nothing to do.
+    public var isEmpty: Bool { operations.isEmpty }
+}
+
+extension Plan: Encodable {
+    private enum CodingKeys: String, CodingKey { case from, to, fingerprint, operations, withheld, notes }
+
+    /// Writes the plan for machine output: `from` is the version's text or null.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(from?.description, forKey: .from)
+        try container.encode(to, forKey: .to)
+        try container.encode(fingerprint, forKey: .fingerprint)
+        try container.encode(operations, forKey: .operations)
+        try container.encode(withheld, forKey: .withheld)
+        try container.encode(notes, forKey: .notes)
+    }
+}

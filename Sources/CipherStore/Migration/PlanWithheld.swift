@@ -1,0 +1,34 @@
+extension Plan {
+    /// A change that the wanted schema implies and that is not made.
+    public struct Withheld: Sendable, Equatable, Codable {
+        /// The change that is not made.
+        public enum Kind: String, Sendable, Equatable, Codable, CaseIterable {
+            /// A table that the schema does not name is kept.
+            case dropTable
+            /// A column that the schema does not name is kept.
+            case dropColumn
+            /// A column whose definition differs from the schema's is left as it is.
+            case changeColumn
+        }
+
+        /// The change that is not made.
+        public var kind: Kind
+        /// The table it concerns.
+        public var table: String
+        /// The column it concerns.
+        public var column: String?
+        /// How many rows the table holds, where they were counted.
+        public var rows: Int?
+        /// Why the change is not made.
+        public var reason: String
+
+        /// A change that is not made.
+        public init(_ kind: Kind, table: String, column: String? = nil, rows: Int? = nil, reason: String) {
+            self.kind = kind
+            self.table = table
+            self.column = column
+            self.rows = rows
+            self.reason = reason
+        }
+    }
+}

@@ -1,0 +1,45 @@
+/// A name as SQLite compares names: byte by byte, ASCII letters without regard to case.
+///
+/// `String` compares by canonical equivalence, by which an `é` in one scalar equals an `é` in two; to SQLite these are
+/// two tables.
+package struct SQLName: Hashable, Sendable {
+    /// The bytes of the name, its ASCII letters in lower case.
+    package let folded: [UInt8]
+
+    package init(_ text: String) {
+        folded = Self.fold(text)
+    }
+
+    /// Whether the name begins with `prefix`.
+    package func hasPrefix(_ prefix: String) -> Bool {
+        folded.starts(with: Self.fold(prefix))
+    }
+
+    /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
+    ///
+    /// Finds too much rather than too little, for instance a name inside of a string.
+    package func isMentioned(in sql: String) -> Bool {
+        let text = Self.fold(sql)
+        guard !folded.isEmpty, text.count >= folded.count else { return false }
+        return (0...(text.count - folded.count)).contains { start in
+            let end = start + folded.count
+            return text[start..<end].elementsEqual(folded)
+                && (start == 0 || !Self.isPartOfWord(text[start - 1]))
+                && (end == text.count || !Self.isPartOfWord(text[end]))
+        }
+    }
+
+    private static func fold(_ text: String) -> [UInt8] {
+        text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+    }
+
+    /// Source: SQLite's tokenizer, where every byte from 0x80 on belongs to a name.
+    private static func isPartOfWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
+            UInt8(ascii: "$"), 0x80...:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,167 @@
+package import CipherSQLite
+
+/// Brings the schema of an open database to the version of the configuration.
+///
+/// Knows no source: it has a plan made, applies it in one transaction, and records that it did.
+package struct SchemaMigrator {
+    private let version: Int
+    private let source: any SchemaSource
+
+    /// A migrator to the version and schema of a configuration.
+    package init(configuration: Configuration) {
+        self.init(version: configuration.version, source: configuration.schemaSource)
+    }
+
+    /// A migrator to a version with a source of its own.
+    package init(version: Int, source: any SchemaSource) {
+        self.version = version
+        self.source = source
+    }
+
+    // MARK: Planning
+
+    /// Plans without changing anything; a read-only connection will do.
+    ///
+    /// - Parameter recorded: What the app recorded, which counts while CipherStore has recorded nothing.
+    /// - Throws: ``StoreError`` with `downgrade` where the database is newer, with `migration` where the schema cannot
+    ///   be reached.
+    package func plan(_ connection: Connection, recorded: SchemaVersion?) throws -> Plan {
+        try reportingFailures(connection, "planning") {
+            try connection.transaction(.deferred) {
+                try completePlan(for: DatabaseState(of: connection) { recorded })
+            }
+        }
+    }
+
+    /// The source's plan, with the record of the version.
+    private func completePlan(for state: DatabaseState) throws -> Plan {
+        try checkVersion(state)
+        var plan = try source.plan(for: state)
+        if state.isFresh, !state.isAdopted, let recorded = state.recorded, recorded > .zero {
+            plan.notes.append("version \(recorded) is recorded, but the database holds no tables")
+        }
+        guard !state.isAdopted || state.userVersion != version else { return plan }
+        let history = state.hasHistory ? [] : [HistoryTable.createSQL]
+        plan.operations.append(
+            Plan.Operation(
+                .stamp, sql: history + ["PRAGMA user_version = \(version)"],
+                reason: state.isAdopted
+                    ? "the database has version \(state.userVersion)" : "CipherStore has recorded no version yet"))
+        return plan
+    }
+
+    private func checkVersion(_ state: DatabaseState) throws {
+        guard (0...Int(Int32.max)).contains(version) else {
+            throw StoreError(
+                .configuration, path: state.connection.path,
+                "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
+                advice: "choose another dbVersion")
+        }
+        if let recorded = state.recorded, recorded > SchemaVersion(version) {
+            throw StoreError(
+                .downgrade, path: state.connection.path,
+                "the database has version \(recorded) and the app only knows \(version)",
+                advice: "install a newer version of the app; nothing was changed")
+        }
+    }
+
+    // MARK: Migrating
+
+    /// Plans, applies and records, all in one transaction; writes nothing where nothing is to do.
+    ///
+    /// - Parameter recorded: Gives what the app recorded. Asked only while CipherStore has recorded nothing, and asked
+    ///   again once the write lock is held, for another process may have been faster.
+    /// - Throws: ``StoreError``. The database is then as it was.
+    package func migrate(
+        _ connection: Connection, recorded: () throws -> SchemaVersion?
+    ) throws -> MigrationReport {
+        guard !connection.isInTransaction else {
+            throw StoreError(
+                .migration, path: connection.path, "a schema migration cannot begin inside of a transaction",
+                advice: "end the transaction first")
+        }
+        // Without the write lock first: most launches have nothing to do, and need not wait for anyone.
+        let preview = try reportingFailures(connection, "planning") {
+            try connection.transaction(.deferred) {
+                try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
+            }
+        }
+        guard !preview.isEmpty else { return MigrationReport(preview, event: nil) }
+        return try reportingFailures(connection, "the transaction") {
+            try withForeignKeysOff(connection) {
+                try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
+            }
+        }
+    }
+
+    /// The part that runs under the write lock.
+    private func applyLocked(
+        _ connection: Connection, _ recorded: () throws -> SchemaVersion?
+    ) throws -> MigrationReport {
+        let state = try DatabaseState(of: connection, recorded: recorded)
+        let plan = try completePlan(for: state)
+        guard !plan.isEmpty else { return MigrationReport(plan, event: nil) }
+        let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
+        try PlanExecutor(connection: connection).apply(plan)
+        let event = event(for: state)
+        try HistoryTable.append(
+            event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
+            in: connection)
+        try verify(connection, against: violations)
+        return MigrationReport(plan, event: event)
+    }
+
+    /// Plans again, which must find nothing left to do.
+    private func verify(_ connection: Connection, against violations: ForeignKeyViolations) throws {
+        let after = try DatabaseState(of: connection, countsRows: false) { nil }
+        try ForeignKeyViolations(in: connection, tables: after.tables)
+            .requireNoneBeyond(violations, path: connection.path)
+        let rest = try completePlan(for: after)
+        guard let left = rest.operations.first else { return }
+        throw StoreError(
+            .migration, path: connection.path,
+            "after the migration \(left.kind.rawValue) \(left.subject) was still left to do",
+            advice: "correct the schema; nothing was changed")
+    }
+
+    private func event(for state: DatabaseState) -> HistoryEvent {
+        if state.isAdopted { return .migrated }
+        // A recorded version without any table is no fresh install: something is gone.
+        return state.isFresh && state.recorded ?? .zero == .zero ? .created : .adopted
+    }
+
+    private func detail(of plan: Plan) -> String {
+        (plan.operations.map { [$0.kind.rawValue, $0.subject].filter { !$0.isEmpty }.joined(separator: " ") }
+            + plan.notes).joined(separator: "; ")
+    }
+
+    // MARK: Surroundings
+
+    /// Runs `body` without foreign keys, and gives them back on every path.
+    ///
+    /// They can be switched only outside of a transaction. While they are on, dropping a table deletes the rows that
+    /// refer to it.
+    private func withForeignKeysOff<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
+        guard try connection.value(Bool.self, "PRAGMA foreign_keys") == true else { return try body() }
+        try connection.execute("PRAGMA foreign_keys = OFF")
+        let result: Result
+        do {
+            result = try body()
+        } catch {
+            try connection.execute("PRAGMA foreign_keys = ON")
+            throw error
+        }
+        try connection.execute("PRAGMA foreign_keys = ON")
+        return result
+    }
+
+    private func reportingFailures<Result>(
+        _ connection: Connection, _ action: String, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError(migration: error, path: connection.path, action: action)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/// A way in which an app says what its schema is.
+///
+/// A source only compares and never writes: it maps the state of a database to the operations that lead to the wanted
+/// schema. Who applies them knows no source. Once they are applied, the plan for the new state must be empty.
+package protocol SchemaSource {
+    /// What is to be done to a database in this state. The record of the version is not a source's concern.
+    func plan(for state: DatabaseState) throws -> Plan
+}
+
+/// The source of an app that takes care of its schema itself.
+struct UnmanagedSource: SchemaSource {
+    let version: Int
+
+    func plan(for state: DatabaseState) -> Plan {
+        Plan(from: state.recorded, to: version)
+    }
+}
+
+extension Configuration {
+    /// The source that the configuration names.
+    var schemaSource: any SchemaSource {
+        switch schema {
+        case .none: UnmanagedSource(version: version)
+        case .tables(let tables): DeclaredTablesSource(tables: tables, configuration: self)
+        }
+    }
+}

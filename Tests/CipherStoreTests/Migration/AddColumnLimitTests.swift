@@ -1,0 +1,98 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("A column that SQLite may not append")
+struct AddColumnLimitTests {
+    struct Limit: Sendable, CustomTestStringConvertible {
+        var definition: String
+        /// Whether engines from SQLite 3.26 on, which look at the rows, take it on an empty table.
+        var isFineWhenEmpty = false
+        var testDescription: String { definition }
+    }
+
+    static let limits =
+        [
+            Limit(definition: "INTEGER PRIMARY KEY"),
+            Limit(definition: "TEXT PRIMARY KEY"),
+            Limit(definition: "TEXT UNIQUE"),
+            Limit(definition: "TEXT NOT NULL", isFineWhenEmpty: true),
+            Limit(definition: "TEXT NOT NULL DEFAULT NULL", isFineWhenEmpty: true),
+            Limit(definition: "TEXT DEFAULT CURRENT_TIMESTAMP", isFineWhenEmpty: true),
+            Limit(definition: "TEXT DEFAULT CURRENT_DATE", isFineWhenEmpty: true),
+            Limit(definition: "TEXT DEFAULT CURRENT_TIME", isFineWhenEmpty: true),
+            Limit(definition: "INTEGER DEFAULT (1 + 1)", isFineWhenEmpty: true),
+            Limit(definition: "INTEGER DEFAULT (random())", isFineWhenEmpty: true),
+            Limit(definition: "TEXT, UNIQUE (added)"),
+        ]
+        + (Engine.current.hasGeneratedColumns
+            ? [Limit(definition: "INTEGER AS (id + 1) STORED", isFineWhenEmpty: true)] : [])
+
+    @Test("is refused at planning, by its name, and the file stays as it was", arguments: limits, [false, true])
+    func refusesAtPlanning(limit: Limit, holdsRows: Bool) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE chat(id INTEGER)" + (holdsRows ? "; INSERT INTO chat VALUES (1)" : ""))
+        let before = try fixture.bytes()
+        let configuration = Configuration.declaring([
+            "new": ["x": "TEXT"], "chat": ["id": "INTEGER", "added": limit.definition],
+        ])
+        if limit.isFineWhenEmpty, !holdsRows, Engine.current.sqliteVersionNumber >= 3_026_000 {
+            #expect(try fixture.launch(configuration).applied.contains { $0.column == "added" })
+            return
+        }
+        let error = try #require(
+            try storeError {
+                try fixture.with(.readOnly) { try SchemaMigrator(configuration: configuration).plan($0, recorded: nil) }
+            })
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("chat.added"))
+        #expect(error.detail.contains("table rebuild"))
+        #expect(error.underlying?.sql?.contains("ADD COLUMN") == true)
+        #expect(try storeError { try fixture.launch(configuration) }?.detail == error.detail)
+        #expect(try fixture.bytes() == before)
+    }
+
+    static let fine = [
+        "", "TEXT", "TEXT NOT NULL DEFAULT ''", "INTEGER DEFAULT (5)", "INTEGER DEFAULT -1", "REAL DEFAULT 1e3",
+        "BLOB DEFAULT x'00'", "TEXT DEFAULT NULL", "TEXT COLLATE NOCASE", "INTEGER REFERENCES other(id)",
+        "INTEGER CHECK (added > 0)", "INTEGER CHECK (id IS NOT NULL)",
+        "INTEGER NOT NULL DEFAULT 1 CHECK (added > id - 1)",
+    ]
+
+    @Test("is told from one that it may, rows or not", arguments: fine, [false, true])
+    func appends(definition: String, holdsRows: Bool) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: true, journalMode: "WAL"),
+            "CREATE TABLE chat(id INTEGER)" + (holdsRows ? "; INSERT INTO chat VALUES (1)" : ""))
+        let configuration = Configuration.declaring(["chat": ["id": "INTEGER", "added": definition]])
+        #expect(try fixture.launch(configuration).applied.map(\.kind) == [.addColumn, .stamp])
+        #expect(try fixture.launch(configuration).applied.isEmpty)
+    }
+
+    @Test("is told from one that it may in strict tables", .enabled(if: Engine.current.hasStrictTables))
+    func appendsToStrictTables() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE chat(id INTEGER, body ANY) STRICT; INSERT INTO chat VALUES (1, 2)")
+        try fixture.launch(.declaring(["chat": ["id": "INTEGER", "body": "ANY", "a": "TEXT", "b": "REAL"]]))
+        let error = try storeError {
+            try fixture.launch(.declaring(["chat": ["id": "INTEGER", "c": "VARCHAR(3)"]], version: 26))
+        }
+        #expect(error?.detail.contains("chat.c") == true)
+    }
+
+    @Test("may be generated from others", .enabled(if: Engine.current.hasGeneratedColumns))
+    func appendsGeneratedColumns() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE chat(id INTEGER); INSERT INTO chat VALUES (1)")
+        let configuration = Configuration.declaring([
+            "chat": ["id": "INTEGER", "a": "INTEGER NOT NULL DEFAULT 2", "b": "INTEGER NOT NULL AS (id + a)"]
+        ])
+        try fixture.launch(configuration)
+        #expect(try fixture.launch(configuration).applied.isEmpty)
+        #expect(try fixture.with { try $0.value(Int.self, "SELECT b FROM chat") } == 3)
+    }
+}

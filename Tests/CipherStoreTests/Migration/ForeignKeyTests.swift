@@ -1,0 +1,82 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("Foreign keys in a migration")
+struct ForeignKeyTests {
+    @Test(
+        "that would refer to nothing roll it back, and are switched back on", arguments: MigrationFixture.Form.all,
+        [true, false])
+    func refusesNewViolations(form: MigrationFixture.Form, wereOn: Bool) throws {
+        let fixture = try MigrationFixture(
+            form, "CREATE TABLE chat(id INTEGER PRIMARY KEY); INSERT INTO chat VALUES (1), (2)")
+        let before = try fixture.content()
+        let configuration = Configuration.declaring([
+            "user": ["id": "INTEGER PRIMARY KEY"],
+            "chat": ["id": "INTEGER PRIMARY KEY", "user": "INTEGER DEFAULT 7 REFERENCES user(id)"],
+        ])
+        try fixture.with { connection in
+            try connection.execute(SQL(text: "PRAGMA foreign_keys = \(wereOn ? "ON" : "OFF")"))
+            let error = try storeError { try SchemaMigrator(configuration: configuration).migrate(connection) { 1 } }
+            #expect(error?.code == .migration)
+            #expect(error?.detail.contains("rows of chat, 2 in number") == true)
+            #expect(error?.detail.contains("user") == true)
+            #expect(try connection.value(Bool.self, "PRAGMA foreign_keys") == wereOn)
+            #expect(!connection.isInTransaction)
+        }
+        #expect(try fixture.content() == before)
+    }
+
+    static let old = [
+        "CREATE TABLE a(x REFERENCES b(y)); CREATE TABLE b(y PRIMARY KEY); INSERT INTO a VALUES (1), (NULL)",
+        "CREATE TABLE a(x PRIMARY KEY REFERENCES b(y)) WITHOUT ROWID; INSERT INTO a VALUES (1)",
+        "CREATE TABLE a(x REFERENCES gone(y)); INSERT INTO a VALUES (1)",
+        "CREATE TABLE a(x REFERENCES b(y)); CREATE TABLE b(y); INSERT INTO a VALUES (1)",
+    ]
+
+    @Test("that referred to nothing before do not hinder it, nor do those that cannot be checked", arguments: old)
+    func toleratesOldViolations(script: String) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), script)
+        let configuration = Configuration.declaring([
+            "a": ["x": "", "n": "INTEGER REFERENCES c(id)"], "c": ["id": "INTEGER PRIMARY KEY"],
+        ])
+        #expect(
+            try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
+    }
+
+    @Test("that could be checked only afterwards do not hinder it either")
+    func toleratesNewlyCheckable() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])
+        let source = OnceSource(sql: "CREATE UNIQUE INDEX b_y ON b(y)")
+        let report = try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        #expect(report.event == .adopted)
+    }
+
+    @Test("are compared row by row: a repaired one does not make up for a new one")
+    func comparesRows() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE b(y PRIMARY KEY); INSERT INTO b VALUES (2);
+            CREATE TABLE a(x REFERENCES b(y)); INSERT INTO a VALUES (1), (2);
+            """)
+        let before = try fixture.content()
+        let source = OnceSource(sql: "UPDATE b SET y = 1")
+        let error = try storeError {
+            try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        }
+        #expect(error?.detail.contains("rows of a, 1 in number") == true)
+        #expect(try fixture.content() == before)
+    }
+}
+
+/// A source that wants one statement, until it was applied.
+struct OnceSource: SchemaSource {
+    var sql: String
+
+    func plan(for state: DatabaseState) -> Plan {
+        let operation = Plan.Operation(.createTable, table: "a", sql: [sql], reason: "once")
+        return Plan(from: state.recorded, to: 2, operations: state.isAdopted ? [] : [operation])
+    }
+}

@@ -1,0 +1,85 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("The history table")
+struct HistoryTableTests {
+    struct Course: Sendable, CustomTestStringConvertible {
+        var events: [HistoryEvent]
+        var isStamped: Bool
+        var isAdopted: Bool
+        var testDescription: String { events.map(\.rawValue).joined(separator: ", ") }
+    }
+
+    static let courses = [
+        Course(events: [], isStamped: false, isAdopted: false),
+        Course(events: [.openedPlaintext], isStamped: true, isAdopted: false),
+        Course(events: [.encrypted], isStamped: false, isAdopted: false),
+        Course(events: [.created, .openedPlaintext], isStamped: true, isAdopted: true),
+        Course(events: [.adopted, .openedPlaintext, .migrated], isStamped: true, isAdopted: true),
+        Course(events: [.openedPlaintext, .encrypted, .adopted], isStamped: false, isAdopted: true),
+        Course(events: [.created, .migrated], isStamped: false, isAdopted: true),
+        Course(events: [.encrypted, .adopted, .migrated, .openedPlaintext], isStamped: true, isAdopted: true),
+    ]
+
+    @Test(
+        "tells a plaintext stamp and an adoption, on a read-only connection", arguments: courses,
+        MigrationFixture.Form.all)
+    func tellsStamps(course: Course, form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, "CREATE TABLE a(x)")
+        try fixture.with { (connection) throws in
+            for event in course.events { try HistoryTable.append(event, in: connection) }
+        }
+        let before = try fixture.bytes()
+        try fixture.with(.readOnly) { (connection) throws in
+            #expect(try HistoryTable.exists(connection) == !course.events.isEmpty)
+            #expect(try HistoryTable.isStampedPlaintext(connection) == course.isStamped)
+            #expect(try HistoryTable.isAdopted(connection) == course.isAdopted)
+            #expect(try HistoryTable.latestEvents(connection).map(\.event) == course.events.reversed().map(\.rawValue))
+            #expect(try HistoryTable.latestEvent(connection)?.event == course.events.last?.rawValue)
+        }
+        #expect(try fixture.bytes()["app.db"] == before["app.db"])
+    }
+
+    @Test("does not make the version an authority before it was recorded there")
+    func stampDoesNotAdopt() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x); PRAGMA user_version = 99")
+        try fixture.with { try HistoryTable.append(.encrypted, in: $0) }
+        let report = try fixture.launch(.declaring(["a": ["x": ""]]), recorded: 23)
+        #expect(report.from == 23)
+        #expect(report.event == .adopted)
+        #expect(try fixture.with { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
+    }
+
+    @Test("of a newer release, with columns and events that this one does not know, is read and continued")
+    func readsNewerShape() throws {
+        let fixture = try MigrationFixture()
+        try fixture.with { (connection) throws in
+            try HistoryTable.append(.created, to: 3, in: connection)
+            try connection.executeScript(
+                """
+                ALTER TABLE cipherstore_history ADD COLUMN later TEXT;
+                INSERT INTO cipherstore_history(event, appliedAt) VALUES ('unheardOf', '2030-01-01T00:00:00.000Z');
+                """)
+            try HistoryTable.append(.migrated, to: 4, in: connection)
+            #expect(try HistoryTable.latestEvents(connection).map(\.event) == ["migrated", "unheardOf", "created"])
+        }
+    }
+
+    @Test("is undone with the transaction that it is part of")
+    func isPartOfTransaction() throws {
+        struct Undo: Error {}
+        let fixture = try MigrationFixture()
+        try fixture.with { (connection) throws in
+            #expect(throws: Undo.self) {
+                try connection.transaction {
+                    try HistoryTable.append(.created, in: connection)
+                    throw Undo()
+                }
+            }
+            #expect(try HistoryTable.exists(connection) == false)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("A table that the schema does not name")
+struct UndeclaredTableTests {
+    static let script = """
+        CREATE TABLE chat(id INTEGER PRIMARY KEY);
+        CREATE TABLE draft(body TEXT);
+        INSERT INTO draft VALUES ('a'), ('b'), ('c');
+        CREATE INDEX draft_body ON draft(body);
+        CREATE TABLE hollow(x);
+        """
+
+    private func configuration(
+        _ destructiveChanges: Configuration.DestructiveChanges, version: Int = 25,
+        recordedVersion: RecordedVersion = .userVersion
+    ) -> Configuration {
+        .declaring(
+            ["chat": ["id": "INTEGER PRIMARY KEY"]], version: version, recordedVersion: recordedVersion,
+            destructiveChanges: destructiveChanges)
+    }
+
+    @Test("is kept with its rows, which are counted, by default", arguments: MigrationFixture.Form.all)
+    func keeps(form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.script)
+        let report = try fixture.launch(configuration(.refuse))
+        #expect(report.applied.map(\.kind) == [.stamp])
+        #expect(report.withheld.map(\.table) == ["draft", "hollow"])
+        #expect(report.withheld.map(\.rows) == [3, 0])
+        #expect(try fixture.with { try $0.value(Int.self, "SELECT count(*) FROM draft") } == 3)
+    }
+
+    @Test(
+        "is dropped where the configuration allows it, and the plan says what is lost",
+        arguments: MigrationFixture.Form.all)
+    func drops(form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.script)
+        let report = try fixture.launch(configuration(.allow))
+        #expect(report.applied.map(\.table) == ["draft", "hollow", nil])
+        #expect(report.applied.map(\.risk) == [.losesData, .removesSchema, .none])
+        #expect(report.applied[0].reason.contains("3 rows"))
+        #expect(report.withheld.isEmpty)
+        let left = try fixture.with { try $0.values(String.self, "SELECT name FROM sqlite_master ORDER BY name") }
+        #expect(left == ["chat", "cipherstore_history"])
+    }
+
+    struct Kept: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var script: String
+        var withheld: [String]
+        var dropped: [String] = []
+    }
+
+    static let kept = [
+        Kept(
+            testDescription: "a virtual table and its shadow tables",
+            script: "CREATE VIRTUAL TABLE search USING fts4(body); INSERT INTO search VALUES ('x')",
+            withheld: ["search"]),
+        Kept(
+            testDescription: "referred to by a foreign key of a table that stays",
+            script:
+                "CREATE TABLE chat(id INTEGER PRIMARY KEY, u REFERENCES User(id)); CREATE TABLE user(id PRIMARY KEY)",
+            withheld: ["user"]),
+        Kept(
+            testDescription: "referred to by one that is kept itself",
+            script: """
+                CREATE TABLE a(id PRIMARY KEY); CREATE TABLE b(id PRIMARY KEY, a REFERENCES a(id));
+                CREATE TABLE chat(id INTEGER PRIMARY KEY, b REFERENCES b(id));
+                """,
+            withheld: ["b", "a"]),
+        Kept(
+            testDescription: "tables that refer to each other go together",
+            script: """
+                CREATE TABLE a(id PRIMARY KEY, b REFERENCES b(id)); CREATE TABLE b(id PRIMARY KEY, a REFERENCES a(id));
+                INSERT INTO a VALUES (1, 1); INSERT INTO b VALUES (1, 1);
+                """,
+            withheld: [], dropped: ["a", "b"]),
+        Kept(
+            testDescription: "mentioned by a view",
+            script: "CREATE TABLE a(x); CREATE VIEW v AS SELECT * FROM \"A\"", withheld: ["a"]),
+        Kept(
+            testDescription: "mentioned by a trigger of a table that stays",
+            script: """
+                CREATE TABLE chat(id INTEGER PRIMARY KEY); CREATE TABLE log(x); CREATE TABLE logs(x);
+                CREATE TRIGGER t AFTER INSERT ON chat BEGIN INSERT INTO log VALUES (1); END;
+                """,
+            withheld: ["log"], dropped: ["logs"]),
+        Kept(
+            testDescription: "mentioned only by its own trigger",
+            script: "CREATE TABLE a(x); CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a; END",
+            withheld: [], dropped: ["a"]),
+        Kept(
+            testDescription: "the app's own version record",
+            script: "CREATE TABLE DB_Version(n); INSERT INTO db_version VALUES (4)", withheld: ["DB_Version"]),
+    ]
+
+    @Test("is kept even then where something that stays needs it", arguments: kept)
+    func keepsWhatIsNeeded(kept: Kept) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), kept.script)
+        let tables = try fixture.with {
+            try $0.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        let wanted = configuration(
+            .allow, recordedVersion: .table(.init(table: "db_version", column: "n")))
+        let report = try fixture.launch(wanted, recorded: 3)
+        #expect(report.withheld.filter { $0.kind == .dropTable }.map(\.table) == kept.withheld)
+        #expect(report.applied.filter { $0.kind == .dropTable }.map(\.table) == kept.dropped)
+        let left = try fixture.with {
+            try $0.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        #expect(Set(tables).subtracting(left) == Set(kept.dropped))
+        #expect(try fixture.launch(wanted).applied.isEmpty)
+    }
+
+    @Test("keeps the rows of others that refer to it, with foreign keys on before and after")
+    func keepsChildRows() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE chat(id INTEGER PRIMARY KEY); INSERT INTO chat VALUES (1);
+            CREATE TABLE draft(chat REFERENCES chat(id) ON DELETE CASCADE); INSERT INTO draft VALUES (1);
+            """)
+        try fixture.with { connection in
+            try connection.execute("PRAGMA foreign_keys = ON")
+            _ = try SchemaMigrator(configuration: configuration(.allow)).migrate(connection) { nil }
+            #expect(try connection.value(Bool.self, "PRAGMA foreign_keys") == true)
+            #expect(try connection.value(Int.self, "SELECT count(*) FROM chat") == 1)
+        }
+    }
+}
