@@ -7,8 +7,10 @@ struct StatementCache {
     private var order: [Text] = []
     private let capacity: Int
 
-    /// SQL by its bytes. `String` compares by canonical equivalence, under which é in one scalar and in two are one text,
-    /// and to SQLite two.
+    /// SQL by its bytes.
+    ///
+    /// `String` compares by canonical equivalence, under which é in one scalar and in two are one text, and to SQLite
+    /// two.
     private struct Text: Hashable {
         let sql: String
 

@@ -36,10 +36,10 @@ extension EncryptionUpgrade {
         }
     }
 
-    func restoreWriteAheadLog(_ key: CipherKey) throws {
+    func restoreWriteAheadLog(_ unlocked: FileKey) throws {
         do {
             let connection = try Connection(
-                path: paths.database, mode: .readWrite, key: key, settings: options.settings,
+                path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")

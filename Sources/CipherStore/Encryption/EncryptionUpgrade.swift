@@ -47,28 +47,62 @@ package struct EncryptionUpgrade {
             case .missing:
                 throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
             case .staleSidecar: throw inspector.staleSidecar()
-            case .opaque: return try confirmEncrypted(inspector)
-            case .empty, .plaintext: return try encrypt(inspector)
+            case .opaque(let hasPlaintextHeader):
+                return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+            case .empty: return try create()
+            case .plaintext: return try encrypt(inspector)
             }
         }
     }
 
-    /// The file is encrypted already: shows that the key fits, and sweeps what a run that died after its commit left.
-    func confirmEncrypted(_ inspector: Inspector) throws -> EncryptionReport {
-        let key = try provider.checkedKey(for: .existing, database: paths.database)
-        let found = try inspector.inspect(key: key, formats: [options.settings])
-        guard found.state == .encrypted else { throw inspector.needsRecovery() }
-        try finishInterrupted(key)
-        var report = report(.alreadyEncrypted)
-        report.bytesBefore = found.size
-        report.bytesAfter = found.size
+    /// A file of 0 bytes is a database without tables.
+    private func create() throws -> EncryptionReport {
+        _ = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
+            // Any write makes the file's first page.
+            try connection.execute("PRAGMA user_version = 0")
+        }
+        var report = report(.created)
+        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
         return report
     }
 
-    /// Ends a run that died behind its commit: its journal mode is restored and its leftovers go.
-    func finishInterrupted(_ key: CipherKey) throws {
+    private func confirmEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        _ = try unlock(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+        var report = report(.alreadyEncrypted)
+        report.bytesBefore = try FileSystem.size(paths.database) ?? 0
+        report.bytesAfter = report.bytesBefore
+        return report
+    }
+
+    /// Shows that the key fits an encrypted file, and ends what a run that died after its commit left.
+    ///
+    /// - Parameter body: Reads facts from the file, before anything is written.
+    func unlock<Facts>(
+        _ key: CipherKey, _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Facts
+    ) throws -> (FileKey, Facts) {
+        func read() throws -> (FileKey, Facts) {
+            let found = try inspector.readingEncrypted(
+                key: key, settings: options.settings, hasPlaintextHeader: hasPlaintextHeader
+            ) { ($1, try body($0)) }
+            guard let found else { throw inspector.keyDoesNotFit() }
+            return found
+        }
+        let result: (FileKey, Facts)
+        do {
+            result = try read()
+        } catch let error as StoreError where error.code == .needsRecovery {
+            let unlocked = try inspector.fileKey(key, options.settings, hasPlaintextHeader: hasPlaintextHeader)
+            try EncryptedRecovery(paths: paths).run(unlocked, inspector: inspector)
+            result = try read()
+        }
+        try finishInterrupted(result.0)
+        return result
+    }
+
+    private func finishInterrupted(_ unlocked: FileKey) throws {
         if let record = try AttemptRecord.read(paths) {
-            if record.wasWriteAheadLog { try restoreWriteAheadLog(key) }
+            if record.wasWriteAheadLog { try restoreWriteAheadLog(unlocked) }
             try AttemptRecord.remove(paths)
         }
         try Recovery.sweep(paths)
@@ -111,7 +145,9 @@ package struct EncryptionUpgrade {
             try abandon()
             throw Self.typed(error, paths)
         }
-        if record.wasWriteAheadLog { try restoreWriteAheadLog(key) }
+        if record.wasWriteAheadLog {
+            try restoreWriteAheadLog(FileKey(key: key, settings: options.settings))
+        }
         try AttemptRecord.remove(paths)
         observer.finish()
         report.bytesAfter = try FileSystem.size(paths.database) ?? 0

@@ -106,17 +106,20 @@ enum FileSystem {
         }
     }
 
+    /// Writes bytes at the end of a file that exists.
+    static func append(_ bytes: [UInt8], to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("be opened", path) }
+        defer { close(descriptor) }
+        try write(bytes, to: descriptor, path)
+    }
+
     /// Writes a small file in one go: the new content is there whole, or the old one still is.
     static func writeAtomically(_ text: String, to path: String) throws {
         let temporary = path + "-new"
         try removeIfPresent(temporary)
         try createExclusively(temporary)
-        let descriptor = open(temporary, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("be opened", temporary) }
-        do {
-            defer { close(descriptor) }
-            try write(Array(text.utf8), to: descriptor, temporary)
-        }
+        try append(Array(text.utf8), to: temporary)
         try sync(temporary)
         try rename(temporary, to: path)
     }

@@ -68,12 +68,13 @@ package struct Inspector {
             for settings in formats {
                 if let found = try readingEncrypted(
                     key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader,
-                    { try facts($0, state: .encrypted, compatibility: settings.compatibility) })
+                    { connection, _ in
+                        try facts(connection, state: .encrypted, compatibility: settings.compatibility)
+                    })
                 {
                     return found
                 }
             }
-            if try SidecarScan.hasJournal(paths) { return try result(.needsRecovery) }
             throw keyDoesNotFit()
         }
     }
@@ -115,22 +116,17 @@ package struct Inspector {
 
     /// Reads an encrypted file.
     ///
-    /// Returns `nil` where the key does not fit in this format.
+    /// - Returns: `nil` where the key does not fit in this format.
+    /// - Throws: ``StoreError`` with `needsRecovery` where a journal must be rolled back first.
     func readingEncrypted<Result>(
-        key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Result
+        key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
+        _ body: (Connection, FileKey) throws -> Result
     ) throws -> Result? {
-        var settings = settings
-        if hasPlaintextHeader {
-            settings.plaintextHeaderSize = 32
-            guard key.form == .rawWithSalt else {
-                throw StoreError(
-                    .saltMissing, path: paths.database,
-                    "the file keeps a readable header, so its salt is not in the file",
-                    advice: "give the key as x'96 hex digits', raw key and salt")
-            }
-        }
+        let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, key: key, settings: settings, body)
+            return try ReadOnlyAccess.withConnection(paths, key: unlocked.key, settings: unlocked.settings) {
+                try body($0, unlocked)
+            }
         } catch let error as DatabaseError where error.isNotADatabase {
             return nil
         } catch let error as DatabaseError where error.needsRecovery {
@@ -138,6 +134,24 @@ package struct Inspector {
         } catch let error as DatabaseError {
             throw readFailure(error)
         }
+    }
+
+    /// Derives the key over the file's own salt, once for all connections.
+    func fileKey(_ key: CipherKey, _ settings: CipherSettings, hasPlaintextHeader: Bool) throws -> FileKey {
+        var settings = settings
+        guard hasPlaintextHeader else {
+            settings.plaintextHeaderSize = 0
+            guard let salt = try header().salt else { throw keyDoesNotFit() }
+            return FileKey(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+        }
+        settings.plaintextHeaderSize = 32
+        guard key.form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "the file keeps a readable header, so its salt is not in the file",
+                advice: "give the key as x'96 hex digits', raw key and salt")
+        }
+        return FileKey(key: key, settings: settings)
     }
 
     /// A header that claims more pages than the file has, without a log that could hold them, tells of a cut file.
@@ -179,6 +193,12 @@ package struct Inspector {
     func readFailure(_ error: DatabaseError) -> StoreError {
         StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
     }
+}
+
+/// The key of one file, derived over its salt, with the format that it opens.
+struct FileKey: Sendable {
+    let key: CipherKey
+    let settings: CipherSettings
 }
 
 extension StoreError {

@@ -25,13 +25,6 @@ enum SidecarScan {
         return false
     }
 
-    /// Whether there is a journal that SQLite may have to roll back.
-    static func hasJournal(_ paths: DatabasePaths) throws -> Bool {
-        guard let scan = try journalPages(paths.journal) else { return false }
-        close(scan.descriptor)
-        return true
-    }
-
     private struct PageRun {
         let descriptor: Int32
         let path: String

@@ -1,0 +1,51 @@
+import CipherSQLite
+
+/// Rolls back the journal that a crashed writer left beside an encrypted file.
+///
+/// Only a read-write connection can do that, and none is opened before the key has fitted. The file itself cannot be read
+/// before, so the key is tried on a copy of its first page.
+struct EncryptedRecovery {
+    let paths: DatabasePaths
+
+    /// Rolls back.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, or `permission` in a folder that cannot be written.
+    func run(_ unlocked: FileKey, inspector: Inspector) throws {
+        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database,
+                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                advice: "give this user the permission to write both")
+        }
+        try Recovery.sweep(paths)
+        let fits = try opensFirstPage(unlocked)
+        try Recovery.sweep(paths)
+        guard fits else { throw inspector.keyDoesNotFit() }
+        do {
+            try Connection(path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings)
+                .close()
+        } catch let error as DatabaseError {
+            throw inspector.readFailure(error)
+        }
+    }
+
+    private func opensFirstPage(_ unlocked: FileKey) throws -> Bool {
+        let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
+        try FileSystem.createExclusively(paths.copy)
+        try FileSystem.append(page, to: paths.copy)
+        let connection = try Connection(path: paths.copy, mode: .readOnly)
+        defer { connection.close() }
+        try connection.setKey(unlocked.key, settings: unlocked.settings)
+        do {
+            _ = try connection.value(Int.self, "PRAGMA user_version")
+            return true
+        } catch let error as DatabaseError where error.isNotADatabase {
+            return false
+        } catch let error as DatabaseError where error.isCorrupt {
+            // The page was read, and the others are missing.
+            return true
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import CipherSQLite
+
+/// A new encrypted database, built beside its name and published whole.
+struct FreshDatabase {
+    let paths: DatabasePaths
+    let upgrade: EncryptionUpgrade
+
+    /// Builds the database and gives it its name, unless something has that name by then.
+    ///
+    /// - Parameter fill: Brings the empty database to the current version.
+    func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report) {
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder, "the folder cannot be written",
+                advice: "give this user the permission to write it")
+        }
+        let key = try upgrade.newFileKey()
+        try Recovery.sweep(paths)
+        do {
+            let (fileKey, report) = try build(key, fill)
+            try publish()
+            try AttemptRecord.remove(paths)
+            return (fileKey, report)
+        } catch {
+            try upgrade.abandon()
+            throw EncryptionUpgrade.typed(error, paths)
+        }
+    }
+
+    private func build<Report>(
+        _ key: CipherKey, _ fill: (Connection) throws -> Report
+    ) throws -> (FileKey, Report) {
+        let settings = upgrade.options.settings
+        try FileSystem.createExclusively(paths.copy)
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        let fileKey = FileKey(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+        let connection = try Connection(path: paths.copy, mode: .readWrite)
+        let report: Report
+        do {
+            defer { connection.close() }
+            try connection.setKey(fileKey.key, settings: settings)
+            connection.allowDoubleQuotedStrings()
+            for collation in upgrade.options.collations { try connection.register(collation) }
+            // No sidecar may exist while the file changes its name.
+            _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
+            report = try fill(connection)
+        }
+        // What the provider gives to the next launch must open the file.
+        let again = try upgrade.keyAskedAgain(key)
+        try Connection(path: paths.copy, mode: .readOnly, key: again, settings: settings).close()
+        try FileSystem.sync(paths.copy)
+        return (fileKey, report)
+    }
+
+    private func publish() throws {
+        if let status = try FileSystem.status(paths.database), status.size == 0 {
+            try replaceEmptyFile(status)
+        } else if try !FileSystem.renameIfFree(paths.copy, to: paths.database) {
+            throw StoreError(
+                .busy, path: paths.database, "another program made the file at the same moment",
+                advice: "try again; nothing was changed")
+        }
+        try FileSystem.syncFolder(of: paths.database)
+    }
+
+    /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
+    private func replaceEmptyFile(_ status: FileSystem.Status) throws {
+        let hold = try SourceHold(
+            paths, wasWriteAheadLog: false, busyTimeout: upgrade.options.busyTimeout, collations: [])
+        do {
+            try hold.settle()
+            guard try FileSystem.size(paths.database) == 0 else {
+                throw StoreError(
+                    .busy, path: paths.database, "another program wrote the file at the same moment",
+                    advice: "try again; nothing was changed")
+            }
+            let swap = Swap(paths: paths, status: status)
+            _ = try swap.dress()
+            try swap.commit(hold)
+        } catch {
+            try hold.giveBack()
+            throw error
+        }
+        try hold.release()
+    }
+}

@@ -1,0 +1,28 @@
+/// What opening a store did, for logs and roll-out statistics.
+///
+/// Holds no data of the database.
+public struct OpenReport: Sendable, Codable {
+    /// How the file was found and left.
+    public enum Outcome: String, Sendable, Codable {
+        /// There was nothing: a new database was made.
+        case created
+        /// A legacy plaintext file was encrypted.
+        case encrypted
+        /// The file was encrypted before.
+        case opened
+        /// Encryption is off, or could not be done several times in a row: the file is plaintext.
+        case openedPlaintext
+    }
+
+    /// How the file was found and left.
+    public let outcome: Outcome
+    /// The encryption upgrade, where there was one.
+    public let encryption: EncryptionReport?
+    /// The schema migration.
+    public let migration: MigrationReport
+    /// What the app should know, such as an upgrade that was put off.
+    public let warnings: [String]
+
+    /// Whether this launch brought the database to another version.
+    public var isUpdate: Bool { migration.isUpdate }
+}

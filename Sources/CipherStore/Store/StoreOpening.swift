@@ -1,0 +1,207 @@
+import CipherSQLite
+
+/// The whole flow for one database: inspect, decide, encrypt if it is a legacy file, migrate the schema.
+///
+/// Everything happens under the upgrade lock, so that of two processes that launch together one does the work and the
+/// other finds it done.
+package struct StoreOpening {
+    let configuration: Configuration
+    let paths: DatabasePaths
+    let provider: any KeyProvider
+    let options: EncryptionUpgrade.Options
+
+    /// What was opened.
+    package struct Opened: Sendable {
+        /// The database, without symbolic links.
+        package let path: String
+        /// The key, derived for this file; `nil` for a plaintext one.
+        let fileKey: FileKey?
+        package let report: OpenReport
+    }
+
+    package init(
+        configuration: Configuration, directory: String, provider: any KeyProvider,
+        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options()
+    ) throws {
+        self.configuration = configuration
+        self.provider = provider
+        paths = try DatabasePaths(directory + "/" + configuration.databaseName)
+        var options = options
+        options.settings = configuration.encryption.settings
+        options.collations = configuration.collations
+        options.keepBackup = configuration.encryption.keepBackup
+        options.maximumAttempts = configuration.encryption.maximumAttempts
+        self.options = options
+    }
+
+    package func run() throws -> Opened {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+            let inspector = Inspector(paths)
+            let surface = try inspector.surface()
+            if case .opaque(let hasPlaintextHeader) = surface {
+                return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+            }
+            let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
+            switch Decision.make(facts, configuration) {
+            case .create: return try create()
+            case .createPlaintext: return try openPlaintext(outcome: .created)
+            case .encrypt: return try encrypt(inspector)
+            case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
+            case .open: throw inspector.keyDoesNotFit()
+            case .refuse(let code): throw refusal(code, facts, inspector)
+            }
+        }
+    }
+
+    // MARK: Rows of the decision table
+
+    private func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        let surface = Inspector.Surface.opaque(hasPlaintextHeader: hasPlaintextHeader)
+        var facts = Decision.Facts(surface: surface)
+        let (unlocked, _) = try upgrade.unlock(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
+            facts.keyFits = true
+            facts.recorded = try recordedVersion(connection)
+            // Before anything is written: a file that this app may not open stays as it is.
+            guard case .refuse(let code) = Decision.make(facts, configuration) else { return }
+            throw refusal(code, facts, inspector)
+        }
+        return try migrate(unlocked, outcome: .opened, encryption: nil)
+    }
+
+    private func encrypt(_ inspector: Inspector) throws -> Opened {
+        let encryption: EncryptionReport
+        do {
+            encryption = try upgrade.encrypt(inspector)
+        } catch let error as StoreError
+            where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
+        {
+            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [error.description])
+        }
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        let unlocked = try inspector.fileKey(
+            key, options.settings, hasPlaintextHeader: options.settings.plaintextHeaderSize > 0)
+        return try migrate(unlocked, outcome: .encrypted, encryption: encryption)
+    }
+
+    /// Builds a database beside the name and publishes it whole, at the current version.
+    private func create() throws -> Opened {
+        let (unlocked, report) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
+            try SchemaMigrator(configuration: configuration).migrate(connection) { nil }
+        }
+        return Opened(
+            path: paths.database, fileKey: unlocked,
+            report: OpenReport(
+                outcome: .created, encryption: nil, migration: report, warnings: []))
+    }
+
+    private func openPlaintext(
+        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
+    ) throws -> Opened {
+        do {
+            let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
+            defer { connection.close() }
+            try prepare(connection)
+            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            }
+            if stamped, try !HistoryTable.isStampedPlaintext(connection) {
+                try HistoryTable.append(.openedPlaintext, in: connection)
+            }
+            return Opened(
+                path: paths.database, fileKey: nil,
+                report: OpenReport(outcome: outcome, encryption: nil, migration: report, warnings: warnings))
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    // MARK: Steps
+
+    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+
+    private func migrate(
+        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?
+    ) throws -> Opened {
+        do {
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
+                busyTimeout: options.busyTimeout)
+            defer { connection.close() }
+            try prepare(connection)
+            if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
+            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            }
+            return Opened(
+                path: paths.database, fileKey: unlocked,
+                report: OpenReport(
+                    outcome: outcome, encryption: encryption, migration: report,
+                    warnings: encryption?.warnings ?? []))
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    private func prepare(_ connection: Connection) throws {
+        connection.allowDoubleQuotedStrings()
+        for collation in configuration.collations { try connection.register(collation) }
+    }
+
+    /// What a plaintext file says of itself.
+    ///
+    /// A hot journal is rolled back first, for it may hold the version.
+    private func plaintextFacts(_ inspector: Inspector) throws -> Decision.Facts {
+        func read(_ connection: Connection) throws -> Decision.Facts {
+            Decision.Facts(
+                surface: .plaintext, recorded: try recordedVersion(connection),
+                isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+        }
+        if let facts = try inspector.readingPlaintext(read) { return facts }
+        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database,
+                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                advice: "give this user the permission to write both")
+        }
+        do {
+            let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout)
+            defer { connection.close() }
+            try connection.proveReadable()
+            return try read(connection)
+        } catch let error as DatabaseError {
+            throw inspector.readFailure(error)
+        }
+    }
+
+    /// The version that counts: CipherStore's own once it has recorded one, the app's before.
+    private func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
+        guard try HistoryTable.isAdopted(connection) else {
+            return try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+        }
+        return SchemaVersion(try connection.value(Int.self, "PRAGMA user_version") ?? 0)
+    }
+
+    private func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
+        switch code {
+        case .staleSidecar: return inspector.staleSidecar()
+        case .downgrade:
+            return StoreError(
+                .downgrade, path: paths.database,
+                "the database has version \(facts.recorded ?? .zero) and the app only knows \(configuration.version)",
+                advice: "install a newer version of the app; nothing was changed")
+        case .unexpectedPlaintext:
+            return StoreError(
+                .unexpectedPlaintext, path: paths.database,
+                "the file is plaintext and says version \(facts.recorded ?? .zero), at which the app encrypts: "
+                    + "a swapped file or a restored backup",
+                advice: "check where it comes from; `unexpectedPlaintext: encrypt` in the configuration accepts it")
+        case .encryptionDisabled:
+            return StoreError(
+                .encryptionDisabled, path: paths.database,
+                "the file is encrypted, and encryption is off in the configuration",
+                advice: "turn encryption on; nothing was changed")
+        default: return inspector.keyDoesNotFit()
+        }
+    }
+}
