@@ -110,6 +110,9 @@ public final class Connection {
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(sqlite3_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
         }
+        // SQLCipher 4.6 writes to stderr at every wrong key, and a library is silent. The level is the process's, and
+        // falls back when SQLCipher starts again after its last connection, so it is set here, behind the key.
+        if Engine.current.cipherMajor >= 4 { try execute("PRAGMA cipher_log_level = NONE") }
         for statement in settings.pragmas(engine: .current) {
             try execute(SQL(text: statement))
         }

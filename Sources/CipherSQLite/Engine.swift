@@ -34,9 +34,6 @@ public struct Engine: Sendable {
                 version = String(cString: text)
             }
             sqlite3_finalize(statement)
-            // SQLCipher 4.6 writes a line to stderr at every wrong key; a library is silent. The switch is the
-            // process's, so once is enough.
-            sqlite3_exec(handle, "PRAGMA cipher_log = off; PRAGMA cipher_log_level = NONE", nil, nil, nil)
         }
         sqlite3_close(handle)
         cipherVersion = version
