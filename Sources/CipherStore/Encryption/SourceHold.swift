@@ -32,8 +32,9 @@ final class SourceHold {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.proveReadable()
             if try isAtRest() { return }
-            // Another process came between with a log or journal of its own.
-            try connection.execute("ROLLBACK")
+            // Another process came between with a log or journal of its own. Or the journal is ours: SQLite mends the
+            // size in the header of a file that an old version wrote last, as soon as it has the write lock.
+            try connection.execute("COMMIT")
         }
         throw StoreError(
             .busy, path: paths.database, "other processes keep writing the file", advice: "close them and try again")
