@@ -77,10 +77,17 @@ final class SourceHold {
     }
 
     /// Ends the lock, and gives the file its journal mode back.
-    func giveBack() throws {
+    ///
+    /// - Returns: Whether that could be done: another process may use the file by then.
+    func giveBack() -> Bool {
         defer { connection.close() }
-        if connection.isInTransaction { try connection.execute("ROLLBACK") }
-        if wasWriteAheadLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
+        do {
+            if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            guard wasWriteAheadLog else { return true }
+            return try connection.value(String.self, "PRAGMA journal_mode = WAL") == "wal"
+        } catch {
+            return false
+        }
     }
 
     /// Overwrites page 1 of the file that has lost its name, and ends the lock.
