@@ -200,7 +200,9 @@ package struct StoreOpening {
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on; nothing was changed")
+                advice: configuration.encryption.whenDisabled == .decrypt
+                    ? "turn encryption on: this release cannot decrypt yet; nothing was changed"
+                    : "turn encryption on; nothing was changed")
         default: return inspector.keyDoesNotFit()
         }
     }
