@@ -67,10 +67,7 @@ extension EncryptionUpgrade {
 
     static func typed(_ error: any Error, _ paths: DatabasePaths) -> any Error {
         guard let error = error as? DatabaseError else { return error }
-        if error.isInterrupted {
-            return StoreError(
-                .cancelled, path: paths.database, "the upgrade was cancelled", advice: "nothing was changed")
-        }
+        if error.isInterrupted { return StoreError.cancelled(paths.database) }
         let header = try? FileHeader(DatabaseFile(path: paths.database))
         return StoreError.reading(error, path: paths.database, writerVersion: header?.writerVersion)
     }

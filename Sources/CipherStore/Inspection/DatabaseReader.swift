@@ -37,7 +37,9 @@ package struct DatabaseReader {
             throw StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
         case .staleSidecar: throw inspector.staleSidecar()
         case .empty, .plaintext:
-            guard let result = try inspector.readingPlaintext({ body($0, nil) }) else { throw inspector.needsRecovery() }
+            guard let result = try inspector.readingPlaintext({ body($0, nil) }) else {
+                throw inspector.needsRecovery()
+            }
             return result
         case .opaque(let hasPlaintextHeader):
             let key = try key()

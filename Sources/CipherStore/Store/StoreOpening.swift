@@ -38,7 +38,7 @@ package struct StoreOpening {
     }
 
     package func run() throws -> Opened {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             let inspector = Inspector(paths)
             let surface = try inspector.surface()
             if case .opaque(let hasPlaintextHeader) = surface {

@@ -61,7 +61,8 @@ enum EncryptionFacts {
                 + "entry equal; \(authenticated) authenticated")
         sheet.add(
             "size",
-            "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after")
+            "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"
+        )
         var time = "\(TerminalText.decimal(report.seconds, 2)) s"
         if report.seconds > 0 {
             time += " (\(TerminalText.decimal(Double(report.bytesBefore) / 1e6 / report.seconds, 0)) MB/s)"

@@ -21,7 +21,8 @@ enum StoreOptions {
     /// The provider that the options name; one is needed where encryption is on.
     static func provider(_ invocation: Invocation) throws -> any KeyProvider {
         if let provider = try KeyOptions.provider(invocation) { return provider }
-        return try read(invocation).encryption.isEnabled ? KeyOptions.requiredProvider(invocation) : MissingKeyProvider()
+        return try read(invocation).encryption.isEnabled
+            ? KeyOptions.requiredProvider(invocation) : MissingKeyProvider()
     }
 
     private static func read(_ invocation: Invocation) throws -> Configuration {

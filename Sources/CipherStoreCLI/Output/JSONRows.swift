@@ -53,7 +53,8 @@ final class JSONRows: RowWriter {
         return names.map { name in
             var candidate = name
             var number = 2
-            while !taken.insert(Array(candidate.utf8)).inserted || (candidate != name && all.contains(Array(candidate.utf8)))
+            while !taken.insert(Array(candidate.utf8)).inserted
+                || (candidate != name && all.contains(Array(candidate.utf8)))
             {
                 candidate = "\(name)_\(number)"
                 number += 1
