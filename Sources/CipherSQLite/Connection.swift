@@ -341,7 +341,8 @@ public final class Connection {
     /// Source: SQLite, "URI Filenames".
     static func uri(_ path: String, query: String = "") -> String {
         let digits = Array("0123456789ABCDEF".utf8)
-        var bytes: [UInt8] = Array("file://".utf8)
+        // Behind two slashes the first part of a relative name would be the name of a machine.
+        var bytes: [UInt8] = Array((path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:").utf8)
         for byte in path.utf8 {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -15,6 +15,8 @@ internal import CSQLCipherShims
 package final class Statement {
     package let handle: OpaquePointer
     package let sql: String
+    /// How many bytes of the SQL belong to the statement; what follows was not looked at.
+    package let length: Int
     private unowned let connection: Connection
 
     /// Compiles the first statement of `sql`.
@@ -22,11 +24,16 @@ package final class Statement {
     /// The corresponding C function is `sqlite3_prepare_v2`; `sqlite3_prepare_v3` is missing in SQLCipher 3.4.1.
     package init(_ sql: String, on connection: Connection) throws {
         var handle: OpaquePointer?
+        var length = 0
         let result = connection.withHandle { database in
             var text = sql
             return text.withUTF8 { bytes in
                 bytes.withMemoryRebound(to: CChar.self) { characters in
-                    sqlite3_prepare_v2(database, characters.baseAddress, Int32(characters.count), &handle, nil)
+                    var rest: UnsafePointer<CChar>?
+                    let result = sqlite3_prepare_v2(
+                        database, characters.baseAddress, Int32(characters.count), &handle, &rest)
+                    if let rest, let start = characters.baseAddress { length = rest - start }
+                    return result
                 }
             }
         }
@@ -38,6 +45,7 @@ package final class Statement {
         }
         self.handle = handle
         self.sql = sql
+        self.length = length
         self.connection = connection
     }
 

@@ -68,10 +68,7 @@ extension EncryptionUpgrade {
 
     /// Gives a failure of SQLite its type.
     func typed(_ error: DatabaseError) -> StoreError {
-        if error.isInterrupted {
-            return StoreError(
-                .cancelled, path: paths.database, "the upgrade was cancelled", advice: "nothing was changed")
-        }
+        if error.isInterrupted { return StoreError.cancelled(paths.database) }
         return Inspector(paths).readFailure(error)
     }
 }

@@ -41,7 +41,7 @@ package struct EncryptionUpgrade {
     /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
     ///   back anyway.
     package func run() throws -> EncryptionReport {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             let inspector = Inspector(paths)
             switch try inspector.surface() {
             case .missing:
