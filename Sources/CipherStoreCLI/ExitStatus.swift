@@ -48,7 +48,7 @@ extension ExitStatus {
             case .busy, .needsRecovery, .cancelled: .tryAgain
             case .encryptionDisabled, .downgrade, .missingCollation, .engineTooOld, .plainSQLite, .configuration:
                 .configuration
-            case .proofFailed, .repeatedFailure: .internalFailure
+            case .proofFailed, .repeatedFailure, .closed, .misuse: .internalFailure
             case .inputOutput: .inputOutput
             }
     }

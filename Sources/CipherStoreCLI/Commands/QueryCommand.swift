@@ -47,9 +47,6 @@ enum QueryCommand {
     ) throws {
         connection.beDefensive()
         let statement = try Statement(sql, on: connection)
-        guard try isAlone(statement, connection) else {
-            throw CommandFailure.usage("query runs one statement, and there are more in the SQL")
-        }
         guard statement.isReadOnly else {
             throw CommandFailure(
                 .permission, "readOnly", path: connection.path, "query only reads, and the statement may write",
@@ -61,27 +58,14 @@ enum QueryCommand {
         try writer.end()
     }
 
-    /// Whether nothing but comments and white space follows.
-    private static func isAlone(_ statement: Statement, _ connection: Connection) throws -> Bool {
-        var rest = Array(statement.sql.utf8.dropFirst(statement.length))
-        // An empty text has no statement; asking SQLite would only say so.
-        while rest.last.map({ $0 <= 0x20 || $0 == UInt8(ascii: ";") }) == true { rest.removeLast() }
-        guard !rest.isEmpty else { return true }
-        do {
-            _ = try Statement(String(decoding: rest, as: UTF8.self), on: connection)
-            return false
-        } catch let error as DatabaseError where error.code == DatabaseError.misuse {
-            return true
-        }
-    }
-
     /// Tells what is wrong with the SQL from what is wrong with the file.
     private static func failure(_ error: DatabaseError, _ reader: DatabaseReader) -> any Error {
         let isOfFile =
             error.isCorrupt || error.isBusy || error.isFull || error.isInputOutput || error.isPermission
         guard !isOfFile else { return reader.failure(error) }
+        // No statement, or more than one.
+        guard error.code != DatabaseError.misuse else { return CommandFailure.usage("query: \(error.message)") }
         return CommandFailure(
-            ExitStatus(error) == .internalFailure && error.code != DatabaseError.misuse ? .internalFailure : .badData,
-            "sql", path: reader.path, error.message, advice: "check the SQL")
+            ExitStatus(error) == .internalFailure ? .internalFailure : .badData, "sql", path: reader.path, error.message, advice: "check the SQL")
     }
 }
