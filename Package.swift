@@ -78,6 +78,12 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "CrashSubject",
+            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            path: "Tests/CrashSubject",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "CipherSQLiteTests",
             dependencies: ["CipherSQLite", "TestSupport"],

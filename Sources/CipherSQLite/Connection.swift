@@ -123,9 +123,12 @@ public final class Connection {
         _ = try value(Int.self, "SELECT count(*) FROM sqlite_master")
     }
 
-    /// Attaches a plaintext file that is only read.
+    /// Attaches a plaintext file, which the caller only reads.
+    ///
+    /// Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
+    /// its tables for other than their copies, and copies row by row instead of record by record.
     package func attachPlaintext(_ path: String, as name: String) throws {
-        let uri = SQL.quoted(text: Self.uri(path, query: "mode=ro"))
+        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw"))
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
     }
 

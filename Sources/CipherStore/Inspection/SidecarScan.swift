@@ -1,5 +1,3 @@
-import CipherSQLite
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -17,10 +15,13 @@ import CipherSQLite
 enum SidecarScan {
     /// Whether a sidecar holds pages of the other kind than the database.
     static func isStale(_ paths: DatabasePaths, databaseIsPlaintext: Bool) throws -> Bool {
-        for scan in [try walPages(paths.wal), try journalPages(paths.journal)] {
-            guard let scan else { continue }
-            defer { close(scan.descriptor) }
-            if try scan.holdsPages(ofDatabaseThatIsPlaintext: !databaseIsPlaintext) { return true }
+        for (path, runs) in [(paths.wal, walPages), (paths.journal, journalPages)] {
+            guard let (descriptor, size) = try open(path) else { continue }
+            defer { close(descriptor) }
+            for run in try runs(descriptor, path, size)
+            where try run.holdsPages(ofDatabaseThatIsPlaintext: !databaseIsPlaintext) {
+                return true
+            }
         }
         return false
     }
@@ -58,32 +59,43 @@ enum SidecarScan {
         }
     }
 
-    private static func walPages(_ path: String) throws -> PageRun? {
-        guard let (descriptor, size, header) = try open(path, header: 32) else { return nil }
-        let magic = big32(header, 0)
+    private static func walPages(_ descriptor: Int32, _ path: String, _ size: Int64) throws -> [PageRun] {
+        guard let header = try read(descriptor, path, at: 0, count: 32) else { return [] }
         let pageSize = Int(big32(header, 8))
-        guard magic & ~1 == 0x377f_0682, isPageSize(pageSize) else {
-            close(descriptor)
-            return nil
-        }
-        return PageRun(
-            descriptor: descriptor, path: path, first: 32, stride: Int64(24 + pageSize), pageOffset: 24,
-            pageSize: pageSize, end: size)
+        guard big32(header, 0) & ~1 == 0x377f_0682, isPageSize(pageSize) else { return [] }
+        return [
+            PageRun(
+                descriptor: descriptor, path: path, first: 32, stride: Int64(24 + pageSize), pageOffset: 24,
+                pageSize: pageSize, end: size)
+        ]
     }
 
-    private static func journalPages(_ path: String) throws -> PageRun? {
-        guard let (descriptor, size, header) = try open(path, header: 28) else { return nil }
-        let sector = Int(big32(header, 20))
+    /// The segments of a journal, each behind a header of its own at the next sector.
+    ///
+    /// Records are read only where SQLite would play them back: read out of step, any page can look like one of the
+    /// other kind.
+    private static func journalPages(_ descriptor: Int32, _ path: String, _ size: Int64) throws -> [PageRun] {
+        guard let header = try read(descriptor, path, at: 0, count: 28) else { return [] }
+        let sector = Int64(big32(header, 20))
         let pageSize = Int(big32(header, 24))
-        guard header.starts(with: [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]), isPageSize(pageSize),
-            (32...65536).contains(sector), sector & (sector - 1) == 0
-        else {
-            close(descriptor)
-            return nil
+        guard isPageSize(pageSize), (32...65536).contains(sector), sector & (sector - 1) == 0 else { return [] }
+        let stride = Int64(8 + pageSize)
+        var runs: [PageRun] = []
+        var offset: Int64 = 0
+        while let header = try read(descriptor, path, at: offset, count: 12),
+            header.starts(with: [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])
+        {
+            let first = offset + sector
+            // A writer that syncs nothing does not count: its records go on to the end.
+            let count = big32(header, 8) == .max ? .max : Int64(big32(header, 8))
+            let end = count > (size - first) / stride ? size : first + count * stride
+            runs.append(
+                PageRun(
+                    descriptor: descriptor, path: path, first: first, stride: stride, pageOffset: 4,
+                    pageSize: pageSize, end: end))
+            offset = max(first, (end + sector - 1) / sector * sector)
         }
-        return PageRun(
-            descriptor: descriptor, path: path, first: Int64(sector), stride: Int64(8 + pageSize), pageOffset: 4,
-            pageSize: pageSize, end: size)
+        return runs
     }
 
     private static func isPageSize(_ size: Int) -> Bool { (512...65536).contains(size) && size & (size - 1) == 0 }
@@ -92,8 +104,8 @@ enum SidecarScan {
         bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    private static func open(_ path: String, header length: Int) throws -> (Int32, Int64, [UInt8])? {
-        guard let status = try FileSystem.status(path), status.isRegular, status.size > length else { return nil }
+    private static func open(_ path: String) throws -> (descriptor: Int32, size: Int64)? {
+        guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
         #if canImport(Glibc)
             let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         #elseif canImport(Musl)
@@ -102,12 +114,15 @@ enum SidecarScan {
             let descriptor = Darwin.open(path, O_RDONLY | O_CLOEXEC)
         #endif
         guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
-        var header = [UInt8](repeating: 0, count: length)
-        guard pread(descriptor, &header, length, 0) == length else {
-            close(descriptor)
-            throw FileSystem.failure("be read", path)
-        }
-        return (descriptor, status.size, header)
+        return (descriptor, status.size)
+    }
+
+    /// `nil` where the file ends before.
+    private static func read(_ descriptor: Int32, _ path: String, at offset: Int64, count: Int) throws -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let result = pread(descriptor, &bytes, count, off_t(offset))
+        guard result >= 0 else { throw FileSystem.failure("be read", path) }
+        return result == count ? bytes : nil
     }
 }
 

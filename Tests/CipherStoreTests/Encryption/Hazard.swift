@@ -1,0 +1,83 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+/// Something that a copy loses easily, made with plain SQL.
+struct Hazard: Sendable, CustomTestStringConvertible {
+    let name: String
+    let collations: [Collation]
+    /// Whether VIRTUAL generated columns can be computed when the result is compared.
+    let computed: Bool
+    /// Whether the files are taken while the app has them open.
+    let unclosed: Bool
+    let make: @Sendable (Connection) throws -> Void
+
+    var testDescription: String { name }
+
+    init(
+        _ name: String, collations: [Collation] = [], computed: Bool = true, unclosed: Bool = false,
+        _ make: @escaping @Sendable (Connection) throws -> Void
+    ) {
+        self.name = name
+        self.collations = collations
+        self.computed = computed
+        self.unclosed = unclosed
+        self.make = make
+    }
+
+    init(_ name: String, computed: Bool = true, unclosed: Bool = false, _ script: String) {
+        self.init(name, computed: computed, unclosed: unclosed) { connection in
+            connection.allowDoubleQuotedStrings()
+            try connection.executeScript(script)
+        }
+    }
+
+    /// Makes the database, encrypts it, and holds the result against the original.
+    @discardableResult
+    func run(settings: CipherSettings = CipherSettings()) throws -> LegacyFile {
+        let file = try LegacyFile(unclosed: unclosed) { connection in
+            for collation in collations { try connection.register(collation) }
+            try make(connection)
+        }
+        let original = try file.originalDump(collations: collations, computed: computed)
+        var options = EncryptionUpgrade.Options()
+        options.collations = collations
+        options.settings = settings
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings == [])
+        #expect(try !file.startsAsPlaintext)
+        let result = try file.dump(
+            key: TestKeys.raw(), settings: settings, collations: collations, computed: computed)
+        #expect(result == original, "\(result.differences(from: original))")
+        #expect(report.rows == result.rows - result.lines.count { $0.hasPrefix("schema: ") } || !computed)
+        try expectSameHealth(file, settings)
+        #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
+        return file
+    }
+
+    /// SQLite's own check finds as much wrong as before, which is nothing for most.
+    private func expectSameHealth(_ file: LegacyFile, _ settings: CipherSettings) throws {
+        func complaints(_ connection: Connection) throws -> Int {
+            do {
+                return try connection.values(String.self, "PRAGMA integrity_check").filter { $0 != "ok" }.count
+            } catch let error as DatabaseError where error.code == DatabaseError.generic {
+                // A function or module of the app that is not here.
+                return -1
+            }
+        }
+        let before = try file.readOriginal(collations: collations, complaints)
+        let after = try file.read(key: TestKeys.raw(), settings: settings, collations: collations, complaints)
+        #expect(after == before)
+    }
+}
+
+extension Connection {
+    /// Edits the schema table as tools and old apps did, then makes SQLite read it again.
+    func editSchema(_ script: String) throws {
+        try executeScript("PRAGMA writable_schema = ON; \(script); PRAGMA writable_schema = OFF;")
+        let version = try value(Int.self, "PRAGMA schema_version") ?? 0
+        try execute(SQL(text: "PRAGMA schema_version = \(String(version + 1))"))
+    }
+}

@@ -1,0 +1,99 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+// What Scripts/torture runs, kills and asks, with a fixed key:
+//
+//   CrashSubject make FILE               a plaintext database in WAL mode, its latest rows in the -wal
+//   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
+//   CrashSubject check FILE              prints "plaintext" or "encrypted" where every row is there
+
+enum Subject {
+    static let rows = 40
+
+    /// Ends without closing anything, as an app that is killed does.
+    static func make(_ path: String) throws -> Never {
+        let connection = try Connection(path: path, mode: .create)
+        _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+        try connection.executeScript(
+            """
+            PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 23;
+            CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT, content BLOB);
+            CREATE INDEX chat_by_body ON chat(body); CREATE TABLE bare(a);
+            """)
+        try insert(1...rows / 2, connection)
+        _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+        try insert(rows / 2 + 1...rows, connection)
+        _exit(0)
+    }
+
+    private static func insert(_ ids: ClosedRange<Int>, _ connection: Connection) throws {
+        try connection.transaction {
+            for id in ids {
+                try connection.execute(
+                    "INSERT INTO chat(body, content) VALUES (\("message \(id)"), \([UInt8](repeating: UInt8(id), count: 300)))")
+                try connection.execute("INSERT INTO bare(rowid, a) VALUES (\(id * id - 700), \(id))")
+            }
+        }
+    }
+
+    static func encrypt(_ path: String, keepBackup: Bool) throws {
+        var options = EncryptionUpgrade.Options()
+        options.keepBackup = keepBackup
+        options.busyTimeout = 200
+        let report = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
+        print(([report.outcome.rawValue] + report.warnings).joined(separator: "; "))
+    }
+
+    /// Reads as the next launch does, recovery included.
+    static func check(_ path: String) throws {
+        let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(with: Array("SQLite format 3\0".utf8))
+        let connection = try Connection(path: path, mode: .readWrite)
+        defer { connection.close() }
+        if !isPlaintext { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+        let found = try connection.values(
+            String.self, "SELECT body || length(content) || hex(substr(content, 1, 1)) FROM chat ORDER BY id")
+        let expected = (1...rows).map { "message \($0)300" + hex($0) }
+        let rowids = try connection.values(Int.self, "SELECT rowid FROM bare ORDER BY a")
+        guard found == expected, rowids == (1...rows).map({ $0 * $0 - 700 }),
+            try connection.value(String.self, "PRAGMA integrity_check") == "ok",
+            try connection.value(Int.self, "PRAGMA user_version") == 23
+        else {
+            print("rows are missing: \(found.count) and \(rowids.count) of \(rows)")
+            exit(1)
+        }
+        let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
+        print("\(isPlaintext ? "plaintext" : "encrypted") \(mode)")
+    }
+
+    private static func hex(_ byte: Int) -> String {
+        let digits = Array("0123456789ABCDEF")
+        return String([digits[byte / 16 % 16], digits[byte % 16]])
+    }
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 3 else {
+    print("usage: CrashSubject make|encrypt|check FILE")
+    exit(64)
+}
+do {
+    switch arguments[1] {
+    case "make": try Subject.make(arguments[2])
+    case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
+    case "check": try Subject.check(arguments[2])
+    default: exit(64)
+    }
+} catch let error as StoreError {
+    print("\(error.code.rawValue): \(error)")
+    exit(2)
+} catch {
+    print("\(error)")
+    exit(3)
+}

@@ -1,0 +1,40 @@
+public import Foundation
+
+/// The content and mode of every file in a folder, by name, to be compared before and after.
+///
+/// Taken only while this process has no database in the folder open: reading a database file by other means than
+/// SQLite's drops SQLite's locks on it.
+public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
+    private let files: [String: String]
+
+    /// Takes the digest.
+    ///
+    /// - Parameter ignoring: Endings of the names that do not count, such as `-shm`, which SQLite rewrites at will.
+    public init(_ folder: URL, ignoring endings: [String] = []) throws {
+        var files: [String: String] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false))
+        where !endings.contains(where: name.hasSuffix) {
+            let path = folder.path(percentEncoded: false) + "/" + name
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0
+            guard attributes[.type] as? FileAttributeType == .typeRegular else {
+                files[name] = "no regular file"
+                continue
+            }
+            let data = try Data(contentsOf: URL(filePath: path))
+            files[name] = "\(data.count) bytes, \(String(Self.hash(data), radix: 16)), mode \(String(mode, radix: 8))"
+        }
+        self.files = files
+    }
+
+    /// The names, sorted.
+    public var names: [String] { files.keys.sorted() }
+
+    /// One file a line.
+    public var description: String { files.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n") }
+
+    /// FNV-1a of 64 bits: accidents are to be found, not attackers.
+    private static func hash(_ data: Data) -> UInt64 {
+        data.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    }
+}

@@ -1,0 +1,27 @@
+public import CipherSQLite
+public import CipherStore
+
+/// Keys for tests, and a provider that always gives the same.
+public enum TestKeys {
+    /// A raw key, which costs no derivation.
+    public static func raw(_ byte: UInt8 = 7) throws -> CipherKey {
+        try .raw(SecretBytes([UInt8](repeating: byte, count: CipherKey.rawKeyLength)))
+    }
+
+    /// A raw key with its salt.
+    public static func rawWithSalt() throws -> CipherKey {
+        try .raw(
+            SecretBytes([UInt8](repeating: 9, count: CipherKey.rawKeyLength)),
+            salt: SecretBytes((1...16).map(UInt8.init)))
+    }
+
+    /// A passphrase.
+    public static func passphrase() throws -> CipherKey { try .passphrase("correct horse battery staple") }
+
+    /// Gives the key that `make` makes, for every purpose.
+    public static func provider(
+        _ make: @escaping @Sendable () throws -> CipherKey = { try raw() }
+    ) -> ClosureKeyProvider {
+        ClosureKeyProvider { _, _ in try make() }
+    }
+}
