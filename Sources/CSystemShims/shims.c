@@ -47,3 +47,35 @@ int cs_setxattr(const char *path, const char *name, const void *value, size_t si
     return setxattr(path, name, value, size, 0);
 }
 #endif
+
+void cs_arguments_begin(void) {
+    opterr = 0;
+#if defined(__APPLE__)
+    optreset = 1;
+    optind = 1;
+#else
+    optind = 0;
+#endif
+}
+
+struct cs_argument cs_arguments_next(int argc, char **argv, const struct option *options) {
+    // "-": operands come in their places, whatever POSIXLY_CORRECT says. ":": a missing value is told apart.
+    int found = getopt_long(argc, argv, "-:", options, NULL);
+    struct cs_argument result = {CS_ARGUMENT_OPTION, -1, optarg, 0, argc};
+    if (found == -1) {
+        result.kind = CS_ARGUMENT_END;
+        result.rest = optind;
+    } else if (found == 1) {
+        result.kind = CS_ARGUMENT_OPERAND;
+    } else if (found >= CS_OPTION_BASE) {
+        result.index = found - CS_OPTION_BASE;
+    } else if (optopt >= CS_OPTION_BASE) {
+        result.kind = found == ':' ? CS_ARGUMENT_VALUE_MISSING : CS_ARGUMENT_VALUE_UNWANTED;
+        result.index = optopt - CS_OPTION_BASE;
+    } else {
+        result.kind = CS_ARGUMENT_UNKNOWN;
+        result.letter = optopt;
+        result.text = optopt == 0 ? argv[optind - 1] : NULL;
+    }
+    return result;
+}

@@ -97,7 +97,7 @@ public final class Connection {
             message: String(cString: sqlite3_errmsg(handle)), sql: sql, path: path)
     }
 
-    private func check(_ result: Int32, sql: String? = nil) throws {
+    func check(_ result: Int32, sql: String? = nil) throws {
         guard result == SQLITE_OK else { throw error(result, sql: sql) }
     }
 
@@ -147,9 +147,15 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
     public func executeScript(_ script: String) throws {
-        var message: UnsafeMutablePointer<CChar>?
-        defer { sqlite3_free(message) }
-        try check(sqlite3_exec(handle, script, nil, nil, &message), sql: script)
+        var text = script
+        try text.withUTF8 { bytes in
+            var rest = bytes
+            while let next = try Statement.first(of: rest, on: self) {
+                try checkTransaction(next.statement.sql)
+                while try next.statement.step() {}
+                rest = next.rest
+            }
+        }
     }
 
     /// Lends each row of a query to `body`, in order.
@@ -197,6 +203,7 @@ public final class Connection {
 
     /// Lends a compiled statement with its values bound.
     package func withStatement<Result>(_ sql: SQL, _ body: (Statement) throws -> Result) throws -> Result {
+        try checkTransaction(sql.text)
         let statement = try cache.take(sql.text) ?? Statement(sql.text, on: self)
         defer { cache.put(statement) }
         try statement.bind(sql.values)
@@ -204,6 +211,19 @@ public final class Connection {
     }
 
     // MARK: Transactions
+
+    /// Whether statements run only inside of a transaction.
+    ///
+    /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that error
+    /// would go on outside of it, and each of the next statements would be committed alone.
+    package var requiresTransaction = false
+
+    private func checkTransaction(_ sql: String) throws {
+        guard requiresTransaction, !isInTransaction else { return }
+        throw DatabaseError(
+            extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
+            sql: sql, path: path)
+    }
 
     /// How a transaction takes its lock.
     ///
@@ -261,33 +281,6 @@ public final class Connection {
 
     // MARK: Settings
 
-    /// Registers a collation that the app's schema names.
-    ///
-    /// The corresponding C function is `sqlite3_create_collation_v2`.
-    ///
-    /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
-    ///   the comparison that the database's indexes were built with.
-    package func register(_ collation: Collation) throws {
-        let box = Unmanaged.passRetained(CollationBox(collation))
-        let result = sqlite3_create_collation_v2(
-            handle, collation.name, SQLITE_UTF8, box.toOpaque(),
-            { context, leftCount, left, rightCount, right in
-                guard let context else { return 0 }
-                let collation = Unmanaged<CollationBox>.fromOpaque(context).takeUnretainedValue().collation
-                return Int32(
-                    collation.compare(
-                        UnsafeRawBufferPointer(start: left, count: Int(leftCount)),
-                        UnsafeRawBufferPointer(start: right, count: Int(rightCount))
-                    ).signum())
-            },
-            { context in
-                guard let context else { return }
-                Unmanaged<CollationBox>.fromOpaque(context).release()
-            })
-        if result != SQLITE_OK { box.release() }
-        try check(result)
-    }
-
     /// Accepts strings in double quotes in old schemas.
     ///
     /// Engines before SQLite 3.29 always do.
@@ -344,7 +337,8 @@ public final class Connection {
     /// Source: SQLite, "URI Filenames".
     static func uri(_ path: String, query: String = "") -> String {
         let digits = Array("0123456789ABCDEF".utf8)
-        var bytes: [UInt8] = Array("file://".utf8)
+        // Behind two slashes the first part of a relative name would be the name of a machine.
+        var bytes: [UInt8] = Array((path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:").utf8)
         for byte in path.utf8 {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -357,30 +351,6 @@ public final class Connection {
         }
         if !query.isEmpty { bytes += Array("?\(query)".utf8) }
         return String(decoding: bytes, as: UTF8.self)
-    }
-}
-
-/// A comparison of texts that an app registers under a name and its schema uses.
-public struct Collation: Sendable {
-    /// The name in the schema.
-    public let name: String
-    /// Compares two texts, given as UTF-8: negative, 0 or positive.
-    public let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
-
-    /// A collation with its comparison, which must be the one the database's indexes were built with.
-    public init(
-        name: String, compare: @escaping @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
-    ) {
-        self.name = name
-        self.compare = compare
-    }
-}
-
-private final class CollationBox {
-    let collation: Collation
-
-    init(_ collation: Collation) {
-        self.collation = collation
     }
 }
 

@@ -42,6 +42,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package static let generic = SQLITE_ERROR
     package static let misuse = SQLITE_MISUSE
     package static let mismatch = SQLITE_MISMATCH
+    /// `SQLITE_ABORT_ROLLBACK`.
+    package static let rolledBack = SQLITE_ABORT | (2 << 8)
     package static let corrupt = SQLITE_CORRUPT
     package static let inputOutput = SQLITE_IOERR
 }

@@ -38,8 +38,12 @@ public struct Row: ~Copyable {
         try Column.read(from: self, at: index)
     }
 
-    /// Lends the bytes of a text or blob column.
+    /// Lends the bytes of a text or blob column; those of a text are UTF-8 in every database.
     public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        // Without this the bytes of a UTF-16 database would depend on whether the column was read as text before.
+        if sqlite3_column_type(statement.handle, Int32(index)) == SQLITE_TEXT {
+            _ = sqlite3_column_text(statement.handle, Int32(index))
+        }
         let start = sqlite3_column_blob(statement.handle, Int32(index))
         let count = sqlite3_column_bytes(statement.handle, Int32(index))
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(count)))

@@ -10,11 +10,13 @@ extension Connection {
     /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one is missing or does not fit.
     public func rows<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> [Model] {
         try withStatement(sql) { statement in
+            guard try statement.step() else { return [] }
+            // After the first step, which compiles again when the schema has changed since.
             let columns = RowColumns(statement)
             var result: [Model] = []
-            while try statement.step() {
+            repeat {
                 result.append(try Model(from: RowDecoder(statement: statement, columns: columns)))
-            }
+            } while try statement.step()
             return result
         }
     }

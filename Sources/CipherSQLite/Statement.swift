@@ -15,30 +15,84 @@ internal import CSQLCipherShims
 package final class Statement {
     package let handle: OpaquePointer
     package let sql: String
+    /// Whether the statement begins with PRAGMA; a comment in front of it is not looked behind.
+    let isPragma: Bool
     private unowned let connection: Connection
 
-    /// Compiles the first statement of `sql`.
+    /// Compiles `sql`, which must be one statement.
     ///
     /// The corresponding C function is `sqlite3_prepare_v2`; `sqlite3_prepare_v3` is missing in SQLCipher 3.4.1.
-    package init(_ sql: String, on connection: Connection) throws {
-        var handle: OpaquePointer?
-        let result = connection.withHandle { database in
-            var text = sql
-            return text.withUTF8 { bytes in
-                bytes.withMemoryRebound(to: CChar.self) { characters in
-                    sqlite3_prepare_v2(database, characters.baseAddress, Int32(characters.count), &handle, nil)
-                }
+    ///
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where there is none, or where a second one would be ignored.
+    package convenience init(_ sql: String, on connection: Connection) throws {
+        var text = sql
+        let handle = try text.withUTF8 { bytes in
+            let (first, rest) = try Self.compile(bytes, on: connection)
+            guard let first else {
+                throw Self.misuse("there is no statement in the SQL", sql, connection)
             }
+            do {
+                guard try rest.isEmpty || !Self.holdsStatement(rest, on: connection) else {
+                    throw Self.misuse("there is more than one statement; use executeScript", sql, connection)
+                }
+            } catch {
+                sqlite3_finalize(first)
+                throw error
+            }
+            return first
         }
-        guard result == SQLITE_OK else { throw connection.error(result, sql: sql) }
-        guard let handle else {
-            throw DatabaseError(
-                extendedCode: DatabaseError.misuse, message: "there is no statement in the SQL", sql: sql,
-                path: connection.path)
-        }
+        self.init(handle: handle, sql: sql, connection: connection)
+    }
+
+    private init(handle: OpaquePointer, sql: String, connection: Connection) {
         self.handle = handle
         self.sql = sql
         self.connection = connection
+        let word = sql.utf8.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }.prefix(6)
+        isPragma = word.elementsEqual("pragma".utf8) { $0 | 0x20 == $1 }
+    }
+
+    /// Compiles the first statement of a script, and gives the rest of the script; `nil` where none is left.
+    static func first(
+        of script: UnsafeBufferPointer<UInt8>, on connection: Connection
+    ) throws -> (statement: Statement, rest: UnsafeBufferPointer<UInt8>)? {
+        let (handle, rest) = try compile(script, on: connection)
+        guard let handle else { return nil }
+        let sql = String(decoding: script.prefix(script.count - rest.count), as: UTF8.self)
+        return (Statement(handle: handle, sql: sql, connection: connection), rest)
+    }
+
+    private static func holdsStatement(_ sql: UnsafeBufferPointer<UInt8>, on connection: Connection) throws -> Bool {
+        let (handle, _) = try compile(sql, on: connection)
+        sqlite3_finalize(handle)
+        return handle != nil
+    }
+
+    private static func compile(
+        _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
+    ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
+        guard !sql.isEmpty else { return (nil, sql) }
+        // SQLite would stop there without a word.
+        guard !sql.contains(0) else {
+            throw misuse("there is a NUL character in the SQL", String(decoding: sql, as: UTF8.self), connection)
+        }
+        var handle: OpaquePointer?
+        var used = 0
+        let result = connection.withHandle { database in
+            sql.withMemoryRebound(to: CChar.self) { characters in
+                var tail: UnsafePointer<CChar>?
+                let result = sqlite3_prepare_v2(
+                    database, characters.baseAddress, Int32(clamping: characters.count), &handle, &tail)
+                if let start = characters.baseAddress, let tail { used = tail - start }
+                return result
+            }
+        }
+        guard result == SQLITE_OK else { throw connection.error(result, sql: String(decoding: sql, as: UTF8.self)) }
+        return (handle, UnsafeBufferPointer(rebasing: sql[used...]))
+    }
+
+    private static func misuse(_ message: String, _ sql: String, _ connection: Connection) -> DatabaseError {
+        DatabaseError(extendedCode: DatabaseError.misuse, message: message, sql: sql, path: connection.path)
     }
 
     deinit {
@@ -80,7 +134,10 @@ package final class Statement {
                     bytes.withMemoryRebound(to: CChar.self) { characters in
                         // An empty string's pointer may be nil, which would bind NULL.
                         if let start = characters.baseAddress {
-                            sqlite3_bind_text(handle, index, start, Int32(characters.count), cs_transient_destructor())
+                            // The 64-bit call reports a text that is too long, where an Int32 would trap.
+                            sqlite3_bind_text64(
+                                handle, index, start, UInt64(characters.count), cs_transient_destructor(),
+                                UInt8(SQLITE_UTF8))
                         } else {
                             sqlite3_bind_text(handle, index, "", 0, cs_transient_destructor())
                         }

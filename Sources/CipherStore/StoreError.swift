@@ -54,6 +54,10 @@ public struct StoreError: Error, Sendable {
         case backupExists
         /// The upgrade did not end, several times in a row.
         case repeatedFailure
+        /// The store was closed.
+        case closed
+        /// The store was called in a way that it cannot serve, such as inside of its own closure.
+        case misuse
         /// The caller cancelled.
         case cancelled
         /// The configuration is wrong; the detail names the place.

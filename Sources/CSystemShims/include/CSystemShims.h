@@ -13,4 +13,31 @@ ssize_t cs_listxattr(const char *path, char *names, size_t size);
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size);
 int cs_setxattr(const char *path, const char *name, const void *value, size_t size);
 
+// What getopt_long(3) found. `index` counts in the caller's options and is -1 where it was not told.
+enum cs_argument_kind {
+    CS_ARGUMENT_OPTION,
+    CS_ARGUMENT_OPERAND,
+    CS_ARGUMENT_UNKNOWN,
+    CS_ARGUMENT_VALUE_MISSING,
+    CS_ARGUMENT_VALUE_UNWANTED,
+    CS_ARGUMENT_END
+};
+struct cs_argument {
+    enum cs_argument_kind kind;
+    int index;
+    // The option's value, the operand, or the long option that is not known; a part of the caller's `argv`.
+    const char *text;
+    // The short option that is not known, or 0.
+    int letter;
+    // At the end: the first argument behind `--`.
+    int rest;
+};
+
+// Begins a scan. getopt_long keeps its place in global variables, so there is one scan at a time in a process.
+void cs_arguments_begin(void);
+
+// The next argument, without a word on stderr. Each option's `val` must be CS_OPTION_BASE plus its index.
+#define CS_OPTION_BASE 1000
+struct cs_argument cs_arguments_next(int argc, char **argv, const struct option *options);
+
 #endif

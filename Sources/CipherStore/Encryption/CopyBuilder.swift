@@ -66,7 +66,7 @@ struct CopyBuilder {
         connection.distrustSchema()
         for collation in collations { try connection.register(collation) }
         for pragma in [
-            "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -16000",
+            "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -8000",
             "secure_delete = OFF", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))

@@ -48,30 +48,27 @@ extension EncryptionUpgrade {
         }
     }
 
-    /// Removes what this run made; the database is as it was.
-    func abandon() throws {
-        try Recovery.sweep(paths)
-        try AttemptRecord.remove(paths)
-    }
-
-    func repeatedFailure(_ record: AttemptRecord) -> StoreError {
-        StoreError(
-            .repeatedFailure, path: paths.database,
-            "the encryption upgrade was begun \(record.attempts) times and never ended",
-            advice: "run `cipherstore encrypt` by hand, or remove \(FileSystem.split(paths.attempt).name) to try again")
+    /// Counts this attempt, unless there were too many that never ended.
+    func nextAttempt(_ inspector: Inspector) throws -> AttemptRecord {
+        var record = try AttemptRecord.read(paths) ?? AttemptRecord(attempts: 0, wasWriteAheadLog: false)
+        if let maximum = options.maximumAttempts, record.attempts >= maximum {
+            throw StoreError(
+                .repeatedFailure, path: paths.database,
+                "the encryption upgrade was begun \(record.attempts) times and never ended",
+                advice: "run `cipherstore encrypt` by hand, or remove \(FileSystem.split(paths.attempt).name)")
+        }
+        record.attempts += 1
+        record.wasWriteAheadLog = try record.wasWriteAheadLog || inspector.header().isWriteAheadLog
+        return record
     }
 
     func report(_ outcome: EncryptionReport.Outcome) -> EncryptionReport {
         EncryptionReport(outcome: outcome, path: paths.database, cipherVersion: Engine.current.cipherVersion)
     }
 
-    static func typed(_ error: any Error, _ paths: DatabasePaths) -> any Error {
-        guard let error = error as? DatabaseError else { return error }
-        if error.isInterrupted {
-            return StoreError(
-                .cancelled, path: paths.database, "the upgrade was cancelled", advice: "nothing was changed")
-        }
-        let header = try? FileHeader(DatabaseFile(path: paths.database))
-        return StoreError.reading(error, path: paths.database, writerVersion: header?.writerVersion)
+    /// Gives a failure of SQLite its type.
+    func typed(_ error: DatabaseError) -> StoreError {
+        if error.isInterrupted { return StoreError.cancelled(paths.database) }
+        return Inspector(paths).readFailure(error)
     }
 }

@@ -41,7 +41,7 @@ package struct EncryptionUpgrade {
     /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
     ///   back anyway.
     package func run() throws -> EncryptionReport {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             let inspector = Inspector(paths)
             switch try inspector.surface() {
             case .missing:
@@ -120,34 +120,31 @@ package struct EncryptionUpgrade {
         let status = try preflight.checkFiles()
         try checkSchemaUntouched(preflight, inspector)
         let key = try newFileKey()
-        let header = try inspector.header()
         try Recovery.sweep(paths)
-
-        var record = try AttemptRecord.read(paths) ?? AttemptRecord(attempts: 0, wasWriteAheadLog: false)
-        if let maximum = options.maximumAttempts, record.attempts >= maximum { throw repeatedFailure(record) }
-        record.attempts += 1
-        record.wasWriteAheadLog = record.wasWriteAheadLog || header.isWriteAheadLog
+        let record = try nextAttempt(inspector)
 
         var report = report(.encrypted)
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
         try observer.begin(.quiescing)
-        do {
-            try record.write(paths)
-            let hold = try SourceHold(
-                paths, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
-                collations: options.collations)
-            try holding(hold) {
-                try hold.settle()
-                try build(key, hold, preflight, status, observer, &report)
+        let fileKey = try holdingSource(record) { hold in
+            try hold.checkSchema(preflight)
+            let backup = Backup(paths: paths)
+            if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
+            let fileKey = try buildAndProve(key, status, observer, &report)
+            try observer.begin(.swapping)
+            if options.keepBackup {
+                try backup.write(try hold.file(), status: status)
+                report.backup = paths.backup
             }
-        } catch {
-            try abandon()
-            throw Self.typed(error, paths)
+            let swap = Swap(paths: paths, status: status)
+            report.warnings += try swap.dress()
+            try observer.checkCancellation()
+            try swap.commit(hold)
+            report.warnings += swap.finish(hold)
+            return fileKey
         }
-        if record.wasWriteAheadLog {
-            try restoreWriteAheadLog(FileKey(key: key, settings: options.settings))
-        }
+        if record.wasWriteAheadLog { try restoreWriteAheadLog(fileKey) }
         try AttemptRecord.remove(paths)
         observer.finish()
         report.bytesAfter = try FileSystem.size(paths.database) ?? 0
@@ -157,25 +154,33 @@ package struct EncryptionUpgrade {
         return report
     }
 
-    /// Gives the file back as it was when `body` throws.
-    private func holding(_ hold: SourceHold, _ body: () throws -> Void) throws {
+    /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
+    private func holdingSource<Result>(
+        _ record: AttemptRecord, _ body: (SourceHold) throws -> Result
+    ) throws -> Result {
+        var hold: SourceHold?
         do {
-            try body()
+            try record.write(paths)
+            let opened = try SourceHold(
+                paths, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
+                collations: options.collations)
+            hold = opened
+            try opened.settle()
+            return try body(opened)
         } catch {
-            try hold.giveBack()
-            throw error
+            try Recovery.sweep(paths)
+            // Where the journal mode cannot be given back, the record stays for the next launch to do it.
+            if hold?.giveBack() != false { try AttemptRecord.remove(paths) }
+            throw (error as? DatabaseError).map(typed) ?? error
         }
     }
 
-    private func build(
-        _ key: CipherKey, _ hold: SourceHold, _ preflight: Preflight, _ status: FileSystem.Status,
-        _ observer: UpgradeObserver, _ report: inout EncryptionReport
-    ) throws {
-        try hold.checkSchema(preflight)
-        let backup = Backup(paths: paths)
-        if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-        let header = try FileHeader(DatabaseFile(path: paths.database))
-
+    /// Builds the copy and shows that it is equal.
+    ///
+    /// Returns the key of the copy.
+    private func buildAndProve(
+        _ key: CipherKey, _ status: FileSystem.Status, _ observer: UpgradeObserver, _ report: inout EncryptionReport
+    ) throws -> FileKey {
         try observer.begin(.building)
         try FileSystem.createExclusively(paths.copy)
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
@@ -187,38 +192,25 @@ package struct EncryptionUpgrade {
             defer { connection.close() }
             return try IntegrityComplaints(connection)
         }
-        do {
-            let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-            try CopyBuilder(
-                source: paths.database, copy: paths.copy, key: try key.rawKey(salt: salt, settings: options.settings),
-                settings: options.settings, collations: options.collations, header: header, observer: observer
-            ).build()
+        defer { survey.cancel() }
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        let fileKey = FileKey(
+            key: try key.rawKey(salt: salt, settings: options.settings), settings: options.settings)
+        try CopyBuilder(
+            source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
+            collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
+            observer: observer
+        ).build()
 
-            try observer.begin(.proving)
-            let copyPath = paths.copy
-            let sync = BackgroundTask("sync") { _ in try FileSystem.sync(copyPath) }
-            defer { sync.cancel() }
-            let copy = ProofConnection(
-                path: paths.copy, key: try keyAskedAgain(key), settings: options.settings,
-                collations: options.collations)
-            let proven = try CopyProof(original: original, copy: copy, observer: observer).run(survey: survey)
-            try sync.wait()
-            report.tables = proven.tables
-            report.rows = proven.rows
-        } catch {
-            survey.cancel()
-            throw error
-        }
-
-        try observer.begin(.swapping)
-        if options.keepBackup {
-            try backup.write(try hold.file(), status: status)
-            report.backup = paths.backup
-        }
-        let swap = Swap(paths: paths, status: status)
-        report.warnings += try swap.dress()
-        try observer.checkCancellation()
-        try swap.commit(hold)
-        report.warnings += swap.finish(hold)
+        try observer.begin(.proving)
+        let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
+        defer { sync.cancel() }
+        let copy = ProofConnection(
+            path: paths.copy, key: try keyAskedAgain(key), settings: options.settings, collations: options.collations)
+        let proven = try CopyProof(original: original, copy: copy, observer: observer).run(survey: survey)
+        try sync.wait()
+        report.tables = proven.tables
+        report.rows = proven.rows
+        return fileKey
     }
 }

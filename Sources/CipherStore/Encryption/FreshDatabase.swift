@@ -22,8 +22,9 @@ struct FreshDatabase {
             try AttemptRecord.remove(paths)
             return (fileKey, report)
         } catch {
-            try upgrade.abandon()
-            throw EncryptionUpgrade.typed(error, paths)
+            try Recovery.sweep(paths)
+            guard let error = error as? DatabaseError else { throw error }
+            throw upgrade.typed(error)
         }
     }
 
@@ -78,7 +79,8 @@ struct FreshDatabase {
             _ = try swap.dress()
             try swap.commit(hold)
         } catch {
-            try hold.giveBack()
+            // A file of 0 bytes has no journal mode to lose.
+            _ = hold.giveBack()
             throw error
         }
         try hold.release()

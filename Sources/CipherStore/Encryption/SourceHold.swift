@@ -31,6 +31,7 @@ final class SourceHold {
             try leaveWriteAheadLog()
             try connection.execute("BEGIN IMMEDIATE")
             try connection.proveReadable()
+            try removeStraySidecars()
             if try isAtRest() { return }
             // Another process came between with a log or journal of its own. Or the journal is ours: SQLite mends the
             // size in the header of a file that an old version wrote last, as soon as it has the write lock.
@@ -49,6 +50,15 @@ final class SourceHold {
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         }
         guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else { throw busy() }
+    }
+
+    /// Removes an empty `-wal`, and a `-shm` whose log is gone, as copied folders hold them.
+    ///
+    /// In rollback mode and under the write lock nobody can be using them.
+    private func removeStraySidecars() throws {
+        guard try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog else { return }
+        if try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
+        if try !FileSystem.exists(paths.wal) { try FileSystem.removeIfPresent(paths.sharedMemory) }
     }
 
     /// Whether the header says rollback mode and no sidecar exists.
@@ -77,10 +87,17 @@ final class SourceHold {
     }
 
     /// Ends the lock, and gives the file its journal mode back.
-    func giveBack() throws {
+    ///
+    /// - Returns: Whether that could be done: another process may use the file by then.
+    func giveBack() -> Bool {
         defer { connection.close() }
-        if connection.isInTransaction { try connection.execute("ROLLBACK") }
-        if wasWriteAheadLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
+        do {
+            if connection.isInTransaction { try connection.execute("ROLLBACK") }
+            guard wasWriteAheadLog else { return true }
+            return try connection.value(String.self, "PRAGMA journal_mode = WAL") == "wal"
+        } catch {
+            return false
+        }
     }
 
     /// Overwrites page 1 of the file that has lost its name, and ends the lock.

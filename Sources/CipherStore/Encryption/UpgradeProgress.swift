@@ -98,6 +98,13 @@ final class UpgradeObserver {
 
     func checkCancellation() throws {
         guard isCancelled else { return }
-        throw StoreError(.cancelled, path: path, "the upgrade was cancelled", advice: "nothing was changed")
+        throw StoreError.cancelled(path)
+    }
+}
+
+extension StoreError {
+    /// The caller ended an upgrade before its swap.
+    static func cancelled(_ path: String) -> StoreError {
+        StoreError(.cancelled, path: path, "the upgrade was cancelled", advice: "nothing was changed")
     }
 }

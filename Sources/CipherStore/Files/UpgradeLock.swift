@@ -22,20 +22,25 @@ final class UpgradeLock: @unchecked Sendable {
 
     /// Runs `body` with the lock held.
     ///
-    /// - Parameter timeout: How long to wait for it, in seconds.
-    /// - Throws: ``StoreError`` with `busy` after that time.
-    static func withLock<Result>(_ paths: DatabasePaths, timeout: Double, _ body: () throws -> Result) throws -> Result
-    {
-        try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout))
+    /// - Parameters:
+    ///   - timeout: How long to wait for it, in seconds.
+    ///   - cancellation: Ends the waiting.
+    /// - Throws: ``StoreError`` with `busy` after that time, or with `cancelled`.
+    static func withLock<Result>(
+        _ paths: DatabasePaths, timeout: Double, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
+    ) throws -> Result {
+        try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout), cancellation)
         defer { shared.release(paths) }
         return try body()
     }
 
-    private func acquire(_ paths: DatabasePaths, deadline: Date) throws {
+    private func acquire(_ paths: DatabasePaths, deadline: Date, _ cancellation: UpgradeCancellation?) throws {
         condition.lock()
         defer { condition.unlock() }
         while true {
-            var pause = deadline
+            if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
+            // A cancellation is not announced to this condition either.
+            var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
             if !files.contains(paths.database) {
                 if let held = folders[paths.folder] {
                     folders[paths.folder] = (held.descriptor, held.users + 1)

@@ -56,24 +56,28 @@ package struct Inspector {
     /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` where a key was
     ///   given and opens the file in none of the formats, `notAFile`, `permission`.
     package func inspect(key: CipherKey?, formats: [CipherSettings]) throws -> Inspection {
+        // Before the file is opened: while it is, a reader's own -wal and -shm may lie beside it.
+        let sidecars = try sidecars()
         switch try surface() {
-        case .missing: return try result(.missing)
-        case .empty: return try result(.empty)
-        case .staleSidecar: return try result(.staleSidecar)
+        case .missing: return try result(.missing, sidecars)
+        case .empty: return try result(.empty, sidecars)
+        case .staleSidecar: return try result(.staleSidecar, sidecars)
         case .plaintext:
-            return try readingPlaintext { try facts($0, state: .plaintext) }
-                ?? result(.needsRecovery)
+            return try readingPlaintext { try facts($0, state: .plaintext, sidecars) }
+                ?? result(.needsRecovery, sidecars)
         case .opaque(let hasPlaintextHeader):
-            guard let key else { return try result(.opaque) }
-            for settings in formats {
-                if let found = try readingEncrypted(
-                    key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader,
-                    { connection, _ in
-                        try facts(connection, state: .encrypted, compatibility: settings.compatibility)
-                    })
-                {
-                    return found
+            guard let key else { return try result(.opaque, sidecars) }
+            do {
+                for settings in formats {
+                    let found = try readingEncrypted(
+                        key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
+                    ) { connection, _ in
+                        try facts(connection, state: .encrypted, sidecars, compatibility: settings.compatibility)
+                    }
+                    if let found { return found }
                 }
+            } catch let error as StoreError where error.code == .needsRecovery {
+                return try result(.needsRecovery, sidecars)
             }
             throw keyDoesNotFit()
         }
@@ -166,24 +170,30 @@ package struct Inspector {
             advice: "restore the file from a backup; nothing was changed")
     }
 
-    private func facts(_ connection: Connection, state: FileState, compatibility: Int? = nil) throws -> Inspection {
+    private func facts(
+        _ connection: Connection, state: FileState, _ sidecars: [String: Int64], compatibility: Int? = nil
+    ) throws -> Inspection {
         try result(
-            state,
+            state, sidecars,
             version: connection.value(Int.self, "PRAGMA user_version"),
             applicationID: connection.value(Int.self, "PRAGMA application_id"),
             journalMode: connection.value(String.self, "PRAGMA journal_mode"),
             compatibility: compatibility)
     }
 
-    private func result(
-        _ state: FileState, version: Int? = nil, applicationID: Int? = nil, journalMode: String? = nil,
-        compatibility: Int? = nil
-    ) throws -> Inspection {
+    private func sidecars() throws -> [String: Int64] {
         var sidecars: [String: Int64] = [:]
         for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + paths.leftovers {
             if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
         }
-        return Inspection(
+        return sidecars
+    }
+
+    private func result(
+        _ state: FileState, _ sidecars: [String: Int64], version: Int? = nil, applicationID: Int? = nil,
+        journalMode: String? = nil, compatibility: Int? = nil
+    ) throws -> Inspection {
+        Inspection(
             path: paths.database, state: state, size: try FileSystem.size(paths.database) ?? 0, sidecars: sidecars,
             version: version, applicationID: applicationID, journalMode: journalMode,
             cipherCompatibility: compatibility)

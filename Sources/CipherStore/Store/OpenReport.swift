@@ -25,4 +25,9 @@ public struct OpenReport: Sendable, Codable {
 
     /// Whether this launch brought the database to another version.
     public var isUpdate: Bool { migration.isUpdate }
+
+    /// The same report with one more warning.
+    func warning(_ text: String) -> OpenReport {
+        OpenReport(outcome: outcome, encryption: encryption, migration: migration, warnings: warnings + [text])
+    }
 }

@@ -10,6 +10,9 @@ package struct StoreOpening {
     let provider: any KeyProvider
     let options: EncryptionUpgrade.Options
 
+    /// The database, without symbolic links.
+    package var path: String { paths.database }
+
     /// What was opened.
     package struct Opened: Sendable {
         /// The database, without symbolic links.
@@ -35,7 +38,7 @@ package struct StoreOpening {
     }
 
     package func run() throws -> Opened {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout) {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             let inspector = Inspector(paths)
             let surface = try inspector.surface()
             if case .opaque(let hasPlaintextHeader) = surface {
@@ -143,7 +146,7 @@ package struct StoreOpening {
         }
     }
 
-    private func prepare(_ connection: Connection) throws {
+    func prepare(_ connection: Connection) throws {
         connection.allowDoubleQuotedStrings()
         for collation in configuration.collations { try connection.register(collation) }
     }
@@ -175,14 +178,14 @@ package struct StoreOpening {
     }
 
     /// The version that counts: CipherStore's own once it has recorded one, the app's before.
-    private func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
+    func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
         guard try HistoryTable.isAdopted(connection) else {
             return try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
         }
         return SchemaVersion(try connection.value(Int.self, "PRAGMA user_version") ?? 0)
     }
 
-    private func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
+    func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
         switch code {
         case .staleSidecar: return inspector.staleSidecar()
         case .downgrade:
@@ -200,7 +203,9 @@ package struct StoreOpening {
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on; nothing was changed")
+                advice: configuration.encryption.whenDisabled == .decrypt
+                    ? "turn encryption on: this release cannot decrypt yet; nothing was changed"
+                    : "turn encryption on; nothing was changed")
         default: return inspector.keyDoesNotFit()
         }
     }

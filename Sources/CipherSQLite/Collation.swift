@@ -1,0 +1,56 @@
+internal import CSQLCipher
+
+/// A comparison of texts that an app registers under a name and its schema uses.
+public struct Collation: Sendable {
+    /// The name in the schema.
+    public let name: String
+    /// Compares two texts, given as UTF-8: negative, 0 or positive.
+    public let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
+
+    /// A collation with its comparison, which must be the one the database's indexes were built with.
+    public init(
+        name: String, compare: @escaping @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
+    ) {
+        self.name = name
+        self.compare = compare
+    }
+}
+
+extension Connection {
+    /// Registers a collation that the app's schema names.
+    ///
+    /// The corresponding C function is `sqlite3_create_collation_v2`.
+    ///
+    /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
+    ///   the comparison that the database's indexes were built with.
+    package func register(_ collation: Collation) throws {
+        let box = Unmanaged.passRetained(CollationBox(collation))
+        let result = withHandle { handle in
+            sqlite3_create_collation_v2(
+                handle, collation.name, SQLITE_UTF8, box.toOpaque(),
+                { context, leftCount, left, rightCount, right in
+                    guard let context else { return 0 }
+                    let collation = Unmanaged<CollationBox>.fromOpaque(context).takeUnretainedValue().collation
+                    return Int32(
+                        collation.compare(
+                            UnsafeRawBufferPointer(start: left, count: Int(leftCount)),
+                            UnsafeRawBufferPointer(start: right, count: Int(rightCount))
+                        ).signum())
+                },
+                { context in
+                    guard let context else { return }
+                    Unmanaged<CollationBox>.fromOpaque(context).release()
+                })
+        }
+        if result != SQLITE_OK { box.release() }
+        try check(result)
+    }
+}
+
+private final class CollationBox {
+    let collation: Collation
+
+    init(_ collation: Collation) {
+        self.collation = collation
+    }
+}

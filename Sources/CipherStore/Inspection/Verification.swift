@@ -1,0 +1,95 @@
+package import CipherSQLite
+
+/// What a check of a whole database found: every page's authenticity, and the structure.
+///
+/// Holds names of tables and indexes, and no stored value.
+package struct Verification: Sendable, Encodable {
+    /// How many complaints are kept.
+    package static let limit = 100
+
+    /// The database, without symbolic links.
+    package let path: String
+    /// Whether the file is encrypted, plaintext or empty.
+    package let state: FileState
+    /// The cipher format that the key opened.
+    package let cipherCompatibility: Int?
+    /// Whether every page, used or not, was authenticated; `false` where the engine authenticates only those it reads.
+    package private(set) var everyPageAuthenticated = false
+    /// What is wrong with the file, up to ``limit``.
+    package private(set) var complaints: [String] = []
+    /// Whether there is more wrong than the complaints tell.
+    package private(set) var isTruncated = false
+    /// What could not be checked.
+    package private(set) var warnings: [String] = []
+
+    /// Whether nothing is wrong.
+    package var isSound: Bool { complaints.isEmpty }
+
+    /// Checks a database and changes nothing.
+    ///
+    /// - Parameters: As of ``DatabaseReader/read(formats:key:_:)``.
+    /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
+    package static func run(
+        path: String, formats: [CipherSettings], key: () throws -> CipherKey
+    ) throws -> Verification {
+        let reader = try DatabaseReader(path: path)
+        return try reader.read(formats: formats, key: key) { connection, settings in
+            try Verification(connection, settings, path: reader.path)
+        }
+    }
+
+    private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
+        self.path = path
+        let isEmpty = try settings == nil && FileSystem.size(path) == 0
+        state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
+        cipherCompatibility = settings?.compatibility
+        // In one transaction, so that no writer changes pages between the two checks. It ends with the connection: one
+        // that met a damaged page can run nothing more.
+        try connection.execute("BEGIN")
+        if settings != nil, Engine.current.hasCipherIntegrityCheck {
+            everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
+        }
+        try checkStructure(connection)
+    }
+
+    private mutating func checkStructure(_ connection: Connection) throws {
+        let before = complaints.count
+        guard try !collect("PRAGMA integrity_check(\(Self.limit + 1))", connection), complaints.count == before,
+            let reason = warnings.popLast()
+        else { return }
+        // A collation or function of the app that is not known here ends the check; the quicker one needs none.
+        if try collect("PRAGMA quick_check(\(Self.limit + 1))", connection) {
+            warnings.append("the indexes could not be checked: \(reason)")
+        } else {
+            complaints.append(warnings.popLast() ?? reason)
+        }
+    }
+
+    /// Collects the complaints of a check.
+    ///
+    /// Returns whether the check came to its end; where it could not run at all the reason is the last warning.
+    private mutating func collect(_ check: String, _ connection: Connection) throws -> Bool {
+        do {
+            try connection.forEachRow(SQL(text: check)) { row in
+                let message = try row.get(String.self, at: 0)
+                if message != "ok" { complain(message) }
+            }
+            return true
+        } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
+            throw StoreError.reading(error, path: path)
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            warnings.append(error.message)
+        } catch let error as DatabaseError {
+            complain("the check ended early: \(error.message)")
+        }
+        return false
+    }
+
+    private mutating func complain(_ message: String) {
+        guard complaints.count < Self.limit else {
+            isTruncated = true
+            return
+        }
+        complaints.append(message)
+    }
+}

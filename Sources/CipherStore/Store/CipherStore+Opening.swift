@@ -1,0 +1,101 @@
+#if canImport(FoundationEssentials)
+    internal import Foundation
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension CipherStore {
+    /// Opens the database of a configuration, encrypted and up to date, whatever lies on the disk.
+    ///
+    /// Where there is nothing, a new database is made. A legacy plaintext file is encrypted, and replaced in one step by
+    /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
+    ///
+    /// Cancelling the task ends an encryption upgrade until the copy takes the original's place; nothing has changed
+    /// then. After that the store opens in spite of it.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file, or is to hold it. It must exist.
+    ///   - keyProvider: Is asked for the key, on the thread that opens.
+    ///   - options: How long to wait, and for how many readers there is room.
+    ///   - progress: Is told how far an encryption upgrade is, on the thread that opens.
+    /// - Throws: ``StoreError``; `CancellationError` where the task was cancelled in time.
+    public static func open(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> CipherStore {
+        let cancellation = UpgradeCancellation()
+        return try await withTaskCancellationHandler {
+            try Task.checkCancellation()
+            do {
+                return try await onThreadOfItsOwn {
+                    try openHere(
+                        configuration, directory: directory, keyProvider: keyProvider, options: options,
+                        progress: progress, cancellation: cancellation)
+                }
+            } catch let error as StoreError where error.code == .cancelled {
+                throw CancellationError()
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
+    }
+
+    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    ///
+    /// For programs that cannot await. An upgrade of a large file takes seconds: not for the main thread of an app.
+    ///
+    /// - Parameter cancellation: Ends an encryption upgrade from another thread.
+    /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
+    @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
+    public static func openBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> CipherStore {
+        try openHere(
+            configuration, directory: directory, keyProvider: keyProvider, options: options, progress: progress,
+            cancellation: cancellation)
+    }
+
+    private static func openHere(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options,
+        progress: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?
+    ) throws -> CipherStore {
+        guard directory.isFileURL else {
+            throw StoreError(
+                .configuration, path: directory.absoluteString, "the directory is not given as a file URL",
+                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
+        }
+        guard options.maximumReaders > 0 else {
+            throw StoreError(
+                .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
+        }
+        var upgrade = EncryptionUpgrade.Options()
+        upgrade.busyTimeout = options.busyTimeout.inMilliseconds
+        upgrade.lockTimeout = options.upgradeTimeout.inSeconds
+        upgrade.progress = progress
+        upgrade.cancellation = cancellation
+        let opened = try StoreOpening(
+            configuration: configuration, directory: directory.path(percentEncoded: false), provider: keyProvider,
+            options: upgrade
+        ).run()
+        let connections = StoreConnections(
+            path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
+            busyTimeout: options.busyTimeout.inMilliseconds)
+        return try CipherStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+    }
+
+    /// Runs `body` on a new thread: it may take long, and may block.
+    private static func onThreadOfItsOwn<Output: Sendable>(
+        _ body: @escaping @Sendable () throws -> Output
+    ) async throws -> Output {
+        try await withCheckedThrowingContinuation { continuation in
+            let thread = Thread { continuation.resume(with: Result { try body() }) }
+            thread.name = "CipherStore open"
+            // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
+            thread.stackSize = 4 << 20
+            thread.start()
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import CipherSQLite
+internal import Foundation
+
+/// Hands out connections of one kind, opened as they are needed: first come, first served.
+///
+/// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
+final class ConnectionLane: @unchecked Sendable {
+    // These are read and written only under `lock`; the rest never changes.
+    private let lock = NSLock()
+    private var idle: [ConnectionWorker] = []
+    private var waiting: ArraySlice<ConnectionJob> = []
+    /// Workers that exist, idle or not.
+    private var workers = 0
+    private var isClosed = false
+    private var closings: [@Sendable () -> Void] = []
+
+    private let name: String
+    private let path: String
+    private let capacity: Int
+    private let identity: StoreIdentity
+    private let open: @Sendable () throws -> Connection
+
+    /// A lane without connections.
+    init(
+        _ name: String, path: String, capacity: Int, identity: StoreIdentity,
+        open: @escaping @Sendable () throws -> Connection
+    ) {
+        self.name = name
+        self.path = path
+        self.capacity = capacity
+        self.identity = identity
+        self.open = open
+    }
+
+    // MARK: Running
+
+    /// Runs `body` in a transaction and suspends until it has ended.
+    func run<Output: Sendable>(
+        _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
+    ) async throws -> Output {
+        let cancellation = JobCancellation()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let job = ConnectionJob(transaction, body) { continuation.resume(with: $0) }
+                submit(job)
+                cancellation.follow { [self] in cancel(job) }
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
+    }
+
+    /// Runs `body` in a transaction and blocks the thread until it has ended.
+    ///
+    /// - Throws: ``StoreError`` with `misuse` on a thread that runs a closure of the same store: it would wait for
+    ///   itself.
+    func runBlocking<Output: Sendable>(
+        _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
+    ) throws -> Output {
+        guard !ConnectionWorker.isRunning(for: identity) else { throw Self.nested(path) }
+        let answer = BlockingAnswer<Output>()
+        submit(ConnectionJob(transaction, body) { answer.give($0) })
+        return try answer.wait()
+    }
+
+    static func nested(_ path: String) -> StoreError {
+        StoreError(
+            .misuse, path: path, "a closure of the store called the store again and would wait for itself",
+            advice: "use the connection that the closure is given")
+    }
+
+    private func submit(_ job: ConnectionJob) {
+        enum Answer {
+            case wait
+            case run(ConnectionWorker)
+            case refuse(StoreError)
+        }
+        let answer = lock.withLock { () -> Answer in
+            if isClosed { return .refuse(closedError) }
+            if let worker = idle.popLast() { return .run(worker) }
+            guard workers < capacity else {
+                waiting.append(job)
+                return .wait
+            }
+            workers += 1
+            return .run(ConnectionWorker("\(name) \(workers)", of: identity, open: open))
+        }
+        switch answer {
+        case .wait: break
+        case .run(let worker): run(job, on: worker)
+        case .refuse(let error): job.refuse(error)
+        }
+    }
+
+    private func run(_ job: ConnectionJob, on worker: ConnectionWorker) {
+        worker.run(job) { [self] in takeBack($0) }
+    }
+
+    private func takeBack(_ worker: ConnectionWorker) {
+        let (next, closes) = lock.withLock { () -> (ConnectionJob?, Bool) in
+            if let next = waiting.popFirst() { return (next, false) }
+            if !isClosed { idle.append(worker) }
+            return (nil, isClosed)
+        }
+        if let next { run(next, on: worker) }
+        if closes { close(worker) }
+    }
+
+    private func cancel(_ job: ConnectionJob) {
+        job.cancel()
+        let wasWaiting = lock.withLock { () -> Bool in
+            guard let position = waiting.firstIndex(where: { $0 === job }) else { return false }
+            waiting.remove(at: position)
+            return true
+        }
+        if wasWaiting { job.refuse(CancellationError()) }
+    }
+
+    // MARK: Closing
+
+    /// Refuses the jobs that wait and those to come.
+    func stop() {
+        let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in
+            isClosed = true
+            defer { waiting = [] }
+            return waiting
+        }
+        for job in refused { job.refuse(closedError) }
+    }
+
+    /// Closes each connection as soon as its job has ended, and calls `closed` after the last.
+    func close(_ closed: @escaping @Sendable () -> Void) {
+        stop()
+        let (free, isEmpty) = lock.withLock { () -> ([ConnectionWorker], Bool) in
+            defer { idle = [] }
+            if workers > 0 { closings.append(closed) }
+            return (idle, workers == 0)
+        }
+        if isEmpty { closed() }
+        for worker in free { close(worker) }
+    }
+
+    private func close(_ worker: ConnectionWorker) {
+        worker.close { [self] in
+            let done = lock.withLock { () -> [@Sendable () -> Void] in
+                workers -= 1
+                guard workers == 0 else { return [] }
+                defer { closings = [] }
+                return closings
+            }
+            for closed in done { closed() }
+        }
+    }
+
+    private var closedError: StoreError {
+        StoreError(.closed, path: path, "the store was closed", advice: "open it again")
+    }
+}

@@ -1,0 +1,92 @@
+import CipherSQLite
+
+/// Opens the connections of one store, all with the same key and settings.
+struct StoreConnections: Sendable {
+    let path: String
+    /// The key, derived once; `nil` for a plaintext file.
+    let fileKey: FileKey?
+    let collations: [Collation]
+    /// How long a statement waits for a lock of another process, in milliseconds.
+    let busyTimeout: Int32
+
+    /// The connection that writes, in WAL mode where that is possible.
+    func writer() throws -> Connection {
+        let connection = try open()
+        guard try !writesAhead(connection) else { return connection }
+        connection.close()
+        try leaveWriteAheadLog()
+        return try open()
+    }
+
+    /// A connection that only reads.
+    func reader() throws -> Connection {
+        let connection = try open()
+        try connection.execute("PRAGMA query_only = ON")
+        return connection
+    }
+
+    private func open() throws -> Connection {
+        let connection = try connect()
+        do {
+            try connection.proveReadable()
+            // An acknowledged transaction is on the disk, whatever happens to the machine.
+            try connection.execute("PRAGMA synchronous = FULL")
+            // Only Apple's systems know a sync that empties the disk's own cache; elsewhere this does nothing.
+            try connection.execute("PRAGMA fullfsync = ON")
+            try connection.execute("PRAGMA checkpoint_fullfsync = ON")
+            try connection.execute("PRAGMA foreign_keys = ON")
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: path)
+        }
+        return connection
+    }
+
+    private func connect() throws -> Connection {
+        do {
+            let connection = try Connection(path: path, mode: .readWrite, busyTimeout: busyTimeout)
+            if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
+            connection.allowDoubleQuotedStrings()
+            for collation in collations { try connection.register(collation) }
+            return connection
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: path)
+        }
+    }
+
+    // MARK: Journal mode
+
+    /// Turns WAL mode on, and tells whether the file can be used afterwards.
+    ///
+    /// It stays off, which is no failure, while another process uses the file, and where SQLite knows that the file
+    /// system cannot do it. Where only the attempt shows it, the file is in WAL mode and cannot be read.
+    private func writesAhead(_ connection: Connection) throws -> Bool {
+        do {
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+        } catch let error as DatabaseError where error.isBusy {
+            return true
+        } catch let error as DatabaseError where error.isCannotOpen || error.isInputOutput {
+            return false
+        }
+        do {
+            try connection.proveReadable()
+            return true
+        } catch let error as DatabaseError where error.isCannotOpen || error.isInputOutput {
+            return false
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: path)
+        }
+    }
+
+    /// Goes back to a rollback journal on a file system without shared memory, which a connection that has the file
+    /// alone can do without.
+    private func leaveWriteAheadLog() throws {
+        let connection = try connect()
+        defer { connection.close() }
+        do {
+            _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
+            _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: path)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+extension CipherStore {
+    /// How a store waits, and how many connections it opens.
+    public struct Options: Sendable {
+        /// How many readers may run at the same time; each has a connection, opened when it is first needed.
+        public var maximumReaders = 4
+        /// How long a statement waits while another process has the file locked.
+        public var busyTimeout: Duration = .seconds(5)
+        /// How long ``CipherStore/open(_:directory:keyProvider:options:progress:)`` waits for another process that
+        /// upgrades a database in the same directory.
+        public var upgradeTimeout: Duration = .seconds(120)
+
+        /// The defaults.
+        public init() {}
+    }
+}
+
+extension Duration {
+    /// In seconds.
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+
+    /// In milliseconds, as far as SQLite can count them.
+    var inMilliseconds: Int32 { Int32(max(0, min(inSeconds * 1_000, Double(Int32.max)))) }
+}

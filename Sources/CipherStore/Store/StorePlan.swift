@@ -1,0 +1,86 @@
+package import CipherSQLite
+
+/// What opening a store would do, found without changing anything.
+package struct StorePlan: Sendable, Encodable {
+    /// What would happen to the file before its schema is looked at.
+    package enum Step: String, Sendable, Encodable {
+        /// A new encrypted database would be made.
+        case create
+        /// A new plaintext database would be made.
+        case createPlaintext
+        /// A legacy plaintext file would be encrypted first.
+        case encrypt
+        /// The encrypted file would be opened.
+        case open
+        /// The plaintext file would be opened, for encryption is off.
+        case openPlaintext
+    }
+
+    /// The database, without symbolic links.
+    package let path: String
+    /// What would happen to the file.
+    package let step: Step
+    /// What would happen to the schema.
+    package let schema: Plan
+}
+
+extension StoreOpening {
+    /// Plans what ``run()`` would do.
+    ///
+    /// - Parameter key: Gives the key; asked only where the file is encrypted.
+    /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
+    ///   be rolled back first.
+    package func plan(key: () throws -> CipherKey) throws -> StorePlan {
+        let inspector = Inspector(paths)
+        let surface = try inspector.surface()
+        switch surface {
+        case .missing, .empty, .staleSidecar:
+            let facts = Decision.Facts(surface: surface)
+            let step = try step(for: facts, inspector)
+            // Without a name SQLite makes a private database, which stays empty here.
+            let connection = try Connection(path: "", mode: .create)
+            defer { connection.close() }
+            return try schemaPlan(connection, step, recorded: nil)
+        case .plaintext:
+            let plan = try inspector.readingPlaintext { connection in
+                let recorded = try recordedVersion(connection)
+                let facts = Decision.Facts(
+                    surface: surface, recorded: recorded,
+                    isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+                return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+            }
+            guard let plan else { throw inspector.needsRecovery() }
+            return plan
+        case .opaque(let hasPlaintextHeader):
+            let plan = try inspector.readingEncrypted(
+                key: try key(), settings: options.settings, hasPlaintextHeader: hasPlaintextHeader
+            ) { connection, _ in
+                let recorded = try recordedVersion(connection)
+                let facts = Decision.Facts(surface: surface, recorded: recorded, keyFits: true)
+                return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+            }
+            guard let plan else { throw inspector.keyDoesNotFit() }
+            return plan
+        }
+    }
+
+    private func schemaPlan(
+        _ connection: Connection, _ step: StorePlan.Step, recorded: SchemaVersion?
+    ) throws -> StorePlan {
+        try prepare(connection)
+        return StorePlan(
+            path: paths.database, step: step,
+            schema: try SchemaMigrator(configuration: configuration).plan(connection, recorded: recorded))
+    }
+
+    private func step(for facts: Decision.Facts, _ inspector: Inspector) throws -> StorePlan.Step {
+        switch Decision.make(facts, configuration) {
+        case .create: return .create
+        case .createPlaintext: return .createPlaintext
+        case .encrypt: return .encrypt
+        case .open: return .open
+        case .openPlaintext: return .openPlaintext
+        case .refuse(let code): throw refusal(code, facts, inspector)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import CSystemShims
+import CipherStore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Reads a command line by a list of options, with the C library's `getopt_long`.
+///
+/// Operands may stand before, between and behind options; behind `--` everything is an operand.
+enum ArgumentParser {
+    /// Reads the arguments behind the command's name.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage`. It names options, never their values or operands: those may be secrets
+    ///   that were given in the wrong place.
+    static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
+        // The first word is the program's name to getopt.
+        var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map { strdup($0) }
+        var table = options.enumerated().map { index, option in
+            CSystemShims.option(
+                name: strdup(option.name), has_arg: option.value == nil ? no_argument : required_argument, flag: nil,
+                val: CS_OPTION_BASE + Int32(index))
+        }
+        let words = argv
+        defer {
+            for word in words { free(word) }
+            for entry in table { free(UnsafeMutableRawPointer(mutating: entry.name)) }
+        }
+        let count = Int32(argv.count)
+        argv.append(nil)
+        table.append(CSystemShims.option(name: nil, has_arg: 0, flag: nil, val: 0))
+
+        var values: [String: String] = [:]
+        var operands: [String] = []
+        cs_arguments_begin()
+        while true {
+            let found = cs_arguments_next(count, &argv, table)
+            switch found.kind {
+            case CS_ARGUMENT_OPTION:
+                let option = options[Int(found.index)]
+                let value = found.text.map { String(cString: $0) } ?? ""
+                guard values.updateValue(value, forKey: option.name) == nil else {
+                    throw CommandFailure.usage("--\(option.name) is given twice")
+                }
+            case CS_ARGUMENT_OPERAND:
+                if let text = found.text { operands.append(String(cString: text)) }
+            case CS_ARGUMENT_END:
+                // getopt has moved nothing: behind `--` the arguments are where they were.
+                operands += arguments.dropFirst(Int(found.rest) - 1)
+                return Invocation(values: values, operands: operands)
+            default:
+                throw failure(found, options)
+            }
+        }
+    }
+
+    private static func failure(_ found: cs_argument, _ options: [Option]) -> CommandFailure {
+        switch found.kind {
+        case CS_ARGUMENT_VALUE_MISSING:
+            return .usage("\(options[Int(found.index)].usage): the value is missing")
+        case CS_ARGUMENT_VALUE_UNWANTED:
+            return .usage("--\(options[Int(found.index)].name) takes no value")
+        default:
+            guard let text = found.text else {
+                let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
+                return .usage("unknown option -\(letter)", advice: "options are long ones, such as --help")
+            }
+            let name = String(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
+            return unknown(String(name), options)
+        }
+    }
+
+    private static func unknown(_ name: String, _ options: [Option]) -> CommandFailure {
+        let meant = options.map(\.name).filter { $0.hasPrefix(name) }
+        if meant.count > 1 {
+            let names = meant.map { "--\($0)" }.joined(separator: ", ")
+            return .usage("--\(name) is not an option by itself", advice: "one of \(names) may be meant")
+        }
+        let suggestion = Suggestion.nearest(to: name, among: options.map(\.name))
+        return .usage("unknown option --\(name)", advice: suggestion.map { "is --\($0) meant?" } ?? "")
+    }
+}

@@ -1,0 +1,33 @@
+import CipherSQLite
+import CipherStore
+
+/// The options that choose the cipher format.
+enum CipherOptions {
+    static let compatibility = Option(
+        "cipher-compatibility", value: "N", "The SQLCipher format: 4 or an older one (the engine's newest by default).")
+    static let detect = Option(
+        "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
+
+    /// The formats to try, in order.
+    static func formats(_ invocation: Invocation) throws -> [CipherSettings] {
+        guard invocation.has(detect) else { return [try settings(invocation)] }
+        guard !invocation.has(compatibility) else {
+            throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be given together")
+        }
+        return (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+    }
+
+    /// The format that was asked for, or the engine's newest.
+    static func settings(_ invocation: Invocation, oldest: Int = 1) throws -> CipherSettings {
+        guard let text = invocation[compatibility] else { return CipherSettings() }
+        guard let format = Int(text), (oldest...4).contains(format) else {
+            throw CommandFailure.usage("--\(compatibility.name) takes a number from \(oldest) to 4")
+        }
+        guard format <= Engine.current.defaultCompatibility else {
+            throw StoreError(
+                .engineTooOld, "SQLCipher \(Engine.current.cipherVersion) does not know cipher format \(format)",
+                advice: "use SQLCipher \(format) or later")
+        }
+        return CipherSettings(compatibility: format)
+    }
+}

@@ -1,0 +1,45 @@
+/// The options and operands that a command was given.
+struct Invocation: Sendable {
+    private let values: [String: String]
+    /// The operands, as many as the command has.
+    let operands: [String]
+
+    init(values: [String: String], operands: [String]) {
+        self.values = values
+        self.operands = operands
+    }
+
+    /// Whether an option was given.
+    func has(_ option: Option) -> Bool { values[option.name] != nil }
+
+    /// The value of an option; `nil` where it was not given.
+    subscript(_ option: Option) -> String? { values[option.name] }
+
+    /// The value of an option that the command cannot do without.
+    func required(_ option: Option) throws -> String {
+        guard let value = self[option] else { throw CommandFailure.usage("\(option.usage) is required") }
+        return value
+    }
+
+    /// The value of an option as one of a few words.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ option: Option, default fallback: Choice
+    ) throws -> Choice {
+        guard let text = self[option] else { return fallback }
+        guard let choice = Choice(rawValue: text) else {
+            let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw CommandFailure.usage("--\(option.name) takes one of \(words)")
+        }
+        return choice
+    }
+
+    /// The value of an option as a time in seconds.
+    func seconds(_ option: Option, default fallback: Double) throws -> Double {
+        guard let text = self[option] else { return fallback }
+        // A day is longer than anyone waits, and fits every unit that the time is converted to.
+        guard let seconds = Double(text), (0...86_400).contains(seconds) else {
+            throw CommandFailure.usage("--\(option.name) takes a number of seconds from 0 to 86400")
+        }
+        return seconds
+    }
+}

@@ -1,0 +1,33 @@
+/// A long option of a command.
+struct Option: Sendable {
+    /// The name without the dashes.
+    let name: String
+    /// What stands for its value in the help, such as `FILE`; `nil` for an option without a value.
+    let value: String?
+    /// What it does, for the help.
+    let help: String
+
+    init(_ name: String, value: String? = nil, _ help: String) {
+        self.name = name
+        self.value = value
+        self.help = help
+    }
+
+    /// How the option is written, such as `--key-file FILE`.
+    var usage: String { "--\(name)" + (value.map { " \($0)" } ?? "") }
+}
+
+extension Option {
+    static let help = Option("help", "Print this help and exit.")
+    static let version = Option("version", "Print the version and the engine and exit.")
+    static let json = Option("json", "Print one JSON object on standard output.")
+    static let progress = Option(
+        "progress", value: "WHEN",
+        "Draw a progress bar on standard error: always, never, or auto (the default: when it is a terminal).")
+    static let lockTimeout = Option(
+        "lock-timeout", value: "SECONDS",
+        "How long to wait for another upgrade in the same folder (120 seconds by default).")
+    static let busyTimeout = Option(
+        "busy-timeout", value: "SECONDS",
+        "How long to wait for other connections to the same file (5 seconds by default).")
+}

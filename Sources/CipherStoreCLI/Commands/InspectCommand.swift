@@ -1,0 +1,53 @@
+import CipherSQLite
+import CipherStore
+
+extension Command {
+    static let inspect = Command(
+        name: "inspect",
+        summary: "Tell what a database file is, and change nothing.",
+        operands: [.database],
+        options: KeyOptions.all + [CipherOptions.detect, CipherOptions.compatibility],
+        notes: [
+            "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
+                + "only a key tells), needsRecovery (a journal of a crashed writer must be rolled back first) and "
+                + "staleSidecar (a -wal or -journal of another generation lies beside the file).",
+            "The exit status is 0 for every state but missing, which is 66; 65 for a key that does not fit and for a "
+                + "damaged plaintext file.",
+        ],
+        run: InspectCommand.run)
+}
+
+enum InspectCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let path = invocation.operands[0]
+        let provider = try KeyOptions.provider(invocation)
+        let formats = try CipherOptions.formats(invocation)
+        guard provider != nil || !invocation.has(CipherOptions.detect) else {
+            throw CommandFailure.usage("--detect needs a key to try the formats with")
+        }
+        let inspector = try Inspector(path: path)
+        let key = try provider?.key(for: .existing, database: path)
+        let found = try inspector.inspect(key: key, formats: formats)
+        if invocation.has(.json) { try Output.json(found) } else { try print(found) }
+        guard found.state != .missing else {
+            Output.complain("\(found.path): there is no such file")
+            return .noInput
+        }
+        return .done
+    }
+
+    private static func print(_ found: Inspection) throws {
+        var sheet = FactSheet()
+        sheet.add("path", found.path)
+        sheet.add("state", found.state.rawValue)
+        if found.state != .missing { sheet.add("size", "\(TerminalText.grouped(found.size)) bytes") }
+        sheet.add("cipher format", found.cipherCompatibility.map(String.init))
+        sheet.add("version", found.version.map(String.init))
+        sheet.add("application id", found.applicationID.map(String.init))
+        sheet.add("journal mode", found.journalMode)
+        for (name, size) in found.sidecars.sorted(by: { $0.key < $1.key }) {
+            sheet.add("beside it", "\(name) (\(TerminalText.grouped(size)) bytes)")
+        }
+        try sheet.print()
+    }
+}

@@ -1,0 +1,36 @@
+import CipherStore
+
+extension Command {
+    static let plan = Command(
+        name: "plan",
+        summary: "Print what migrate would do, as SQL with reasons and risks, and change nothing.",
+        operands: [],
+        options: StoreOptions.all + KeyOptions.all,
+        notes: ["The key is needed where the file is encrypted already."],
+        run: PlanCommand.run)
+}
+
+enum PlanCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let provider = try KeyOptions.provider(invocation) ?? MissingKeyProvider()
+        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let plan = try opening.plan { try KeyOptions.key(invocation, for: opening.path) }
+        guard !invocation.has(.json) else {
+            try Output.json(plan)
+            return .done
+        }
+        try Output.line("-- \(plan.path): \(sentence(plan.step))")
+        try SchemaText.print(plan.schema)
+        return .done
+    }
+
+    private static func sentence(_ step: StorePlan.Step) -> String {
+        switch step {
+        case .create: "there is no database: an encrypted one would be made"
+        case .createPlaintext: "there is no database: a plaintext one would be made, for encryption is off"
+        case .encrypt: "a legacy plaintext file: it would be encrypted first"
+        case .open: "encrypted, and the key fits"
+        case .openPlaintext: "plaintext, and encryption is off"
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import CipherSQLite
+import CipherStore
+
+extension Command {
+    static let query = Command(
+        name: "query",
+        summary: "Run one statement of SQL that reads, and print its rows.",
+        operands: [.database, .init(name: "SQL", help: "One statement; one that writes is refused.")],
+        options: KeyOptions.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
+        notes: [
+            "Rows are printed as a table, in which control characters are escaped and blobs are X'hex'; with --csv by "
+                + "RFC 4180, where NULL is an empty field and empty text is \"\"; with --json as an array of objects, "
+                + "where a blob or text that is not valid UTF-8 is an object with its base64.",
+            "A plaintext file needs no key.",
+        ],
+        run: QueryCommand.run)
+}
+
+enum QueryCommand {
+    static let csv = Option("csv", "Print the rows as comma-separated values.")
+
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        guard !invocation.has(csv) || !invocation.has(.json) else {
+            throw CommandFailure.usage("--csv and --json cannot be given together")
+        }
+        let path = invocation.operands[0]
+        let sql = invocation.operands[1]
+        _ = try KeyOptions.provider(invocation)
+        let reader = try DatabaseReader(path: path)
+        do {
+            try reader.read(
+                formats: try CipherOptions.formats(invocation), key: { try KeyOptions.key(invocation, for: path) }
+            ) { connection, _ in
+                try run(sql, connection) { names in
+                    if invocation.has(.json) { return JSONRows(names: names) }
+                    return invocation.has(csv) ? CSVRows(names: names) : TableRows(names: names)
+                }
+            }
+        } catch let error as DatabaseError {
+            throw failure(error, reader)
+        }
+        return .done
+    }
+
+    private static func run(
+        _ sql: String, _ connection: Connection, _ makeWriter: ([String]) -> any RowWriter
+    ) throws {
+        connection.beDefensive()
+        let statement = try Statement(sql, on: connection)
+        guard statement.isReadOnly else {
+            throw CommandFailure(
+                .permission, "readOnly", path: connection.path, "query only reads, and the statement may write",
+                advice: "nothing was changed")
+        }
+        let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
+        try writer.begin()
+        try connection.forEachRow(SQL(text: sql)) { try writer.write($0) }
+        try writer.end()
+    }
+
+    /// Tells what is wrong with the SQL from what is wrong with the file.
+    private static func failure(_ error: DatabaseError, _ reader: DatabaseReader) -> any Error {
+        let isOfFile =
+            error.isCorrupt || error.isBusy || error.isFull || error.isInputOutput || error.isPermission
+        guard !isOfFile else { return reader.failure(error) }
+        // No statement, or more than one.
+        guard error.code != DatabaseError.misuse else { return CommandFailure.usage("query: \(error.message)") }
+        return CommandFailure(
+            ExitStatus(error) == .internalFailure ? .internalFailure : .badData, "sql", path: reader.path, error.message, advice: "check the SQL")
+    }
+}

@@ -1,0 +1,23 @@
+import CipherStore
+
+/// The options of the commands that may encrypt a file.
+enum UpgradeOptions {
+    static let all: [Option] = [.lockTimeout, .busyTimeout, .progress]
+
+    /// Runs an upgrade with a progress bar, and with signals that cancel it.
+    static func run<Result>(
+        _ invocation: Invocation, _ body: (EncryptionUpgrade.Options) throws -> Result
+    ) throws -> Result {
+        var options = EncryptionUpgrade.Options()
+        options.lockTimeout = try invocation.seconds(.lockTimeout, default: options.lockTimeout)
+        options.busyTimeout = Int32(
+            try invocation.seconds(.busyTimeout, default: Double(options.busyTimeout) / 1000) * 1000)
+        let bar = ProgressBar.make(try invocation.choice(.progress, default: .auto))
+        if let bar { options.progress = { bar.update($0) } }
+        let cancellation = UpgradeCancellation()
+        options.cancellation = cancellation
+        SignalWatch.cancel(cancellation)
+        defer { bar?.end() }
+        return try body(options)
+    }
+}

@@ -1,0 +1,48 @@
+import CipherSQLite
+import CipherStore
+
+extension Command {
+    static let verify = Command(
+        name: "verify",
+        summary: "Check every page and the structure of a database, and change nothing.",
+        operands: [.database],
+        options: KeyOptions.all + [CipherOptions.detect, CipherOptions.compatibility],
+        notes: [
+            "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
+                + "wrong."
+        ],
+        run: VerifyCommand.run)
+}
+
+enum VerifyCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let path = invocation.operands[0]
+        // An option that is wrong is wrong for a plaintext file, too.
+        _ = try KeyOptions.provider(invocation)
+        let found = try Verification.run(path: path, formats: try CipherOptions.formats(invocation)) {
+            try KeyOptions.key(invocation, for: path)
+        }
+        for warning in found.warnings { Output.complain("warning: \(warning)") }
+        if invocation.has(.json) { try Output.json(found) } else { try print(found) }
+        guard !found.isSound else { return .done }
+        let count = "\(found.isTruncated ? "more than " : "")\(found.complaints.count)"
+        Output.complain("\(found.path): the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
+        return .badData
+    }
+
+    private static func print(_ found: Verification) throws {
+        guard found.isSound else {
+            for complaint in found.complaints { try Output.line(complaint) }
+            return
+        }
+        var sheet = FactSheet()
+        sheet.add("sound", found.path)
+        switch (found.state, found.everyPageAuthenticated) {
+        case (.encrypted, true): sheet.add("pages", "every page authenticated")
+        case (.encrypted, false): sheet.add("pages", "every page in use authenticated")
+        default: sheet.add("pages", "\(found.state.rawValue): pages carry no authentication")
+        }
+        sheet.add("structure", found.warnings.isEmpty ? "tables and indexes" : "tables; see the warnings")
+        try sheet.print()
+    }
+}

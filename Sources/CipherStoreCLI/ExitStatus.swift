@@ -1,0 +1,82 @@
+import CipherSQLite
+import CipherStore
+
+/// What the process tells its caller, in the numbers of sysexits(3).
+struct ExitStatus: Error, Equatable, Sendable {
+    let code: Int32
+
+    static let done = ExitStatus(code: 0)
+    static let usage = ExitStatus(code: 64)
+    static let badData = ExitStatus(code: 65)
+    static let noInput = ExitStatus(code: 66)
+    static let internalFailure = ExitStatus(code: 70)
+    static let cannotCreate = ExitStatus(code: 73)
+    static let inputOutput = ExitStatus(code: 74)
+    static let tryAgain = ExitStatus(code: 75)
+    static let permission = ExitStatus(code: 77)
+    static let configuration = ExitStatus(code: 78)
+
+    /// The end that a signal asked for, as shells number it.
+    static func signal(_ number: Int32) -> ExitStatus { ExitStatus(code: 128 + number) }
+
+    /// What the numbers mean, for the help.
+    static let meanings: [(ExitStatus, String)] = [
+        (.done, "done"),
+        (.usage, "the command line is wrong"),
+        (.badData, "the data is damaged or of the wrong kind, or the key does not fit"),
+        (.noInput, "there is no such file or key"),
+        (.internalFailure, "internal failure"),
+        (.cannotCreate, "a file cannot be made: it exists, or there is no room"),
+        (.inputOutput, "the system failed at reading or writing"),
+        (.tryAgain, "another process is in the way: try again"),
+        (.permission, "a permission is missing"),
+        (.configuration, "the configuration or the engine does not fit the database"),
+    ]
+}
+
+extension ExitStatus {
+    /// The one table from failures to exit codes.
+    init(_ code: StoreError.Code) {
+        self =
+            switch code {
+            case .missingFile, .keyUnavailable: .noInput
+            case .notAFile, .keyDoesNotFit, .saltMissing, .keyMalformed, .keyChanged, .unexpectedPlaintext,
+                .staleSidecar, .corrupt, .recordedVersion, .migration:
+                .badData
+            case .keyFileInsecure, .permission: .permission
+            case .noSpace, .backupExists: .cannotCreate
+            case .busy, .needsRecovery, .cancelled: .tryAgain
+            case .encryptionDisabled, .downgrade, .missingCollation, .engineTooOld, .plainSQLite, .configuration:
+                .configuration
+            case .proofFailed, .repeatedFailure, .closed, .misuse: .internalFailure
+            case .inputOutput: .inputOutput
+            }
+    }
+
+    /// A failure that SQLite reported and nobody gave a meaning to.
+    init(_ error: DatabaseError) {
+        self =
+            if error.isBusy || error.needsRecovery {
+                .tryAgain
+            } else if error.isFull {
+                .cannotCreate
+            } else if error.isPermission {
+                .permission
+            } else if error.isInputOutput || error.isCannotOpen {
+                .inputOutput
+            } else if error.isOutOfMemory || error.code == DatabaseError.misuse {
+                .internalFailure
+            } else {
+                .badData
+            }
+    }
+
+    /// A key that cannot be used.
+    init(_ error: KeyError) {
+        self =
+            switch error {
+            case .empty, .malformed: .badData
+            case .noRandomness, .derivationFailed: .internalFailure
+            }
+    }
+}

@@ -1,0 +1,47 @@
+import CipherSQLite
+import CipherStore
+
+/// A failure as it is told: one line on standard error, and an object on standard output for programs.
+struct FailureReport: Encodable {
+    let code: String
+    let message: String
+    let path: String?
+    let advice: String
+    let status: ExitStatus
+
+    init(_ error: any Error) {
+        switch error {
+        case let error as CommandFailure:
+            self.init(error.code, error.message, path: error.path, advice: error.advice, error.status)
+        case let error as StoreError:
+            // SQLite's own message names tables and columns, never values.
+            let underlying = error.underlying.map { " (\($0.message), SQLite code \($0.extendedCode))" } ?? ""
+            self.init(
+                error.code.rawValue, error.detail + underlying, path: error.path, advice: error.advice,
+                ExitStatus(error.code))
+        case let error as DatabaseError:
+            self.init(
+                "database", "\(error.message) (SQLite code \(error.extendedCode))", path: error.path, advice: "",
+                ExitStatus(error))
+        case let error as KeyError:
+            self.init("key", error.description, path: nil, advice: "", ExitStatus(error))
+        default:
+            // What an unknown error says of itself might quote anything.
+            self.init("internal", "unexpected failure: \(type(of: error))", path: nil, advice: "", .internalFailure)
+        }
+    }
+
+    private init(_ code: String, _ message: String, path: String?, advice: String, _ status: ExitStatus) {
+        self.code = code
+        self.message = message
+        self.path = path
+        self.advice = advice
+        self.status = status
+    }
+
+    var line: String {
+        [path, message].compactMap { $0 }.joined(separator: ": ") + (advice.isEmpty ? "" : "; \(advice)")
+    }
+
+    private enum CodingKeys: String, CodingKey { case code, message, path, advice }
+}

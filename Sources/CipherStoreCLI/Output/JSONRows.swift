@@ -1,0 +1,87 @@
+import CipherSQLite
+import Foundation
+
+/// Rows as a JSON array of objects, a row a line.
+///
+/// Integers keep all 64 bits and reals read back to the same bits. A blob, or text that is not valid UTF-8, is an object
+/// `{"type": …, "base64": …}`.
+final class JSONRows: RowWriter {
+    private let keys: [String]
+    private var isFirst = true
+
+    init(names: [String]) {
+        keys = Self.distinct(names).map(Self.quoted)
+    }
+
+    func begin() throws { try Output.text("[") }
+
+    func write(_ row: borrowing Row) throws {
+        var line = isFirst ? "\n{" : ",\n{"
+        isFirst = false
+        for index in 0..<row.count {
+            if index > 0 { line += "," }
+            line += "\(keys[index]):\(Self.json(row, index))"
+        }
+        try Output.text(line + "}")
+    }
+
+    func end() throws { try Output.text(isFirst ? "]\n" : "\n]\n") }
+
+    private static func json(_ row: borrowing Row, _ index: Int) -> String {
+        switch row.value(at: index) {
+        case .null: return "null"
+        case .integer(let integer): return String(integer)
+        case .real(let real):
+            // JSON has no infinity; a number beyond the largest reads as one.
+            return real.isFinite ? String(real) : real < 0 ? "-9e999" : "9e999"
+        case .text(let text):
+            // The text may have been repaired; then its bytes are shown.
+            let bytes = row.withBytes(at: index) { [UInt8]($0) }
+            return text.utf8.elementsEqual(bytes) ? quoted(text) : base64("text", bytes)
+        case .blob(let bytes): return base64("blob", bytes)
+        }
+    }
+
+    private static func base64(_ type: String, _ bytes: [UInt8]) -> String {
+        "{\"type\":\"\(type)\",\"base64\":\"\(Data(bytes).base64EncodedString())\"}"
+    }
+
+    /// Names that differ, for an object holds a name once: the second `id` is `id_2`.
+    static func distinct(_ names: [String]) -> [String] {
+        var taken = Set<[UInt8]>()
+        let all = Set(names.map { Array($0.utf8) })
+        return names.map { name in
+            var candidate = name
+            var number = 2
+            while !taken.insert(Array(candidate.utf8)).inserted
+                || (candidate != name && all.contains(Array(candidate.utf8)))
+            {
+                candidate = "\(name)_\(number)"
+                number += 1
+            }
+            return candidate
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            default:
+                // C1 controls and DEL are escaped for the sake of terminals.
+                if scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value) {
+                    let digits = String(scalar.value, radix: 16)
+                    result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                } else {
+                    result.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        return result + "\""
+    }
+}

@@ -1,0 +1,34 @@
+import Foundation
+
+/// The two streams of the process.
+enum Output {
+    /// A line of text for people, with what a terminal would act upon made visible.
+    static func line(_ text: String = "") throws {
+        try standardOutput.write(TerminalText.escaped(text) + "\n")
+    }
+
+    /// Text as it is.
+    static func text(_ text: String) throws { try standardOutput.write(text) }
+
+    /// A value as one JSON object, on a line of its own.
+    static func json(_ value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        try standardOutput.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+    }
+
+    /// Writes what is still held back.
+    static func flush() throws { try standardOutput.flush() }
+
+    /// Whether something was said on standard output, so that nothing may be added that would spoil it.
+    static var hasBegun: Bool { standardOutput.hasBegun }
+
+    /// A line on standard error, after the name of the program.
+    ///
+    /// There is nobody to tell when it cannot be written.
+    static func complain(_ text: String) {
+        FileDescriptorStream.writeAll(Array("cipherstore: \(TerminalText.escaped(text))\n".utf8), to: 2)
+    }
+
+    private static let standardOutput = FileDescriptorStream(descriptor: 1)
+}

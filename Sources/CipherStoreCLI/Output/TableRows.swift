@@ -1,0 +1,70 @@
+import CipherSQLite
+
+/// Rows as an aligned table for people.
+///
+/// The first rows decide how wide the columns are; a wider value behind them takes the room it needs, so that a large
+/// result need not be held in memory.
+final class TableRows: RowWriter {
+    private static let sample = 500
+    private let names: [String]
+    private var waiting: [[Cell]] = []
+    private var widths: [Int]?
+
+    private struct Cell {
+        var text: String
+        var isNumber = false
+    }
+
+    init(names: [String]) {
+        self.names = names.map(TerminalText.escaped)
+    }
+
+    func begin() {}
+
+    func write(_ row: borrowing Row) throws {
+        var cells: [Cell] = []
+        for index in 0..<row.count { cells.append(Self.cell(row.value(at: index))) }
+        if let widths { return try print(cells, widths) }
+        waiting.append(cells)
+        if waiting.count >= Self.sample { try printWaiting() }
+    }
+
+    func end() throws {
+        if widths == nil { try printWaiting() }
+    }
+
+    private static func cell(_ value: Value) -> Cell {
+        switch value {
+        case .null: Cell(text: "NULL")
+        case .integer(let integer): Cell(text: String(integer), isNumber: true)
+        case .real(let real): Cell(text: String(real), isNumber: true)
+        case .text(let text): Cell(text: TerminalText.escaped(text))
+        case .blob(let bytes): Cell(text: "X'\(hexadecimal(bytes))'")
+        }
+    }
+
+    private func printWaiting() throws {
+        // A statement such as ATTACH has no columns.
+        guard !names.isEmpty else { return }
+        var widths = names.map(TerminalText.width)
+        for row in waiting {
+            for (index, cell) in row.enumerated() { widths[index] = max(widths[index], TerminalText.width(cell.text)) }
+        }
+        self.widths = widths
+        try print(names.map { Cell(text: $0) }, widths)
+        try Output.text(widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ") + "\n")
+        for row in waiting { try print(row, widths) }
+        waiting = []
+    }
+
+    private func print(_ cells: [Cell], _ widths: [Int]) throws {
+        var line = ""
+        for (index, cell) in cells.enumerated() {
+            let padding = String(repeating: " ", count: max(0, widths[index] - TerminalText.width(cell.text)))
+            let isLast = index == cells.count - 1
+            line += cell.isNumber ? padding + cell.text : cell.text + (isLast ? "" : padding)
+            if !isLast { line += "  " }
+        }
+        try Output.text(line + "\n")
+    }
+}

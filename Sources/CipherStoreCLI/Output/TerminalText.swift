@@ -1,0 +1,71 @@
+/// Text that is safe to show on a terminal: file names and stored values may hold sequences that it would act upon.
+enum TerminalText {
+    /// The text with control characters, line ends and changes of direction written as escapes.
+    static func escaped(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: mustBeEscaped) else { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            guard mustBeEscaped(scalar) else {
+                result.unicodeScalars.append(scalar)
+                continue
+            }
+            switch scalar {
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            default: result += "\\u{\(String(scalar.value, radix: 16))}"
+            }
+        }
+        return result
+    }
+
+    private static func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7f..<0xa0: true
+        // Line and paragraph separators; embeddings, overrides and isolates of direction.
+        case 0x2028...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    /// How many columns of a terminal the text takes.
+    static func width(_ text: String) -> Int {
+        text.reduce(0) { $0 + (isWide($1) ? 2 : 1) }
+    }
+
+    /// Ideographs, Hangul, full-width forms and most emoji take two columns.
+    ///
+    /// Source: Unicode Standard Annex #11, "East Asian Width", by block.
+    private static func isWide(_ character: Character) -> Bool {
+        guard let first = character.unicodeScalars.first else { return false }
+        return switch first.value {
+        case 0x1100...0x115f, 0x2e80...0x303e, 0x3041...0xa4cf, 0xac00...0xd7a3, 0xf900...0xfaff, 0xfe30...0xfe6f,
+            0xff00...0xff60, 0xffe0...0xffe6, 0x1f300...0x1f64f, 0x1f680...0x1f6ff, 0x1f900...0x1f9ff,
+            0x20000...0x3fffd:
+            true
+        default: false
+        }
+    }
+
+    /// A number with its digits in groups of three.
+    static func grouped(_ number: some BinaryInteger) -> String {
+        let digits = String(number.magnitude)
+        var result = number < 0 ? "-" : ""
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index).isMultiple(of: 3) { result += "," }
+            result.append(digit)
+        }
+        return result
+    }
+
+    /// A number with a fixed count of decimals.
+    static func decimal(_ number: Double, _ places: Int) -> String {
+        let scale = (0..<places).reduce(1.0) { scale, _ in scale * 10 }
+        let scaled = (abs(number) * scale).rounded()
+        guard scaled < 1e15 else { return "\(number)" }
+        let digits = String(Int64(scaled))
+        let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
+        let sign = number < 0 && scaled > 0 ? "-" : ""
+        return sign + padded.dropLast(places) + (places > 0 ? "." + padded.suffix(places) : "")
+    }
+}

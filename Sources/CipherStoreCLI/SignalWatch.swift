@@ -1,0 +1,81 @@
+import CipherStore
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What the process does about signals.
+enum SignalWatch {
+    /// Makes writing to a closed pipe, or beyond the limit of file sizes, an error instead of the process's end.
+    static func ignoreBrokenOutputs() {
+        _ = signal(SIGPIPE, SIG_IGN)
+        _ = signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// The first signal that asked for the end since ``cancel(_:)``.
+    static var received: Int32? { state.withLock { state.received } }
+
+    /// From now on the first SIGINT, SIGTERM or SIGHUP cancels the upgrade, which then gives the file back as it was; a
+    /// second one ends the process at once, and the next run cleans up.
+    ///
+    /// Called before any other thread is started, so that the signals are blocked in all of them. A signal that the
+    /// caller ignores, as `nohup` does, stays ignored.
+    static func cancel(_ cancellation: UpgradeCancellation) {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) { sigaddset(&signals, number) }
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let watched = signals
+        Thread.detachNewThread {
+            var watched = watched
+            while true {
+                var number: Int32 = 0
+                guard sigwait(&watched, &number) == 0 else { return }
+                guard state.note(number) else { end(by: number) }
+                cancellation.cancel()
+            }
+        }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        guard let before = signal(number, SIG_DFL) else { return false }
+        // Handlers are addresses, and SIG_IGN is the number 1.
+        guard unsafeBitCast(before, to: Int.self) == 1 else { return false }
+        _ = signal(number, SIG_IGN)
+        return true
+    }
+
+    private static func end(by number: Int32) -> Never {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, number)
+        _ = signal(number, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(number)
+        _exit(128 + number)
+    }
+
+    private static let state = State()
+
+    private final class State: @unchecked Sendable {
+        // Read and written only under `lock`.
+        var received: Int32?
+        private let lock = NSLock()
+
+        func withLock<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
+
+        /// Returns whether it is the first.
+        func note(_ number: Int32) -> Bool {
+            lock.withLock {
+                guard received == nil else { return false }
+                received = number
+                return true
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import CipherStore
+
+/// The command-line tool, from its arguments to its exit code.
+enum Tool {
+    static let version = "1.0.0"
+
+    /// Runs the tool and returns the exit code.
+    static func run(_ arguments: [String]) -> Int32 {
+        SignalWatch.ignoreBrokenOutputs()
+        var status: ExitStatus
+        do {
+            status = try dispatch(arguments)
+        } catch {
+            status = report(error, asJSON: asksForJSON(arguments))
+        }
+        do {
+            try Output.flush()
+        } catch {
+            let report = FailureReport(error)
+            Output.complain(report.line)
+            if status == .done { status = report.status }
+        }
+        return status.code
+    }
+
+    private static func dispatch(_ arguments: [String]) throws -> ExitStatus {
+        guard let word = arguments.first else {
+            throw CommandFailure.usage("a command is missing", advice: "see cipherstore --help")
+        }
+        guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
+        guard let command = Command.all.first(where: { $0.name == word }) else {
+            let suggestion = Suggestion.nearest(to: word, among: Command.all.map(\.name))
+            throw CommandFailure.usage(
+                "unknown command \(word)", advice: suggestion.map { "is \($0) meant?" } ?? "see cipherstore --help")
+        }
+        do {
+            return try run(command, Array(arguments.dropFirst()))
+        } catch let failure as CommandFailure {
+            throw failure.pointing(to: "cipherstore \(command.name) --help")
+        }
+    }
+
+    private static func runWithoutCommand(_ arguments: [String]) throws -> ExitStatus {
+        let invocation = try ArgumentParser.parse(arguments, [.help, .version, .json])
+        if invocation.has(.help) {
+            try Output.text(HelpText.overview)
+        } else if invocation.has(.version) {
+            try Output.text(HelpText.version)
+        } else {
+            throw CommandFailure.usage("the command comes first", advice: "see cipherstore --help")
+        }
+        return .done
+    }
+
+    private static func run(_ command: Command, _ arguments: [String]) throws -> ExitStatus {
+        let invocation = try ArgumentParser.parse(arguments, command.allOptions)
+        if invocation.has(.help) {
+            try Output.text(HelpText.command(command))
+            return .done
+        }
+        let expected = command.operands
+        guard invocation.operands.count == expected.count else {
+            let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
+            throw CommandFailure.usage(
+                "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")
+        }
+        return try command.run(invocation)
+    }
+
+    private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
+        let report = FailureReport(error)
+        Output.complain(report.line)
+        // Behind the beginning of another object it would only spoil that one's end.
+        if asJSON, !Output.hasBegun {
+            do {
+                try Output.json(["error": report])
+            } catch {
+                Output.complain("the failure cannot be written as JSON")
+            }
+        }
+        if let error = error as? StoreError, error.code == .cancelled, let signal = SignalWatch.received {
+            return .signal(signal)
+        }
+        return report.status
+    }
+
+    private static func asksForJSON(_ arguments: [String]) -> Bool {
+        arguments.prefix { $0 != "--" }.contains("--json")
+    }
+}
