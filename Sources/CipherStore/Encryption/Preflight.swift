@@ -58,8 +58,8 @@ struct Preflight {
     ///
     /// A stand-in would build indexes that the app sees as corrupt.
     func checkSchema(_ connection: Connection) throws {
-        var known: Set<String> = []
-        try connection.forEachRow("PRAGMA collation_list") { known.insert(try $0.get(String.self, at: 1).lowercased()) }
+        // Not from `PRAGMA collation_list`: it also lists names that the schema uses and nobody has registered.
+        let known = Set((["BINARY", "NOCASE", "RTRIM"] + collations.map(\.name)).map { SQLName($0) })
         var missing: Set<String> = []
         // By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
         for table in try connection.values(
@@ -71,7 +71,7 @@ struct Preflight {
             }
             for index in indexes {
                 try connection.forEachRow(SQL(text: "PRAGMA index_xinfo(\(SQL.quoted(identifier: index)))")) {
-                    guard let name = try $0.get(String?.self, at: 4), !known.contains(name.lowercased()) else { return }
+                    guard let name = try $0.get(String?.self, at: 4), !known.contains(SQLName(name)) else { return }
                     missing.insert(name)
                 }
             }
