@@ -36,15 +36,29 @@ extension EncryptionUpgrade {
         }
     }
 
-    func restoreWriteAheadLog(_ unlocked: FileKey) throws {
+    /// Gives the encrypted file the journal mode that the app had.
+    ///
+    /// The file is encrypted by now, so a failure is told and not thrown; the record stays, for the next launch to try.
+    func endAttempt(_ record: AttemptRecord, _ unlocked: FileKey) throws -> String? {
+        if record.wasWriteAheadLog, let reason = restoreWriteAheadLog(unlocked) {
+            return "the file is not in WAL mode yet, the next launch tries again: \(reason)"
+        }
+        try AttemptRecord.remove(paths)
+        return nil
+    }
+
+    /// Returns why it could not be done.
+    private func restoreWriteAheadLog(_ unlocked: FileKey) -> String? {
         do {
             let connection = try Connection(
                 path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
-            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
-        } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
+            // SQLite tells some failures by the mode that is left, and not as an error.
+            let mode = try connection.value(String.self, "PRAGMA journal_mode = WAL") ?? "none"
+            return mode == "wal" ? nil : "the journal mode is \(mode)"
+        } catch {
+            return "\(error)"
         }
     }
 
