@@ -49,13 +49,17 @@ extension EncryptionUpgrade {
 
     /// Returns why it could not be done.
     private func restoreWriteAheadLog(_ unlocked: FileKey) -> String? {
-        do {
+        func journalMode(_ sql: SQL) throws -> String? {
             let connection = try Connection(
                 path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
-            // SQLite tells some failures by the mode that is left, and not as an error.
-            let mode = try connection.value(String.self, "PRAGMA journal_mode = WAL") ?? "none"
+            return try connection.value(String.self, sql)
+        }
+        do {
+            _ = try journalMode("PRAGMA journal_mode = WAL")
+            // SQLite answers `wal` although the header could not be written; only a new connection tells.
+            let mode = try journalMode("PRAGMA journal_mode") ?? "none"
             return mode == "wal" ? nil : "the journal mode is \(mode)"
         } catch {
             return "\(error)"
