@@ -130,6 +130,27 @@ struct BackupAndLinkTests {
         #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.intValue == 34)
     }
 
+    @Test("Extended attributes are kept", .enabled(if: FileManager.default.isExecutableFile(atPath: setfattr)))
+    func extendedAttributes() throws {
+        let file = try Fixture.file(version: 23)
+        let process = try Process.run(
+            URL(filePath: Self.setfattr), arguments: ["-n", "user.origin", "-v", "phone", file.path])
+        process.waitUntilExit()
+        // Not every file system of a test machine has them.
+        guard process.terminationStatus == 0 else { return }
+        #expect(try upgrade(file.path).warnings == [])
+        let pipe = Pipe()
+        let query = Process()
+        query.executableURL = URL(filePath: "/usr/bin/getfattr")
+        query.arguments = ["--only-values", "-n", "user.origin", file.path]
+        query.standardOutput = pipe
+        try query.run()
+        #expect(try pipe.fileHandleForReading.readToEnd() == Data("phone".utf8))
+        query.waitUntilExit()
+    }
+
+    private static let setfattr = "/usr/bin/setfattr"
+
     private func mode(_ path: String) throws -> Int? {
         (try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
     }
