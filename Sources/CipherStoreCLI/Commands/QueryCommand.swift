@@ -66,6 +66,7 @@ enum QueryCommand {
         // No statement, or more than one.
         guard error.code != DatabaseError.misuse else { return CommandFailure.usage("query: \(error.message)") }
         return CommandFailure(
-            ExitStatus(error) == .internalFailure ? .internalFailure : .badData, "sql", path: reader.path, error.message, advice: "check the SQL")
+            ExitStatus(error) == .internalFailure ? .internalFailure : .badData, "sql", path: reader.path,
+            error.message, advice: "check the SQL")
     }
 }
