@@ -93,7 +93,7 @@ do {
     default: exit(64)
     }
 } catch let error as StoreError {
-    print("\(error.code.rawValue): \(error)")
+    print("\(error.code.rawValue): \(error) \(String(describing: error.underlying?.sql))")
     exit(2)
 } catch {
     print("\(error)")

@@ -138,6 +138,11 @@ struct RowHazardTests {
                 UPDATE sqlite_master SET sql = 'CREATE TABLE k(a INTEGER, b TEXT, c, UNIQUE(c))' WHERE name = 'k'
                 """)
         },
+        Hazard(
+            "rowids with gaps under a CHECK and a key that is no rowid",
+            "CREATE TABLE t(a TEXT PRIMARY KEY, b CHECK (b > 0)); CREATE TABLE u(a UNIQUE CHECK (length(a) < 9), b DEFAULT 5);"
+                + "INSERT INTO t(rowid, a, b) VALUES (-7, 'x', 1), (50, 'y', 2), (9000, 'z', 3);"
+                + "INSERT INTO u(rowid, a) VALUES (-9223372036854775808, 'x'), (77, 'y'), (8, NULL), (4, NULL);"),
         Hazard("a CHECK with a function that only the app has") { connection in
             try connection.executeScript(
                 "CREATE TABLE t(a); CREATE TABLE k(a PRIMARY KEY, b); INSERT INTO t VALUES (1)")
@@ -191,8 +196,8 @@ struct NewerEngineHazardTests {
                 + "CREATE INDEX i ON t(v, z);"),
         Hazard(
             "in a table WITHOUT ROWID",
-            "CREATE TABLE t(a, v AS (a + 1), s AS (a - 1) STORED, PRIMARY KEY(a, s)) WITHOUT ROWID;"
-                + "INSERT INTO t(a) VALUES (3), (-1); CREATE INDEX i ON t(v);"),
+            "CREATE TABLE t(v AS (a + 1), b, s AS (a - 1) STORED, a, PRIMARY KEY(a DESC, b COLLATE NOCASE)) WITHOUT ROWID;"
+                + "INSERT INTO t(a, b) VALUES (3, 'x'), (-1, 'Y'), (-1, 'a'); CREATE INDEX i ON t(v);"),
         Hazard("stored values that their expression would not give", computed: false) { connection in
             try connection.executeScript("CREATE TABLE t(a, s AS (a + 1) STORED); INSERT INTO t(a) VALUES (3), (4)")
             try connection.editSchema(
@@ -207,10 +212,26 @@ struct NewerEngineHazardTests {
         },
         Hazard("computed by a function that only the app has, and indexed", computed: false) { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t(a) VALUES (3), (4); CREATE INDEX i ON t(v)")
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v AS (a + 1)); INSERT INTO t(id, a) VALUES (-3, 3), (8, 4); "
+                    + "CREATE INDEX i ON t(v)")
             try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
         },
     ]
+
+    @Test(
+        "An index that only the app's function can fill ends in a typed refusal and leaves the file as it was",
+        .enabled(if: Engine.current.hasGeneratedColumns))
+    func absentFunction() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                "CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t(a) VALUES (3), (4); CREATE INDEX i ON t(v)")
+            try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
+        }
+        let before = try file.digest()
+        let error = try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() }
+        #expect(error?.code == .missingFunction)
+        #expect(try file.digest() == before)
+    }
 
     private static let strict: [Hazard] = [
         Hazard(
