@@ -112,7 +112,14 @@ struct CopyProof {
         _ plan: Plan, _ pair: ConnectionPair, _ survey: BackgroundTask<IntegrityComplaints>
     ) throws {
         let known = try survey.wait()
-        guard plan.needsIntegrityCheck || !known.isClean else { return }
+        // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
+        let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
+        guard plan.needsIntegrityCheck || hasFreePages || !known.isClean else { return }
+        if Engine.current.hasCipherIntegrityCheck,
+            let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
+        {
+            throw StoreError.proof(original.path, page)
+        }
         if let complaint = try IntegrityComplaints(pair.copy).firstBeyond(known) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
