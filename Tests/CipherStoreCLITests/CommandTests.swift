@@ -53,6 +53,32 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
+    @Test(arguments: [false, true])
+    func hotJournal(_ isEncrypted: Bool) throws {
+        let fixture = try ToolFixture()
+        try fixture.makeWithHotJournal(encrypted: isEncrypted)
+        let before = try fixture.snapshot()
+        #expect(before.keys.sorted() == ["app.db", "app.db-journal"])
+        let key = ["--key-file", fixture.key]
+        let inspect = try fixture.run(["inspect", fixture.database, "--json"] + key)
+        #expect(inspect.status == 0, "\(inspect.errors)")
+        #expect(try inspect.object()["state"] as? String == "needsRecovery")
+        for command in [["verify", fixture.database], ["query", fixture.database, "SELECT 1"]] {
+            let run = try fixture.run(command + key + ["--json"])
+            #expect(run.status == 75)
+            #expect(try run.failureCode() == "needsRecovery")
+        }
+        #expect(try fixture.snapshot() == before)
+
+        // The upgrade rolls it back.
+        #expect(try fixture.run(["encrypt", fixture.database] + key).status == 0)
+        #expect(try fixture.run(["verify", fixture.database] + key).status == 0)
+        let changed = try fixture.run(
+            ["query", fixture.database, "SELECT count(*) FROM note WHERE body = 'changed'", "--csv"] + key)
+        #expect(changed.output == "count(*)\r\n0\r\n")
+        #expect(try fixture.folder.names == ["app.db"])
+    }
+
     @Test func detect() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, settings: CipherSettings(compatibility: 3))

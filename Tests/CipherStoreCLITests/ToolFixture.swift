@@ -121,6 +121,21 @@ struct ToolFixture {
         }
     }
 
+    /// A database whose writer died amidst a transaction: a hot journal lies beside it.
+    func makeWithHotJournal(encrypted: Bool = false) throws {
+        let connection = try open("app.db", encrypted: encrypted, mode: "DELETE")
+        try connection.executeScript(Self.script)
+        // With a cache this small, pages are written before the transaction ends.
+        try connection.executeScript(
+            "PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)")
+        let files = try [database, database + "-journal"].map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+        try connection.execute("ROLLBACK")
+        connection.close()
+        for (suffix, data) in zip(["", "-journal"], files) {
+            try data.write(to: URL(fileURLWithPath: database + suffix))
+        }
+    }
+
     /// Overwrites bytes of a file.
     func overwrite(_ name: String = "app.db", at offset: Int, with bytes: [UInt8]) throws {
         let handle = try FileHandle(forUpdating: folder.url.appending(path: name))
