@@ -42,6 +42,8 @@ public struct StoreError: Error, Sendable {
         case corrupt
         /// The schema uses collations that were not registered.
         case missingCollation
+        /// An index computes with a function that only the app has, and its entries cannot be copied as they are.
+        case missingFunction
         /// The schema needs a newer engine.
         case engineTooOld
         /// Plain SQLite is linked instead of SQLCipher.

@@ -46,7 +46,8 @@ extension ExitStatus {
             case .keyFileInsecure, .permission: .permission
             case .noSpace, .backupExists: .cannotCreate
             case .busy, .needsRecovery, .cancelled: .tryAgain
-            case .encryptionDisabled, .downgrade, .missingCollation, .engineTooOld, .plainSQLite, .configuration:
+            case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .engineTooOld, .plainSQLite,
+                .configuration:
                 .configuration
             case .proofFailed, .repeatedFailure, .closed, .misuse: .internalFailure
             case .inputOutput: .inputOutput

@@ -37,7 +37,8 @@ enum Subject {
         try connection.transaction {
             for id in ids {
                 try connection.execute(
-                    "INSERT INTO chat(body, content) VALUES (\("message \(id)"), \([UInt8](repeating: UInt8(id), count: 300)))")
+                    "INSERT INTO chat(body, content) VALUES (\("message \(id)"), \([UInt8](repeating: UInt8(id), count: 300)))"
+                )
                 try connection.execute("INSERT INTO bare(rowid, a) VALUES (\(id * id - 700), \(id))")
             }
         }
@@ -53,7 +54,8 @@ enum Subject {
 
     /// Reads as the next launch does, recovery included.
     static func check(_ path: String) throws {
-        let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(with: Array("SQLite format 3\0".utf8))
+        let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(
+            with: Array("SQLite format 3\0".utf8))
         let connection = try Connection(path: path, mode: .readWrite)
         defer { connection.close() }
         if !isPlaintext { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
@@ -91,7 +93,7 @@ do {
     default: exit(64)
     }
 } catch let error as StoreError {
-    print("\(error.code.rawValue): \(error)")
+    print("\(error.code.rawValue): \(error) \(String(describing: error.underlying?.sql))")
     exit(2)
 } catch {
     print("\(error)")

@@ -31,7 +31,9 @@ public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
     public var names: [String] { files.keys.sorted() }
 
     /// One file a line.
-    public var description: String { files.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n") }
+    public var description: String {
+        files.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n")
+    }
 
     /// FNV-1a of 64 bits: accidents are to be found, not attackers.
     private static func hash(_ data: Data) -> UInt64 {

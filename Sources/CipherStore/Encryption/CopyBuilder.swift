@@ -39,6 +39,23 @@ struct CopyBuilder {
             try copyHeader(connection)
             try connection.execute("COMMIT")
         }
+        guard !skeleton.indexesToFill.isEmpty else { return }
+        try withConnection { connection in
+            try watch(connection)
+            for index in skeleton.indexesToFill { try fill(index, connection) }
+        }
+    }
+
+    private func fill(_ index: String, _ connection: Connection) throws {
+        do {
+            try connection.execute(SQL(text: "REINDEX main.\(SQL.quoted(identifier: index))"))
+        } catch let error as DatabaseError where error.namesAbsentFunction {
+            throw StoreError(
+                .missingFunction, path: source,
+                "the index \(index) on a generated column computes with a function that only the app has",
+                advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
+                underlying: error)
+        }
     }
 
     private func withConnection(_ body: (Connection) throws -> Void) throws {
@@ -78,12 +95,27 @@ struct CopyBuilder {
         let name = SQL.quoted(identifier: table.name)
         if table.isSequence { try connection.execute(SQL(text: "DELETE FROM main.\(name)")) }
         guard let columns = table.namedColumns else {
-            try connection.execute(SQL(text: "INSERT INTO main.\(name) SELECT * FROM legacy.\(name)"))
+            try connection.standingInForAbsentFunctions {
+                try connection.execute(SQL(text: "INSERT INTO main.\(name) SELECT * FROM legacy.\(name)"))
+            }
             return
         }
-        let list = columns.joined(separator: ", ")
-        try connection.execute(SQL(text: "INSERT INTO main.\(name)(\(list)) SELECT \(list) FROM legacy.\(name)"))
+        let list = columns.prefix(Self.widestResult).joined(separator: ", ")
+        try connection.execute(
+            SQL(text: "INSERT INTO main.\(name)(\(list)) SELECT \(list) FROM legacy.\(name) NOT INDEXED"))
+        // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
+        for column in columns.dropFirst(Self.widestResult) {
+            try connection.execute(
+                SQL(
+                    text: """
+                        UPDATE main.\(name) SET \(column) =
+                            (SELECT old.\(column) FROM legacy.\(name) AS old WHERE old.\(columns[0]) = \(name).\(columns[0]))
+                        """))
+        }
     }
+
+    /// SQLite's limit, unless it was built with another. Source: SQLite, "Implementation Limits", section 2.
+    private static let widestResult = 2_000
 
     /// Numbers of the header that SQL can reach.
     ///

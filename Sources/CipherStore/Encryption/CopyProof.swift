@@ -85,8 +85,11 @@ struct CopyProof {
             var indexes: [(name: String, isPartial: Bool)] = []
             try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) { row in
                 // The key of a WITHOUT ROWID table is the table itself.
-                if try walk.rowid == nil && row.get(String.self, at: 3) == "pk" { return }
-                indexes.append((try row.get(at: 1), try row.get(Int.self, at: 4) != 0))
+                let name = try row.get(String.self, at: 1)
+                let hasTree = try connection.value(
+                    Bool.self, "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = \(name)")
+                guard hasTree == true else { return }
+                indexes.append((name, try row.get(Int.self, at: 4) != 0))
             }
             for index in indexes {
                 let comparison = try IndexComparison(

@@ -13,13 +13,18 @@ struct CopySkeleton {
 
     /// The tables in the order in which they are filled.
     private(set) var tables: [Table] = []
+    /// The indexes whose entries are computed once the rows and the schema are in place.
+    private(set) var indexesToFill: [String] = []
     /// Rows of the schema table whose text is put in at the end.
     private var provisional: [Int64] = []
+    /// Rows of the schema table that stay hidden until the end, with their root pages.
+    private var heldBack: [(rowid: Int64, root: Int64)] = []
 
     private struct Entry {
         let rowid: Int64
         let type: String
         let name: String
+        let table: [UInt8]
         let sourceRoot: Int64
     }
 
@@ -27,12 +32,12 @@ struct CopySkeleton {
     init(_ connection: Connection, source: DatabaseFile, header: FileHeader) throws {
         var entries: [Entry] = []
         try connection.forEachRow(
-            "SELECT rowid, type, name, rootpage FROM legacy.sqlite_master WHERE rootpage > 0 ORDER BY rowid"
+            "SELECT rowid, type, name, lower(tbl_name), rootpage FROM legacy.sqlite_master WHERE rootpage > 0 ORDER BY rowid"
         ) { row in
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    sourceRoot: try row.get(at: 3)))
+                    table: Array(try row.get(String.self, at: 3).utf8), sourceRoot: try row.get(at: 4)))
         }
         try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)
@@ -45,18 +50,23 @@ struct CopySkeleton {
             """)
         for (entry, root) in zip(entries, roots) {
             try connection.execute("UPDATE main.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
-            guard entry.type == "table" else { continue }
-            let columns = root.isKeyed ? nil : try Self.columnsToName(entry.name, connection)
-            if let columns {
-                // The rowids of such a table survive only a copy by name, which checks NOT NULL and types. Rows that
-                // break them exist in real files, so the table has neither while it is filled.
-                let list = columns.dropFirst().joined(separator: ", ")
-                let sql = "CREATE TABLE \(SQL.quoted(identifier: entry.name))(\(list))"
-                try connection.execute("UPDATE main.sqlite_master SET sql = \(sql) WHERE rowid = \(entry.rowid)")
+        }
+        var refilled: Set<[UInt8]> = []
+        for (entry, root) in zip(entries, roots) where entry.type == "table" {
+            let filling = try TableFilling(entry.name, isKeyed: root.isKeyed, connection)
+            if let definition = filling.definition {
+                try connection.execute("UPDATE main.sqlite_master SET sql = \(definition) WHERE rowid = \(entry.rowid)")
                 provisional.append(entry.rowid)
+                refilled.insert(entry.table)
             }
             tables.append(
-                Table(name: entry.name, isSequence: entry.name == "sqlite_sequence", namedColumns: columns))
+                Table(
+                    name: entry.name, isSequence: entry.name == "sqlite_sequence", namedColumns: filling.namedColumns))
+        }
+        for (entry, root) in zip(entries, roots) where entry.type == "index" && refilled.contains(entry.table) {
+            indexesToFill.append(entry.name)
+            heldBack.append((entry.rowid, root.page))
+            try connection.execute("DELETE FROM main.sqlite_master WHERE rowid = \(entry.rowid)")
         }
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
         try connection.execute("COMMIT")
@@ -66,6 +76,13 @@ struct CopySkeleton {
     ///
     /// Only now, so that no trigger fired and no module was called while rows were copied.
     func complete(_ connection: Connection) throws {
+        for (rowid, root) in heldBack {
+            try connection.execute(
+                """
+                INSERT INTO main.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
+                SELECT rowid, type, name, tbl_name, \(root), sql FROM legacy.sqlite_master WHERE rowid = \(rowid)
+                """)
+        }
         for rowid in provisional {
             try connection.execute(
                 """
@@ -134,19 +151,5 @@ struct CopySkeleton {
             roots[index] = Root(page: page, isKeyed: roots[index].isKeyed)
         }
         try connection.execute("DELETE FROM main.sqlite_master")
-    }
-
-    /// The columns to name for a table whose rowids a transfer of records would renumber: one with neither an INTEGER
-    /// PRIMARY KEY nor an index.
-    ///
-    /// `nil` for others.
-    private static func columnsToName(_ table: String, _ connection: Connection) throws -> [String]? {
-        let name = SQL.quoted(identifier: table)
-        guard try connection.value(Value.self, SQL(text: "PRAGMA legacy.index_list(\(name))")) == nil else {
-            return nil
-        }
-        let columns = try TableColumns(table, schema: "legacy", connection)
-        guard !columns.hasPrimaryKey, let rowid = columns.rowidAlias else { return nil }
-        return [rowid] + columns.stored.map { SQL.quoted(identifier: $0) }
     }
 }

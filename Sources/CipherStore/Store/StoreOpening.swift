@@ -48,7 +48,7 @@ package struct StoreOpening {
             switch Decision.make(facts, configuration) {
             case .create: return try create()
             case .createPlaintext: return try openPlaintext(outcome: .created)
-            case .encrypt: return try encrypt(inspector)
+            case .encrypt: return try encrypt(inspector, facts)
             case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
             case .open: throw inspector.keyDoesNotFit()
             case .refuse(let code): throw refusal(code, facts, inspector)
@@ -72,7 +72,11 @@ package struct StoreOpening {
         return try migrate(unlocked, outcome: .opened, encryption: nil)
     }
 
-    private func encrypt(_ inspector: Inspector) throws -> Opened {
+    private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
+        // A schema that cannot be reached is refused while nothing has been changed.
+        _ = try inspector.readingPlaintext {
+            try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
+        }
         let encryption: EncryptionReport
         do {
             encryption = try upgrade.encrypt(inspector)

@@ -9,7 +9,8 @@ struct FileHazardTests {
     @Test("Files of every page size come through", arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536])
     func pageSize(size: Int) throws {
         for autoVacuum in 0...2 {
-            try Hazard("page size", "PRAGMA page_size = \(size); PRAGMA auto_vacuum = \(autoVacuum); \(Self.content)").run()
+            try Hazard("page size", "PRAGMA page_size = \(size); PRAGMA auto_vacuum = \(autoVacuum); \(Self.content)")
+                .run()
         }
     }
 
@@ -27,7 +28,9 @@ struct FileHazardTests {
     @Test("A hot journal of a killed writer is rolled back, and what it had not committed is not encrypted")
     func hotJournal() throws {
         let file = try Self.killedWriter.run()
-        let rows = try file.read(key: TestKeys.raw()) { try $0.value(Int.self, "SELECT count(*) FROM t WHERE a = 'committed'") }
+        let rows = try file.read(key: TestKeys.raw()) {
+            try $0.value(Int.self, "SELECT count(*) FROM t WHERE a = 'committed'")
+        }
         #expect(rows == 200)
     }
 
@@ -73,15 +76,21 @@ struct FileHazardTests {
             Hazard("no tables any more", "CREATE TABLE t(a); DROP TABLE t;"),
             Hazard("no tables, UTF-16", "PRAGMA encoding = 'UTF-16be'; PRAGMA user_version = 1;"),
             Hazard("no tables, auto_vacuum", "PRAGMA auto_vacuum = 2; PRAGMA user_version = -2147483648;"),
-            Hazard("extreme numbers", "CREATE TABLE t(a); PRAGMA user_version = -1; PRAGMA application_id = 2147483647; PRAGMA schema_version = -7;"),
+            Hazard(
+                "extreme numbers",
+                "CREATE TABLE t(a); PRAGMA user_version = -1; PRAGMA application_id = 2147483647; PRAGMA schema_version = -7;"
+            ),
             Hazard("a default cache size", "CREATE TABLE t(a); PRAGMA default_cache_size = 1234;"),
             Hazard("incremental vacuum with free pages", "PRAGMA auto_vacuum = 2; \(content) DELETE FROM bare;"),
             Hazard("journal_mode PERSIST", unclosed: true, "PRAGMA journal_mode = PERSIST; \(content)"),
             Hazard("journal_mode TRUNCATE", unclosed: true, "PRAGMA journal_mode = TRUNCATE; \(content)"),
             Hazard("journal_mode WAL, closed", "PRAGMA journal_mode = WAL; \(content)"),
-            Hazard("journal_mode WAL with rows in the log alone", unclosed: true, "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; \(content)"),
+            Hazard(
+                "journal_mode WAL with rows in the log alone", unclosed: true,
+                "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; \(content)"),
             Hazard(
                 "journal_mode WAL, checkpointed in part and begun anew", unclosed: true,
-                "PRAGMA journal_mode = WAL; \(content) PRAGMA wal_checkpoint; INSERT INTO bare VALUES ('after'); BEGIN; INSERT INTO bare VALUES ('open');"),
+                "PRAGMA journal_mode = WAL; \(content) PRAGMA wal_checkpoint; INSERT INTO bare VALUES ('after'); BEGIN; INSERT INTO bare VALUES ('open');"
+            ),
         ]
 }

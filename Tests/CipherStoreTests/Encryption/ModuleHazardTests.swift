@@ -19,7 +19,9 @@ struct ModuleHazardTests {
     func search() throws {
         let file = try Self.externalContent.run()
         let found = try file.read(key: TestKeys.raw()) {
-            try $0.values(Int64.self, "SELECT doc.rowid FROM ft JOIN doc ON doc.rowid = ft.docid WHERE ft MATCH 'beta' ORDER BY 1")
+            try $0.values(
+                Int64.self, "SELECT doc.rowid FROM ft JOIN doc ON doc.rowid = ft.docid WHERE ft MATCH 'beta' ORDER BY 1"
+            )
         }
         #expect(found == [3, 90])
     }
@@ -56,7 +58,8 @@ struct ModuleHazardTests {
         Hazard(
             "R*Tree",
             "CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1); CREATE VIRTUAL TABLE i USING rtree_i32(id, a, b);"
-                + "INSERT INTO r VALUES (5, 1, 2, 3, 4), (-9, 0.1, 0.2, 5, 6); INSERT INTO i VALUES (1, -5, 2147483647);"),
+                + "INSERT INTO r VALUES (5, 1, 2, 3, 4), (-9, 0.1, 0.2, 5, 6); INSERT INTO i VALUES (1, -5, 2147483647);"
+        ),
         Hazard("modules and tokenizers that only the app has") { connection in
             try connection.executeScript(
                 "CREATE TABLE t(a); INSERT INTO t(rowid, a) VALUES (-8, 1); "
@@ -86,9 +89,11 @@ struct ModuleHazardTests {
             CREATE VIRTUAL TABLE v USING fts5vocab(f, 'row');
             """),
         Hazard("a tokenizer that only the app has") { connection in
-            try connection.executeScript("CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f(rowid, a) VALUES (44, 'word');")
+            try connection.executeScript(
+                "CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f(rowid, a) VALUES (44, 'word');")
             try connection.editSchema(
-                "UPDATE sqlite_master SET sql = 'CREATE VIRTUAL TABLE f USING fts5(a, tokenize=app_tokenizer)' WHERE name = 'f'")
+                "UPDATE sqlite_master SET sql = 'CREATE VIRTUAL TABLE f USING fts5(a, tokenize=app_tokenizer)' WHERE name = 'f'"
+            )
         },
     ]
 }

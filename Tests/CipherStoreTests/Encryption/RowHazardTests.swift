@@ -30,7 +30,8 @@ struct RowHazardTests {
         Hazard(
             "rowids of a table with an index and without a key",
             "CREATE TABLE t(a, b); CREATE INDEX i ON t(b);"
-                + "INSERT INTO t(rowid, a, b) VALUES (-3, 1, 2), (40, 3, 1), (41, 3, 1), (9223372036854775807, NULL, NULL);"),
+                + "INSERT INTO t(rowid, a, b) VALUES (-3, 1, 2), (40, 3, 1), (41, 3, 1), (9223372036854775807, NULL, NULL);"
+        ),
         Hazard(
             "rowids under an external-content full-text index",
             """
@@ -46,7 +47,8 @@ struct RowHazardTests {
             "columns that take all three names of the rowid",
             "CREATE TABLE t(rowid, _rowid_ TEXT, oid); INSERT INTO t VALUES (1, 'x', NULL), (1, 'y', 2);"
                 + "CREATE TABLE u(rowid, _rowid_, oid, PRIMARY KEY(rowid)); INSERT INTO u VALUES ('k', 1, 2), ('j', 3, 4);"
-                + "CREATE TABLE v(ROWID INTEGER PRIMARY KEY, _Rowid_, Oid); INSERT INTO v VALUES (-9, 1, 2), (12, 3, 4);"),
+                + "CREATE TABLE v(ROWID INTEGER PRIMARY KEY, _Rowid_, Oid); INSERT INTO v VALUES (-9, 1, 2), (12, 3, 4);"
+        ),
         Hazard(
             "sqlite_sequence with gaps, above the highest row, of several tables, and of none",
             """
@@ -100,7 +102,8 @@ struct RowHazardTests {
         Hazard("2,000 columns and no key") { connection in
             let columns = (0..<2_000).map { "c\($0)" }.joined(separator: ", ")
             try connection.execute(SQL(text: "CREATE TABLE t(\(columns))"))
-            try connection.execute("INSERT INTO t(rowid, c0, c1998, c1999) VALUES (-7, 'first', 'last but one', 'last')")
+            try connection.execute(
+                "INSERT INTO t(rowid, c0, c1998, c1999) VALUES (-7, 'first', 'last but one', 'last')")
             try connection.execute("INSERT INTO t(rowid, c5) VALUES (70, 'a')")
         },
         Hazard("2,000 columns with a key") { connection in
@@ -135,8 +138,14 @@ struct RowHazardTests {
                 UPDATE sqlite_master SET sql = 'CREATE TABLE k(a INTEGER, b TEXT, c, UNIQUE(c))' WHERE name = 'k'
                 """)
         },
+        Hazard(
+            "rowids with gaps under a CHECK and a key that is no rowid",
+            "CREATE TABLE t(a TEXT PRIMARY KEY, b CHECK (b > 0)); CREATE TABLE u(a UNIQUE CHECK (length(a) < 9), b DEFAULT 5);"
+                + "INSERT INTO t(rowid, a, b) VALUES (-7, 'x', 1), (50, 'y', 2), (9000, 'z', 3);"
+                + "INSERT INTO u(rowid, a) VALUES (-9223372036854775808, 'x'), (77, 'y'), (8, NULL), (4, NULL);"),
         Hazard("a CHECK with a function that only the app has") { connection in
-            try connection.executeScript("CREATE TABLE t(a); CREATE TABLE k(a PRIMARY KEY, b); INSERT INTO t VALUES (1)")
+            try connection.executeScript(
+                "CREATE TABLE t(a); CREATE TABLE k(a PRIMARY KEY, b); INSERT INTO t VALUES (1)")
             try connection.execute("INSERT INTO k VALUES (1, 2)")
             try connection.editSchema(
                 """
@@ -179,15 +188,16 @@ struct NewerEngineHazardTests {
         Hazard(
             "with a key and indexes",
             "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v INT AS (a * 2), s AS (a || '!') STORED UNIQUE, z);"
-                + "INSERT INTO t(id, a, z) VALUES (-4, 5, 6), (80, 7, 'x'); CREATE INDEX i ON t(v); CREATE INDEX j ON t(s, v);"),
+                + "INSERT INTO t(id, a, z) VALUES (-4, 5, 6), (80, 7, 'x'); CREATE INDEX i ON t(v); CREATE INDEX j ON t(s, v);"
+        ),
         Hazard(
             "with an index alone",
             "CREATE TABLE t(a, v AS (length(a)), z); INSERT INTO t(rowid, a, z) VALUES (9, 'abc', 1), (-2, 'd', 2);"
                 + "CREATE INDEX i ON t(v, z);"),
         Hazard(
             "in a table WITHOUT ROWID",
-            "CREATE TABLE t(a, v AS (a + 1), s AS (a - 1) STORED, PRIMARY KEY(a, s)) WITHOUT ROWID;"
-                + "INSERT INTO t(a) VALUES (3), (-1); CREATE INDEX i ON t(v);"),
+            "CREATE TABLE t(v AS (a + 1), b, s AS (a - 1) STORED, a, PRIMARY KEY(a DESC, b COLLATE NOCASE)) WITHOUT ROWID;"
+                + "INSERT INTO t(a, b) VALUES (3, 'x'), (-1, 'Y'), (-1, 'a'); CREATE INDEX i ON t(v);"),
         Hazard("stored values that their expression would not give", computed: false) { connection in
             try connection.executeScript("CREATE TABLE t(a, s AS (a + 1) STORED); INSERT INTO t(a) VALUES (3), (4)")
             try connection.editSchema(
@@ -195,23 +205,41 @@ struct NewerEngineHazardTests {
         },
         Hazard("computed by a function that only the app has", computed: false) { connection in
             try connection.executeScript("CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t(a) VALUES (3), (4)")
-            try connection.executeScript("CREATE TABLE k(a PRIMARY KEY, v AS (a + 1)); INSERT INTO k(a) VALUES (3), (4)")
+            try connection.executeScript(
+                "CREATE TABLE k(a PRIMARY KEY, v AS (a + 1)); INSERT INTO k(a) VALUES (3), (4)")
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
         },
         Hazard("computed by a function that only the app has, and indexed", computed: false) { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t(a) VALUES (3), (4); CREATE INDEX i ON t(v)")
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v AS (a + 1)); INSERT INTO t(id, a) VALUES (-3, 3), (8, 4); "
+                    + "CREATE INDEX i ON t(v)")
             try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
         },
     ]
+
+    @Test(
+        "An index that only the app's function can fill ends in a typed refusal and leaves the file as it was",
+        .enabled(if: Engine.current.hasGeneratedColumns))
+    func absentFunction() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                "CREATE TABLE t(a, v AS (a + 1)); INSERT INTO t(a) VALUES (3), (4); CREATE INDEX i ON t(v)")
+            try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
+        }
+        let before = try file.digest()
+        let error = try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() }
+        #expect(error?.code == .missingFunction)
+        #expect(try file.digest() == before)
+    }
 
     private static let strict: [Hazard] = [
         Hazard(
             "of every type",
             "CREATE TABLE t(i INT, r REAL, s TEXT, b BLOB, x ANY) STRICT;"
                 + "INSERT INTO t(rowid, i, r, s, b, x) VALUES (-3, 1, 2, 'a', x'00', '007'), (5, NULL, 1e999, '', x'', 7);"
-                + "CREATE TABLE w(k TEXT PRIMARY KEY, x ANY) STRICT, WITHOUT ROWID; INSERT INTO w VALUES ('a', '1'), ('b', 1);"),
+                + "CREATE TABLE w(k TEXT PRIMARY KEY, x ANY) STRICT, WITHOUT ROWID; INSERT INTO w VALUES ('a', '1'), ('b', 1);"
+        ),
         Hazard("with rows that break the types") { connection in
             try connection.executeScript(
                 "CREATE TABLE t(i, r, s); INSERT INTO t VALUES ('text', x'00', 5); "

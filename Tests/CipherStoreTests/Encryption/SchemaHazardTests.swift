@@ -24,7 +24,8 @@ struct SchemaHazardTests {
         Hazard(
             "comments, line breaks and lower case in the text",
             "create   table\n\tt ( a -- the first\n , b /* second; */ text default 'it''s' );\ninsert into t values (1, 2);"
-                + "create view\n v as -- all\n select * from t; create trigger tr after insert on t begin\n select 1; end;"),
+                + "create view\n v as -- all\n select * from t; create trigger tr after insert on t begin\n select 1; end;"
+        ),
         Hazard(
             "triggers that would fire on an insert",
             """
@@ -87,7 +88,8 @@ struct SchemaHazardTests {
             try connection.executeScript(
                 "CREATE TABLE cipherstore_root_0(a); CREATE TABLE cipherstore_root_1(a PRIMARY KEY) WITHOUT ROWID;"
                     + "CREATE TABLE cipherstore_format(a, b DEFAULT 1); INSERT INTO cipherstore_root_0 VALUES (1);"
-                    + "CREATE TABLE legacy(a); CREATE TABLE main(a); CREATE TABLE temp(a); INSERT INTO main VALUES (3);")
+                    + "CREATE TABLE legacy(a); CREATE TABLE main(a); CREATE TABLE temp(a); INSERT INTO main VALUES (3);"
+            )
         },
     ]
 
@@ -103,22 +105,29 @@ struct SchemaHazardTests {
         Hazard("a table and a column without a name") { connection in
             try connection.executeScript(
                 "CREATE TABLE \"\"(\"\", b); INSERT INTO \"\"(rowid, \"\", b) VALUES (-6, 1, 2), (8, 3, 4); "
-                    + "CREATE TABLE k(\"\" PRIMARY KEY, b); INSERT INTO k VALUES ('a', 'b'); CREATE INDEX \" \" ON k(b);")
+                    + "CREATE TABLE k(\"\" PRIMARY KEY, b); INSERT INTO k VALUES ('a', 'b'); CREATE INDEX \" \" ON k(b);"
+            )
         },
         Hazard("names that differ only in their Unicode form") { connection in
             let composed = "caf\u{e9}"
             let decomposed = "cafe\u{301}"
-            for (number, name) in [composed, decomposed, "\u{301}", "x\"\u{301}", "\u{212a}", "rowi\u{fe0f}d"].enumerated() {
-                try connection.execute("CREATE TABLE \(identifier: name)(\(identifier: composed), \(identifier: decomposed), \"\u{301}\")")
+            for (number, name) in [composed, decomposed, "\u{301}", "x\"\u{301}", "\u{212a}", "rowi\u{fe0f}d"]
+                .enumerated()
+            {
+                try connection.execute(
+                    "CREATE TABLE \(identifier: name)(\(identifier: composed), \(identifier: decomposed), \"\u{301}\")")
                 try connection.execute("INSERT INTO \(identifier: name) VALUES (\(number), 'second', 'third')")
                 try connection.execute("DELETE FROM \(identifier: name) WHERE rowid > 5")
-                try connection.execute("CREATE INDEX \(identifier: "i" + name) ON \(identifier: name)(\(identifier: decomposed))")
+                try connection.execute(
+                    "CREATE INDEX \(identifier: "i" + name) ON \(identifier: name)(\(identifier: decomposed))")
             }
         },
         Hazard("bare tables whose names differ only in their Unicode form") { connection in
             for (number, name) in ["caf\u{e9}", "cafe\u{301}"].enumerated() {
                 try connection.execute("CREATE TABLE \(identifier: name)(\"a\u{30a}\", \"\u{e5}\")")
-                try connection.execute("INSERT INTO \(identifier: name)(rowid, \"a\u{30a}\", \"\u{e5}\") VALUES (\(number * 9 - 4), \(number), 'x')")
+                try connection.execute(
+                    "INSERT INTO \(identifier: name)(rowid, \"a\u{30a}\", \"\u{e5}\") VALUES (\(number * 9 - 4), \(number), 'x')"
+                )
             }
         },
     ]
@@ -134,13 +143,15 @@ struct SchemaHazardTests {
         Hazard(
             "of the first schema format, where descending indexes ascend",
             "PRAGMA legacy_file_format = ON; CREATE TABLE t(a, b); CREATE INDEX d ON t(a DESC, b); "
-                + "INSERT INTO t VALUES (1, 0), (2, 1), (3, 1), (NULL, 0), ('x', 1), (0, 0);") {
+                + "INSERT INTO t VALUES (1, 0), (2, 1), (3, 1), (NULL, 0), ('x', 1), (0, 0);"
+        ) {
             try $0.useLegacyFileFormat()
         },
         Hazard(
             "of the third schema format",
             "CREATE TABLE t(a, b); CREATE INDEX d ON t(a DESC, b); INSERT INTO t VALUES (1, 0), (2, 1), (3, 1);"
-                + "ALTER TABLE t ADD COLUMN c DEFAULT 5; INSERT INTO t VALUES (0, 1, 1);") {
+                + "ALTER TABLE t ADD COLUMN c DEFAULT 5; INSERT INTO t VALUES (0, 1, 1);"
+        ) {
             try $0.useLegacyFileFormat()
         },
         Hazard("with a function that only the app has") { connection in
@@ -159,11 +170,14 @@ struct SchemaHazardTests {
                 """)
         },
         Hazard(
-            "that miss entries, or have too many") { connection in
+            "that miss entries, or have too many"
+        ) { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1, 2), (3, 4), (5, 6); CREATE INDEX j ON t(b);")
+                "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1, 2), (3, 4), (5, 6); CREATE INDEX j ON t(b);"
+            )
             // Under a condition that is not in the text, entries are neither added nor removed.
-            try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a) WHERE a > 99' WHERE name = 'i'")
+            try connection.editSchema(
+                "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a) WHERE a > 99' WHERE name = 'i'")
             try connection.execute("INSERT INTO t VALUES (7, 8)")
             try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a)' WHERE name = 'i'")
         },

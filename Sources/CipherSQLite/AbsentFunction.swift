@@ -1,0 +1,62 @@
+internal import CSQLCipher
+
+extension Connection {
+    /// Runs `body`, and again with a stand-in for each function that the schema names and nobody has registered.
+    ///
+    /// SQLite compiles the code that would compute an index entry or a generated column even where it then moves whole
+    /// records and never runs it. A stand-in lets that code compile; a call of it fails.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws.
+    package func standingInForAbsentFunctions<Result>(_ body: () throws -> Result) throws -> Result {
+        var names: [String] = []
+        let result: Swift.Result<Result, any Error>
+        while true {
+            do {
+                result = .success(try body())
+                break
+            } catch let error as DatabaseError {
+                // Compared by byte: what Swift holds for equal can be two functions to SQLite.
+                guard let name = error.absentFunction, !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) else {
+                    result = .failure(error)
+                    break
+                }
+                try setStandIn(for: name, present: true)
+                names.append(name)
+            } catch {
+                result = .failure(error)
+                break
+            }
+        }
+        // Elsewhere a function that is missing is to be reported as missing.
+        for name in names { try setStandIn(for: name, present: false) }
+        return try result.get()
+    }
+
+    private func setStandIn(for name: String, present: Bool) throws {
+        let fail: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = { context, _, _ in
+            sqlite3_result_error(context, "the schema calls a function that only the app has", -1)
+        }
+        // Innocuous, for a schema that is not trusted may call no other; engines before SQLite 3.31 ignore the flag.
+        let innocuous: Int32 = 0x20_0000
+        let result = withHandle { handle in
+            sqlite3_create_function_v2(
+                handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | innocuous, nil, present ? fail : nil, nil, nil, nil)
+        }
+        guard result == SQLITE_OK else { throw error(result) }
+    }
+}
+
+extension DatabaseError {
+    /// Whether a statement could not be compiled without a function that nobody has registered.
+    package var namesAbsentFunction: Bool { absentFunction != nil }
+
+    /// The function that a statement could not be compiled without.
+    fileprivate var absentFunction: String? {
+        guard code == DatabaseError.generic else { return nil }
+        for prefix in ["unknown function: ", "no such function: "] where message.hasPrefix(prefix) {
+            let name = message.dropFirst(prefix.count)
+            return String(name.hasSuffix("()") ? name.dropLast(2) : name)
+        }
+        return nil
+    }
+}
