@@ -65,24 +65,32 @@ struct FreshDatabase {
     }
 
     /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
+    ///
+    /// The lock is taken on the file itself: a connection would begin by writing the first page, and with it a journal
+    /// that then lay beside the new file.
     private func replaceEmptyFile(_ status: FileSystem.Status) throws {
-        let hold = try SourceHold(
-            paths, wasWriteAheadLog: false, busyTimeout: upgrade.options.busyTimeout, collations: [])
-        do {
-            try hold.settle()
-            guard try FileSystem.size(paths.database) == 0 else {
-                throw StoreError(
-                    .busy, path: paths.database, "another program wrote the file at the same moment",
-                    advice: "try again; nothing was changed")
-            }
-            let swap = Swap(paths: paths, status: status)
-            _ = try swap.dress()
-            try swap.commit(hold)
-        } catch {
-            // A file of 0 bytes has no journal mode to lose.
-            _ = hold.giveBack()
-            throw error
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        let isReplaced: Bool? = try file.whileUnused {
+            guard try file.size() == 0, try isStill(status), try !hasSidecars() else { return false }
+            _ = try Swap(paths: paths, status: status).dress()
+            try FileSystem.rename(paths.copy, to: paths.database)
+            // An idle connection to the old file then fails, instead of writing into a file that has no name.
+            if status.links == 1 { try file.write([UInt8](repeating: 0, count: 512), at: 0) }
+            return true
         }
-        try hold.release()
+        guard isReplaced == true else {
+            throw StoreError(
+                .busy, path: paths.database, "another program uses the file at the same moment",
+                advice: "try again; nothing was changed")
+        }
+    }
+
+    private func isStill(_ status: FileSystem.Status) throws -> Bool {
+        guard let current = try FileSystem.status(paths.database, followLinks: false) else { return false }
+        return current.device == status.device && current.inode == status.inode
+    }
+
+    private func hasSidecars() throws -> Bool {
+        try FileSystem.exists(paths.wal) || FileSystem.exists(paths.journal) || FileSystem.exists(paths.sharedMemory)
     }
 }
