@@ -16,7 +16,8 @@ extension Connection {
                 break
             } catch let error as DatabaseError {
                 // Compared by byte: what Swift holds for equal can be two functions to SQLite.
-                guard let name = error.absentFunction, !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) else {
+                guard let name = error.absentFunction, !names.contains(where: { $0.utf8.elementsEqual(name.utf8) })
+                else {
                     result = .failure(error)
                     break
                 }
@@ -33,14 +34,16 @@ extension Connection {
     }
 
     private func setStandIn(for name: String, present: Bool) throws {
-        let fail: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = { context, _, _ in
+        let fail: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
+            context, _, _ in
             sqlite3_result_error(context, "the schema calls a function that only the app has", -1)
         }
         // Innocuous, for a schema that is not trusted may call no other; engines before SQLite 3.31 ignore the flag.
         let innocuous: Int32 = 0x20_0000
         let result = withHandle { handle in
             sqlite3_create_function_v2(
-                handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | innocuous, nil, present ? fail : nil, nil, nil, nil)
+                handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | innocuous, nil, present ? fail : nil, nil, nil,
+                nil)
         }
         guard result == SQLITE_OK else { throw error(result) }
     }

@@ -114,7 +114,9 @@ struct CopyBuilder {
         }
     }
 
-    /// SQLite's limit, unless it was built with another. Source: SQLite, "Implementation Limits", section 2.
+    /// SQLite's limit, unless it was built with another.
+    ///
+    /// Source: SQLite, "Implementation Limits", section 2.
     private static let widestResult = 2_000
 
     /// Numbers of the header that SQL can reach.

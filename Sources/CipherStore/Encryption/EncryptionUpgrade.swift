@@ -42,7 +42,7 @@ package struct EncryptionUpgrade {
     ///   back anyway.
     package func run() throws -> EncryptionReport {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths)
+            let inspector = Inspector(paths, collations: options.collations)
             switch try inspector.surface() {
             case .missing:
                 throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
@@ -50,7 +50,7 @@ package struct EncryptionUpgrade {
             case .opaque(let hasPlaintextHeader):
                 return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
             case .empty: return try create()
-            case .plaintext: return try encrypt(inspector)
+            case .plaintext: return try encrypt(inspector).report
             }
         }
     }
@@ -111,7 +111,7 @@ package struct EncryptionUpgrade {
     /// Encrypts a plaintext file.
     ///
     /// The lock is held.
-    func encrypt(_ inspector: Inspector) throws -> EncryptionReport {
+    func encrypt(_ inspector: Inspector) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = Date()
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
@@ -151,7 +151,7 @@ package struct EncryptionUpgrade {
         report.seconds = Date().timeIntervalSince(began)
         report.stageSeconds = Dictionary(
             uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
-        return report
+        return (report, fileKey)
     }
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.

@@ -27,7 +27,8 @@ struct TableFilling {
         let hasIntegerKey = columns.hasPrimaryKey && key == nil
         let renumbers = !isKeyed && indexes.isEmpty && !hasIntegerKey && columns.rowidAlias != nil
         let refuses =
-            columns.hasGenerated && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
+            columns.hasGenerated
+            && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
         guard renumbers || refuses else {
             namedColumns = nil
             definition = nil

@@ -5,13 +5,16 @@ package import CipherSQLite
 /// Changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
     let paths: DatabasePaths
+    private let collations: [Collation]
 
     package init(path: String) throws {
-        paths = try DatabasePaths(path)
+        self.init(try DatabasePaths(path))
     }
 
-    init(_ paths: DatabasePaths) {
+    /// - Parameter collations: The app's own, which its schema may need to be read.
+    init(_ paths: DatabasePaths, collations: [Collation] = []) {
         self.paths = paths
+        self.collations = collations
     }
 
     /// What can be told without a key.
@@ -108,7 +111,7 @@ package struct Inspector {
     /// Returns `nil` where a journal must be rolled back first.
     func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
-            return try ReadOnlyAccess.withConnection(paths, key: nil, settings: CipherSettings()) { connection in
+            return try ReadOnlyAccess.withConnection(paths, nil, collations) { connection in
                 try checkLength(connection)
                 return try body(connection)
             }
@@ -128,7 +131,7 @@ package struct Inspector {
     ) throws -> Result? {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, key: unlocked.key, settings: unlocked.settings) {
+            return try ReadOnlyAccess.withConnection(paths, unlocked, collations) {
                 try body($0, unlocked)
             }
         } catch let error as DatabaseError where error.isNotADatabase {
@@ -245,6 +248,11 @@ extension StoreError {
             return StoreError(
                 .permission, path: path, "the file or its folder cannot be written",
                 advice: "give this user the permission", underlying: error)
+        }
+        if error.code == DatabaseError.generic {
+            return StoreError(
+                .corrupt, path: path, "SQLite cannot work with the database",
+                advice: "see what its message names; a schema may need what only the app has", underlying: error)
         }
         return StoreError(
             .inputOutput, path: path, "SQLite could not do its work", advice: "check the disk and try again",

@@ -10,7 +10,9 @@ struct ModuleHazardTests {
         try hazard.run()
     }
 
-    @Test("FTS5 comes through with its shadow tables", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")), arguments: Self.fts5)
+    @Test(
+        "FTS5 comes through with its shadow tables", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
+        arguments: Self.fts5)
     func fullText5(hazard: Hazard) throws {
         try hazard.run()
     }
