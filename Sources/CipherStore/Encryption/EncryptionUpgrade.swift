@@ -120,6 +120,9 @@ package struct EncryptionUpgrade {
         let status = try preflight.checkFiles()
         try checkSchemaUntouched(preflight, inspector)
         let key = try newFileKey()
+        let derivation = BackgroundTask("key") { [options] _ in
+            try FileKey(key, salt: key.salt ?? .random(count: CipherKey.saltLength), options.settings)
+        }
         try Recovery.sweep(paths)
         let record = try nextAttempt(inspector)
 
@@ -131,7 +134,7 @@ package struct EncryptionUpgrade {
             try hold.checkSchema(preflight)
             let backup = Backup(paths: paths)
             if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-            let fileKey = try buildAndProve(key, status, observer, &report)
+            let fileKey = try buildAndProve(key, derivation, status, observer, &report)
             try observer.begin(.swapping)
             if options.keepBackup {
                 try backup.write(try hold.file(), status: status)
@@ -179,7 +182,8 @@ package struct EncryptionUpgrade {
     ///
     /// Returns the key of the copy.
     private func buildAndProve(
-        _ key: CipherKey, _ status: FileSystem.Status, _ observer: UpgradeObserver, _ report: inout EncryptionReport
+        _ key: CipherKey, _ derivation: BackgroundTask<FileKey>, _ status: FileSystem.Status,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws -> FileKey {
         try observer.begin(.building)
         try FileSystem.createExclusively(paths.copy)
@@ -193,9 +197,13 @@ package struct EncryptionUpgrade {
             return try IntegrityComplaints(connection)
         }
         defer { survey.cancel() }
-        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-        let fileKey = FileKey(
-            key: try key.rawKey(salt: salt, settings: options.settings), settings: options.settings)
+        let fileKey = try derivation.wait()
+        // For the proof: of the provider's second answer, and while the copy is built.
+        let keyAgain = try keyAskedAgain(key)
+        let salt = fileKey.key.salt
+        let secondDerivation = BackgroundTask("proof key") { [options] _ in
+            try salt.map { try FileKey(keyAgain, salt: $0, options.settings).key } ?? keyAgain
+        }
         try CopyBuilder(
             source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
             collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
@@ -205,9 +213,11 @@ package struct EncryptionUpgrade {
         try observer.begin(.proving)
         let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
         defer { sync.cancel() }
-        let copy = ProofConnection(
-            path: paths.copy, key: try keyAskedAgain(key), settings: options.settings, collations: options.collations)
-        let proven = try CopyProof(original: original, copy: copy, observer: observer).run(survey: survey)
+        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        let proof = CopyProof(
+            original: original, copy: original.with(paths.copy, key: keyAgain),
+            copyWithDerivedKey: original.with(paths.copy, key: try secondDerivation.wait()), observer: observer)
+        let proven = try proof.run(survey: survey)
         try sync.wait()
         report.tables = proven.tables
         report.rows = proven.rows

@@ -149,7 +149,7 @@ package struct Inspector {
         guard hasPlaintextHeader else {
             settings.plaintextHeaderSize = 0
             guard let salt = try header().salt else { throw keyDoesNotFit() }
-            return FileKey(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+            return try FileKey(key, salt: salt, settings)
         }
         settings.plaintextHeaderSize = 32
         guard key.form == .rawWithSalt else {
@@ -212,6 +212,16 @@ package struct Inspector {
 struct FileKey: Sendable {
     let key: CipherKey
     let settings: CipherSettings
+
+    init(key: CipherKey, settings: CipherSettings) {
+        self.key = key
+        self.settings = settings
+    }
+
+    /// Derives a key over a salt.
+    init(_ key: CipherKey, salt: SecretBytes, _ settings: CipherSettings) throws {
+        self.init(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+    }
 }
 
 extension StoreError {
