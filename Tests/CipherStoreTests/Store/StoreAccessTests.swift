@@ -14,36 +14,6 @@ struct StoreAccessTests {
         folder = try TemporaryFolder()
     }
 
-    struct Message: Codable, Equatable {
-        var uid: String
-        var body: String?
-    }
-
-    // The README shows this code.
-    @Test("is done in twelve lines")
-    func example() async throws {
-        let directory = folder.url
-        let keyFile = folder.path("key")
-        let configuration = Configuration(
-            databaseName: "chat.db", version: 1,
-            schema: .tables([
-                .init(
-                    name: "chat",
-                    columns: [.init(name: "uid", definition: "TEXT"), .init(name: "body", definition: "TEXT")])
-            ]))
-        let keys = FileKeyProvider(path: keyFile, createIfMissing: true)
-        let store = try await CipherStore.open(configuration, directory: directory, keyProvider: keys)
-
-        let message = Message(uid: "ana", body: "It's me")
-        try await store.write { db in
-            try db.execute("INSERT INTO chat(uid, body) VALUES (\(message.uid), \(message.body))")
-        }
-        let messages = try await store.read { db in
-            try db.rows(Message.self, "SELECT uid, body FROM chat WHERE uid = \(message.uid)")
-        }
-        #expect(messages == [message])
-    }
-
     @Test("shows every reader the latest commit, and no part of a write that runs", arguments: [true, false])
     func snapshots(isEncrypted: Bool) async throws {
         let store = try await StoreFixture(folder, isEncrypted: isEncrypted).open()
