@@ -84,6 +84,12 @@ let package = Package(
             path: "Tests/CrashSubject",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "FixtureMaker",
+            dependencies: ["CipherSQLite"],
+            path: "Tests/FixtureMaker",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "CipherSQLiteTests",
             dependencies: ["CipherSQLite", "TestSupport"],

@@ -30,7 +30,7 @@ enum Subject {
         try insert(1...rows / 2, connection)
         _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
         try insert(rows / 2 + 1...rows, connection)
-        _exit(0)
+        withExtendedLifetime(connection) { _exit(0) }
     }
 
     private static func insert(_ ids: ClosedRange<Int>, _ connection: Connection) throws {
@@ -93,7 +93,7 @@ do {
     default: exit(64)
     }
 } catch let error as StoreError {
-    print("\(error.code.rawValue): \(error) \(String(describing: error.underlying?.sql))")
+    print("\(error.code.rawValue): \(error)")
     exit(2)
 } catch {
     print("\(error)")

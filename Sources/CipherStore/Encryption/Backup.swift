@@ -20,8 +20,10 @@ struct Backup {
     }
 
     /// Writes and syncs the copy under the lock, with the owner and mode of the original.
-    func write(_ source: DatabaseFile, status: FileSystem.Status) throws {
-        if try FileSystem.exists(paths.backup) { return }
+    ///
+    /// Returns whether there was none before.
+    func write(_ source: DatabaseFile, status: FileSystem.Status) throws -> Bool {
+        if try FileSystem.exists(paths.backup) { return false }
         try FileSystem.createExclusively(paths.unfinishedBackup)
         let descriptor = open(paths.unfinishedBackup, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw FileSystem.failure("be opened", paths.unfinishedBackup) }
@@ -37,6 +39,7 @@ struct Backup {
         try FileSystem.setMode(paths.unfinishedBackup, status.mode)
         try FileSystem.sync(paths.unfinishedBackup)
         guard try FileSystem.renameIfFree(paths.unfinishedBackup, to: paths.backup) else { throw exists() }
+        return true
     }
 
     private func isEqual(_ source: DatabaseFile) throws -> Bool {
@@ -46,10 +49,23 @@ struct Backup {
         let backup = try DatabaseFile(path: paths.backup)
         var offset: Int64 = 0
         while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
-            guard try backup.read(at: offset, count: Self.chunk) == bytes else { return false }
+            let other = try backup.read(at: offset, count: Self.chunk)
+            guard offset == 0 ? Self.withoutCounters(bytes) == Self.withoutCounters(other) : bytes == other else {
+                return false
+            }
             offset += Int64(bytes.count)
         }
         return true
+    }
+
+    /// The first page without the numbers that SQLite changes when the file leaves WAL mode and returns to it: journal
+    /// mode, change counter, and the counter and library of the last write.
+    private static func withoutCounters(_ bytes: [UInt8]) -> [UInt8] {
+        var bytes = bytes
+        for range in [18..<20, 24..<28, 92..<100] where bytes.count >= range.upperBound {
+            bytes.replaceSubrange(range, with: repeatElement(0, count: range.count))
+        }
+        return bytes
     }
 
     private func exists() -> StoreError {

@@ -33,15 +33,33 @@ extension EncryptionUpgrade {
         _ = try inspector.readingPlaintext { try preflight.checkSchema($0) }
     }
 
-    func restoreWriteAheadLog(_ unlocked: FileKey) throws {
-        do {
+    /// Gives the encrypted file the journal mode that the app had.
+    ///
+    /// The file is encrypted by now, so a failure is told and not thrown; the record stays, for the next launch to try.
+    func endAttempt(_ record: AttemptRecord, _ unlocked: FileKey) throws -> String? {
+        if record.wasWriteAheadLog, let reason = restoreWriteAheadLog(unlocked) {
+            return "the file is not in WAL mode yet, the next launch tries again: \(reason)"
+        }
+        try AttemptRecord.remove(paths)
+        return nil
+    }
+
+    /// Returns why it could not be done.
+    private func restoreWriteAheadLog(_ unlocked: FileKey) -> String? {
+        func journalMode(_ sql: SQL) throws -> String? {
             let connection = try Connection(
                 path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
-            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
-        } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
+            return try connection.value(String.self, sql)
+        }
+        do {
+            _ = try journalMode("PRAGMA journal_mode = WAL")
+            // SQLite answers `wal` although the header could not be written; only a new connection tells.
+            let mode = try journalMode("PRAGMA journal_mode") ?? "none"
+            return mode == "wal" ? nil : "the journal mode is \(mode)"
+        } catch {
+            return "\(error)"
         }
     }
 

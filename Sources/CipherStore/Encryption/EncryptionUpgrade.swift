@@ -101,10 +101,7 @@ package struct EncryptionUpgrade {
     }
 
     private func finishInterrupted(_ unlocked: FileKey) throws {
-        if let record = try AttemptRecord.read(paths) {
-            if record.wasWriteAheadLog { try restoreWriteAheadLog(unlocked) }
-            try AttemptRecord.remove(paths)
-        }
+        if let record = try AttemptRecord.read(paths) { _ = try endAttempt(record, unlocked) }
         try Recovery.sweep(paths)
     }
 
@@ -136,19 +133,21 @@ package struct EncryptionUpgrade {
             if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
             let fileKey = try buildAndProve(key, derivation, status, observer, &report)
             try observer.begin(.swapping)
-            if options.keepBackup {
-                try backup.write(try hold.file(), status: status)
-                report.backup = paths.backup
-            }
             let swap = Swap(paths: paths, status: status)
-            report.warnings += try swap.dress()
-            try observer.checkCancellation()
-            try swap.commit(hold)
+            let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
+            do {
+                report.warnings += try swap.dress()
+                try observer.checkCancellation()
+                try swap.commit(isAtRest: hold.isAtRest)
+            } catch {
+                if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
+                throw error
+            }
+            if options.keepBackup { report.backup = paths.backup }
             report.warnings += swap.finish(hold)
             return fileKey
         }
-        if record.wasWriteAheadLog { try restoreWriteAheadLog(fileKey) }
-        try AttemptRecord.remove(paths)
+        if let warning = try endAttempt(record, fileKey) { report.warnings.append(warning) }
         observer.finish()
         report.bytesAfter = try FileSystem.size(paths.database) ?? 0
         report.seconds = Date().timeIntervalSince(began)

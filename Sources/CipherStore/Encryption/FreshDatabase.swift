@@ -56,41 +56,45 @@ struct FreshDatabase {
     private func publish() throws {
         if let status = try FileSystem.status(paths.database), status.size == 0 {
             try replaceEmptyFile(status)
-        } else if try !FileSystem.renameIfFree(paths.copy, to: paths.database) {
-            throw StoreError(
-                .busy, path: paths.database, "another program made the file at the same moment",
-                advice: "try again; nothing was changed")
+        } else {
+            try removeSidecars()
+            guard try FileSystem.renameIfFree(paths.copy, to: paths.database) else { throw madeMeanwhile() }
         }
         try FileSystem.syncFolder(of: paths.database)
     }
 
+    /// What an earlier file left: the inspection found no page in it, but a journal without pages still cuts a database
+    /// to the length it tells of.
+    private func removeSidecars() throws {
+        guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
+        for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
+    }
+
     /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
     ///
-    /// The lock is taken on the file itself: a connection would begin by writing the first page, and with it a journal
-    /// that then lay beside the new file.
+    /// Held through SQLite's file layer: a connection's write lock would write the first page.
     private func replaceEmptyFile(_ status: FileSystem.Status) throws {
+        let swap = Swap(paths: paths, status: status)
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        let isReplaced: Bool? = try file.whileUnused {
-            guard try file.size() == 0, try isStill(status), try !hasSidecars() else { return false }
-            _ = try Swap(paths: paths, status: status).dress()
-            try FileSystem.rename(paths.copy, to: paths.database)
-            // An idle connection to the old file then fails, instead of writing into a file that has no name.
+        let isDone: Bool? = try file.whileUnused {
+            guard try file.size() == 0 else { throw madeMeanwhile() }
+            try removeSidecars()
+            _ = try swap.dress()
+            try swap.commit { true }
+            // A connection elsewhere that has the old file open then fails instead of writing into a nameless file.
             if status.links == 1 { try file.write([UInt8](repeating: 0, count: 512), at: 0) }
             return true
         }
-        guard isReplaced == true else {
+        guard isDone == true else {
             throw StoreError(
-                .busy, path: paths.database, "another program uses the file at the same moment",
-                advice: "try again; nothing was changed")
+                .busy, path: paths.database, "another process has the database open",
+                advice: "close it and try again; nothing was changed")
         }
     }
 
-    private func isStill(_ status: FileSystem.Status) throws -> Bool {
-        guard let current = try FileSystem.status(paths.database, followLinks: false) else { return false }
-        return current.device == status.device && current.inode == status.inode
-    }
-
-    private func hasSidecars() throws -> Bool {
-        try FileSystem.exists(paths.wal) || FileSystem.exists(paths.journal) || FileSystem.exists(paths.sharedMemory)
+    private func madeMeanwhile() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program made the file at the same moment",
+            advice: "try again; nothing was changed")
     }
 }

@@ -19,27 +19,42 @@ final class IndexComparison: @unchecked Sendable {
     init?(_ name: String, isPartial: Bool, table: String, rowid: String?, _ connection: Connection) throws {
         guard !isPartial else { return nil }
         var columns: [String] = []
-        var order: String?
+        var order: [String] = []
         var canBeListed = true
         try connection.forEachRow(SQL(text: "PRAGMA index_xinfo(\(SQL.quoted(identifier: name)))")) { row in
             switch (try row.get(Int.self, at: 1), try row.get(String?.self, at: 2)) {
             case (-1, _):
                 if let rowid { columns.append(rowid) } else { canBeListed = false }
-            case (_, let column?): columns.append(SQL.quoted(identifier: column))
+            case (_, let column?):
+                columns.append(SQL.quoted(identifier: column))
+                guard try row.get(Int.self, at: 5) != 0, let collation = try row.get(String?.self, at: 4) else { return }
+                order.append(
+                    "\(SQL.quoted(identifier: column)) COLLATE \(SQL.quoted(identifier: collation))"
+                        + (try row.get(Int.self, at: 3) != 0 ? " DESC" : ""))
             default: canBeListed = false
             }
-            if order == nil, let column = columns.first, let collation = try row.get(String?.self, at: 4) {
-                let direction = try row.get(Int.self, at: 3) != 0 ? "DESC" : "ASC"
-                order = "\(column) COLLATE \(SQL.quoted(identifier: collation)) \(direction)"
-            }
         }
-        guard canBeListed, let order else { return nil }
+        guard canBeListed, !columns.isEmpty else { return nil }
         self.name = name
         path = connection.path
-        // SQLite 3.15 scans an index that is wider than its table only for an order that the index has.
-        sql = SQL(
-            text: "SELECT \(columns.joined(separator: ", ")) FROM \(SQL.quoted(identifier: table)) "
-                + "INDEXED BY \(SQL.quoted(identifier: name)) ORDER BY \(order)")
+        let query =
+            "SELECT \(columns.joined(separator: ", ")) FROM \(SQL.quoted(identifier: table)) "
+            + "INDEXED BY \(SQL.quoted(identifier: name))"
+        // Old engines walk through an index that is no smaller than its table only for the sake of its order.
+        let usable = try [query, "\(query) ORDER BY \(order.joined(separator: ", "))"].first {
+            try Self.isUsable($0, connection)
+        }
+        guard let usable else { return nil }
+        sql = SQL(text: usable)
+    }
+
+    private static func isUsable(_ query: String, _ connection: Connection) throws -> Bool {
+        do {
+            _ = try connection.standingInForAbsentFunctions { try Statement(query, on: connection) }
+            return true
+        } catch let error as DatabaseError where error.message.contains("no query solution") {
+            return false
+        }
     }
 
     /// Compares, unless another worker does.

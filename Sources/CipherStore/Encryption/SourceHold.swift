@@ -90,14 +90,16 @@ final class SourceHold {
     ///
     /// - Returns: Whether that could be done: another process may use the file by then.
     func giveBack() -> Bool {
-        defer { connection.close() }
         do {
+            defer { connection.close() }
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             guard wasWriteAheadLog else { return true }
-            return try connection.value(String.self, "PRAGMA journal_mode = WAL") == "wal"
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
         } catch {
             return false
         }
+        // SQLite answers `wal` although the header could not be written, so the file is asked.
+        return (try? FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog) ?? false
     }
 
     /// Overwrites page 1 of the file that has lost its name, and ends the lock.

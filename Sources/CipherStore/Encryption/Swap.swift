@@ -19,9 +19,11 @@ struct Swap {
     /// The commit: one rename.
     ///
     /// Before it, the plaintext database is whole; after it, the encrypted one.
-    func commit(_ hold: SourceHold) throws {
+    ///
+    /// - Parameter isAtRest: Whether the original has no sidecar.
+    func commit(isAtRest: () throws -> Bool) throws {
         guard let current = try FileSystem.status(paths.database, followLinks: false),
-            current.device == status.device, current.inode == status.inode, try hold.isAtRest()
+            current.device == status.device, current.inode == status.inode, try isAtRest()
         else {
             throw StoreError(
                 .busy, path: paths.database, "another program replaced the file during the upgrade",

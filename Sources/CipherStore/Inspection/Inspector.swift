@@ -28,14 +28,16 @@ package struct Inspector {
 
     /// Looks at the header and into the sidecars.
     func surface() throws -> Surface {
-        guard let status = try FileSystem.status(paths.database) else { return .missing }
+        guard let status = try FileSystem.status(paths.database) else {
+            return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
+        }
         guard status.isRegular else {
             throw StoreError(
                 .notAFile, path: paths.database,
                 status.isDirectory ? "this is a directory" : "this is not a regular file",
                 advice: "give the path of a database file")
         }
-        guard status.size > 0 else { return .empty }
+        guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
         guard FileSystem.canRead(paths.database) else {
             throw StoreError(
                 .permission, path: paths.database, "the file cannot be read",

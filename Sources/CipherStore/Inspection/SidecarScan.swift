@@ -15,13 +15,27 @@
 enum SidecarScan {
     /// Whether a sidecar holds pages of the other kind than the database.
     static func isStale(_ paths: DatabasePaths, databaseIsPlaintext: Bool) throws -> Bool {
+        try any(paths) { runs in
+            var findings: [PageRun.Finding] = []
+            for run in runs { findings.append(try run.look(forPlaintext: !databaseIsPlaintext)) }
+            if findings.contains(.foreign) { return true }
+            // Every commit of a plaintext database touches a page that is known as such.
+            return databaseIsPlaintext && !findings.contains(.own) && findings.contains(.unknown)
+        }
+    }
+
+    /// Whether a sidecar holds any page.
+    ///
+    /// Beside a database that is missing or empty it is all that is left of another one.
+    static func holdsPages(_ paths: DatabasePaths) throws -> Bool {
+        try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
+    }
+
+    private static func any(_ paths: DatabasePaths, _ body: ([PageRun]) throws -> Bool) throws -> Bool {
         for (path, runs) in [(paths.wal, walPages), (paths.journal, journalPages)] {
             guard let (descriptor, size) = try open(path) else { continue }
             defer { close(descriptor) }
-            for run in try runs(descriptor, path, size)
-            where try run.holdsPages(ofDatabaseThatIsPlaintext: !databaseIsPlaintext) {
-                return true
-            }
+            if try body(runs(descriptor, path, size)) { return true }
         }
         return false
     }
@@ -37,25 +51,35 @@ enum SidecarScan {
         let pageSize: Int
         let end: Int64
 
+        enum Finding {
+            /// There is no page.
+            case nothing
+            /// A page of the kind that was not looked for.
+            case own
+            /// A page of the kind that was looked for.
+            case foreign
+            /// Pages that could be either.
+            case unknown
+        }
+
         /// Encrypted pages look random; plaintext ones are known by page 1's magic or as well-formed b-tree pages.
-        func holdsPages(ofDatabaseThatIsPlaintext wantPlaintext: Bool) throws -> Bool {
+        func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
             var buffer = [UInt8](repeating: 0, count: pageOffset + pageSize)
             var position = first
+            var finding = Finding.nothing
             while position + stride <= end {
                 let count = pread(descriptor, &buffer, buffer.count, off_t(position))
                 guard count >= 0 else { throw FileSystem.failure("be read", path) }
-                guard count == buffer.count else { return false }
+                guard count == buffer.count else { return finding }
                 let isFirstPage = buffer[..<4].elementsEqual([0, 0, 0, 1])
                 let page = Array(buffer[pageOffset...])
-                if wantPlaintext {
-                    if isFirstPage ? FileHeader.isPlaintext(page) : BTreePage.isWellFormed(page) { return true }
-                } else if isFirstPage {
-                    // Page 1 of a plaintext database is in nearly every log; other pages tell nothing for certain.
-                    return !FileHeader.isPlaintext(page)
-                }
+                let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : BTreePage.isWellFormed(page)
+                if isPlaintext { return wantPlaintext ? .foreign : .own }
+                if isFirstPage { return wantPlaintext ? .own : .foreign }
+                finding = .unknown
                 position += stride
             }
-            return false
+            return finding
         }
     }
 
@@ -137,7 +161,9 @@ enum BTreePage {
         let cells = big16(3)
         let content = big16(5) == 0 ? 65536 : big16(5)
         let pointers = isLeaf ? 8 : 12
-        guard cells > 0, page[7] <= 60, pointers + 2 * cells <= content, content < page.count, big16(1) < page.count
+        // The last row of a table was deleted: nothing but the header.
+        if cells == 0 { return isLeaf && page[7] == 0 && big16(1) == 0 && (page.count - 255...page.count).contains(content) }
+        guard page[7] <= 60, pointers + 2 * cells <= content, content < page.count, big16(1) < page.count
         else { return false }
         return (0..<cells).allSatisfy { (content..<page.count).contains(big16(pointers + 2 * $0)) }
     }

@@ -1,0 +1,134 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Backups, and what belongs to a file besides its bytes.
+struct BackupAndLinkTests {
+    private typealias Fixture = OpeningFixture
+
+    private func upgrade(_ path: String, keepBackup: Bool = false) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.keepBackup = keepBackup
+        return try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
+    }
+
+    @Test("A backup that is asked for is the plaintext database with all its rows and its mode")
+    func backup() throws {
+        let file = try Fixture.file(version: 23)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
+        let report = try upgrade(file.path, keepBackup: true)
+        #expect(report.backup == file.path + "-plaintext")
+        let kept = try LegacyFile(copying: file.path + "-plaintext")
+        #expect(try Fixture.rows(kept, key: nil) == Fixture.allRows)
+        #expect(try mode(file.path + "-plaintext") == 0o640)
+        #expect(try file.folder.names == ["app.db", "app.db-plaintext"])
+    }
+
+    @Test("A backup of another file refuses the run and stays", arguments: [true, false])
+    func otherBackup(isDatabase: Bool) throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let other = try Fixture.file(version: 22, journal: "DELETE")
+        if isDatabase {
+            try FileManager.default.copyItem(atPath: other.path, toPath: file.path + "-plaintext")
+        } else {
+            try file.folder.write("something else", to: "app.db-plaintext")
+        }
+        let before = try file.digest()
+        #expect(try storeError { try upgrade(file.path, keepBackup: true) }?.code == .backupExists)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("The backup of a run that died is taken for what it is", arguments: ["DELETE", "WAL"])
+    func sameBackup(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        // As the run left it: in rollback mode, its log written back.
+        let copy = try LegacyFile(copying: file.path)
+        _ = try copy.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode = DELETE") }
+        try FileManager.default.copyItem(atPath: copy.path, toPath: file.path + "-plaintext")
+        #expect(try upgrade(file.path, keepBackup: true).outcome == .encrypted)
+        let kept = try LegacyFile(copying: file.path + "-plaintext")
+        #expect(try Fixture.rows(kept, key: nil) == Fixture.allRows)
+    }
+
+    @Test("Another hard link is reported, and the old file is not spoilt under it")
+    func hardLink() throws {
+        let file = try Fixture.file(version: 23)
+        let elsewhere = try TemporaryFolder()
+        try FileManager.default.linkItem(atPath: file.path, toPath: elsewhere.path("other.db"))
+        let report = try upgrade(file.path)
+        #expect(report.warnings.count == 1)
+        #expect(report.warnings.first?.contains("hard links") == true)
+        #expect(try !file.startsAsPlaintext)
+        let other = try LegacyFile(copying: elsewhere.path("other.db"))
+        #expect(try Fixture.rows(other, key: nil) == Fixture.allRows)
+    }
+
+    @Test("A connection that still has the old file open fails instead of writing into a file that is gone")
+    func staleConnection() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let stale = try Connection(path: file.path, mode: .readWrite)
+        defer { stale.close() }
+        _ = try stale.value(String.self, "PRAGMA journal_mode = MEMORY")
+        #expect(try stale.value(Int.self, "SELECT count(*) FROM t") == 3)
+        #expect(try upgrade(file.path).outcome == .encrypted)
+        #expect(throws: DatabaseError.self) { try stale.execute("INSERT INTO t VALUES ('lost')") }
+    }
+
+    @Test("A connection that is writing, or has the file open in WAL mode, makes the upgrade try later", arguments: ["DELETE", "WAL"])
+    func busy(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        let original = try file.originalDump()
+        do {
+            let other = try Connection(path: file.path, mode: .readWrite)
+            defer { other.close() }
+            try other.execute("BEGIN IMMEDIATE")
+            _ = try other.value(Int.self, "SELECT count(*) FROM t")
+            var options = EncryptionUpgrade.Options()
+            options.busyTimeout = 0
+            let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
+            #expect(try storeError { try upgrade.run() }?.code == .busy)
+        }
+        #expect(try file.dump(key: nil) == original)
+        #expect(try file.folder.names.filter { $0 != "app.db-wal" && $0 != "app.db-shm" } == ["app.db"])
+        #expect(try upgrade(file.path).outcome == .encrypted)
+        #expect(try file.dump(key: TestKeys.raw()) == original)
+    }
+
+    @Test("A symbolic link stays one, and what it leads to is encrypted")
+    func symbolicLink() throws {
+        let file = try Fixture.file(version: 23)
+        let elsewhere = try TemporaryFolder()
+        try FileManager.default.createSymbolicLink(atPath: elsewhere.path("app.db"), withDestinationPath: file.path)
+        #expect(try upgrade(elsewhere.path("app.db")).outcome == .encrypted)
+        let type = try FileManager.default.attributesOfItem(atPath: elsewhere.path("app.db"))[.type]
+        #expect(type as? FileAttributeType == .typeSymbolicLink)
+        #expect(try !file.startsAsPlaintext)
+        #expect(try elsewhere.names == ["app.db"])
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
+    @Test("The mode is kept to the bit", arguments: [0o600, 0o644, 0o660, 0o400 | 0o200])
+    func mode(bits: Int) throws {
+        let file = try Fixture.file(version: 23)
+        try FileManager.default.setAttributes([.posixPermissions: bits], ofItemAtPath: file.path)
+        #expect(try upgrade(file.path).outcome == .encrypted)
+        #expect(try mode(file.path) == bits)
+    }
+
+    @Test("The owner and group are kept", .enabled(if: NSUserName() == "root"))
+    func owner() throws {
+        let file = try Fixture.file(version: 23)
+        try FileManager.default.setAttributes([.ownerAccountID: 12, .groupOwnerAccountID: 34], ofItemAtPath: file.path)
+        #expect(try upgrade(file.path).outcome == .encrypted)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect((attributes[.ownerAccountID] as? NSNumber)?.intValue == 12)
+        #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.intValue == 34)
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        (try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
+    }
+}

@@ -1,0 +1,125 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The forms of a key, and providers that misbehave.
+struct KeyFormTests {
+    private typealias Fixture = OpeningFixture
+
+    /// Counts what a provider is asked.
+    private final class Tally: @unchecked Sendable {
+        // Read and written only under `lock`.
+        private var purposes: [KeyPurpose] = []
+        private let lock = NSLock()
+        func note(_ purpose: KeyPurpose) -> Int {
+            lock.withLock {
+                purposes.append(purpose)
+                return purposes.count
+            }
+        }
+        var all: [KeyPurpose] { lock.withLock { purposes } }
+    }
+
+    enum Form: String, CaseIterable, Sendable {
+        case passphrase, raw, rawWithSalt
+        func key() throws -> CipherKey {
+            switch self {
+            case .passphrase: try TestKeys.passphrase()
+            case .raw: try TestKeys.raw()
+            case .rawWithSalt: try TestKeys.rawWithSalt()
+            }
+        }
+    }
+
+    private func upgrade(
+        _ file: LegacyFile, _ settings: CipherSettings = CipherSettings(), _ provider: some KeyProvider
+    ) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.settings = settings
+        return try EncryptionUpgrade(path: file.path, provider: provider, options: options).run()
+    }
+
+    @Test("Every form of a key encrypts, opens and is recognised again, in every format", arguments: Form.allCases, [3, 4])
+    func forms(form: Form, format: Int) throws {
+        guard format <= Engine.current.defaultCompatibility else { return }
+        let settings = CipherSettings(compatibility: format)
+        let file = try Fixture.file(version: 23)
+        let original = try file.originalDump()
+        #expect(try upgrade(file, settings, TestKeys.provider(form.key)).outcome == .encrypted)
+        #expect(try file.dump(key: form.key(), settings: settings) == original)
+        #expect(try upgrade(file, settings, TestKeys.provider(form.key)).outcome == .alreadyEncrypted)
+        if form == .rawWithSalt {
+            let salt = try Data(contentsOf: URL(filePath: file.path)).prefix(16)
+            #expect(Array(salt) == Array(1...16))
+        }
+    }
+
+    @Test("A readable header of 32 bytes is kept, with a key that brings its salt", .enabled(if: Engine.current.defaultCompatibility >= 4))
+    func plaintextHeader() throws {
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        let file = try Fixture.file(version: 23)
+        let original = try file.originalDump()
+        #expect(try storeError { try upgrade(file, settings, TestKeys.provider()) }?.code == .saltMissing)
+        #expect(try upgrade(file, settings, TestKeys.provider(TestKeys.rawWithSalt)).outcome == .encrypted)
+        #expect(try file.startsAsPlaintext)
+        #expect(try Data(contentsOf: URL(filePath: file.path)).range(of: Data("second".utf8)) == nil)
+        #expect(try file.dump(key: TestKeys.rawWithSalt(), settings: settings) == original)
+        #expect(try upgrade(file, settings, TestKeys.provider(TestKeys.rawWithSalt)).outcome == .alreadyEncrypted)
+        let error = try storeError { try upgrade(file, settings, TestKeys.provider()) }
+        #expect(error?.code == .saltMissing)
+    }
+
+    @Test("No byte of the rows is left in the folder")
+    func nothingReadable() throws {
+        let file = try Fixture.file(version: 23)
+        #expect(try upgrade(file, CipherSettings(), TestKeys.provider()).outcome == .encrypted)
+        for name in try file.folder.names {
+            let data = try Data(contentsOf: file.folder.url.appending(path: name))
+            #expect(data.range(of: Data("second".utf8)) == nil)
+        }
+    }
+
+    @Test("A provider that changes its answer is refused, and the file left as it was", arguments: ["WAL", "DELETE"])
+    func changingProvider(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        let original = try file.originalDump()
+        let tally = Tally()
+        let provider = ClosureKeyProvider { purpose, _ in try TestKeys.raw(UInt8(tally.note(purpose))) }
+        #expect(try storeError { try upgrade(file, CipherSettings(), provider) }?.code == .keyChanged)
+        #expect(tally.all == [.createOrExisting, .existing])
+        #expect(try file.dump(key: nil) == original)
+        #expect(try file.folder.names.filter { $0 != "app.db-wal" && $0 != "app.db-shm" } == ["app.db"])
+    }
+
+    @Test("A provider that fails, at once or when asked again, leaves the file as it was", arguments: [1, 2])
+    func failingProvider(at call: Int) throws {
+        struct Unreachable: Error {}
+        let file = try Fixture.file(version: 23)
+        let original = try file.originalDump()
+        let before = try file.digest()
+        let tally = Tally()
+        let provider = ClosureKeyProvider { purpose, _ in
+            if tally.note(purpose) == call { throw Unreachable() }
+            return try TestKeys.raw()
+        }
+        #expect(try storeError { try upgrade(file, CipherSettings(), provider) }?.code == .keyUnavailable)
+        if call == 1 { #expect(try file.digest() == before) }
+        #expect(try file.dump(key: nil) == original)
+        #expect(try upgrade(file, CipherSettings(), TestKeys.provider()).outcome == .encrypted)
+    }
+
+    @Test("For an encrypted file a provider is never asked to make a key")
+    func neverMints() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+        let tally = Tally()
+        let provider = ClosureKeyProvider { purpose, _ in
+            _ = tally.note(purpose)
+            return try TestKeys.raw()
+        }
+        #expect(try upgrade(file, CipherSettings(), provider).outcome == .alreadyEncrypted)
+        #expect(tally.all.allSatisfy { $0 == .existing })
+    }
+}

@@ -1,0 +1,101 @@
+import Testing
+
+@testable import CipherStore
+
+/// The decision table, every combination of it.
+struct DecisionTests {
+    /// One combination of what is found and what is configured.
+    struct Case: Sendable, CustomTestStringConvertible {
+        var surface: Inspector.Surface
+        var recorded: SchemaVersion?
+        var isStamped = false
+        var keyFits = false
+        var isEnabled = true
+        var unexpected = Configuration.UnexpectedPlaintext.refuse
+        var testDescription: String {
+            "\(surface), recorded \(recorded.map { "\($0)" } ?? "nothing"), stamped \(isStamped), key fits \(keyFits), "
+                + "enabled \(isEnabled), unexpectedPlaintext \(unexpected)"
+        }
+
+        static let all: [Case] = surfaces.flatMap { surface in
+            versions.flatMap { version in
+                [true, false].flatMap { stamped in
+                    [true, false].flatMap { fits in
+                        [true, false].flatMap { enabled in
+                            Configuration.UnexpectedPlaintext.allCases.map {
+                                Case(
+                                    surface: surface, recorded: version, isStamped: stamped, keyFits: fits,
+                                    isEnabled: enabled, unexpected: $0)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+
+        private static let surfaces: [Inspector.Surface] = [
+            .missing, .empty, .plaintext, .opaque(hasPlaintextHeader: false), .opaque(hasPlaintextHeader: true),
+            .staleSidecar,
+        ]
+        /// None, below the threshold, the threshold, between, the app's own, and newer.
+        static let versions: [SchemaVersion?] = [nil, 0, 23, 24, 25, 26, 27, SchemaVersion("26.1")]
+    }
+
+    private func decide(_ found: Case, sinceVersion: SchemaVersion? = 24) -> Decision {
+        let configuration = Configuration(
+            databaseName: "app.db", version: 26,
+            encryption: .init(
+                isEnabled: found.isEnabled, sinceVersion: sinceVersion, unexpectedPlaintext: found.unexpected))
+        return Decision.make(
+            Decision.Facts(
+                surface: found.surface, recorded: found.recorded, isStampedPlaintext: found.isStamped,
+                keyFits: found.keyFits), configuration)
+    }
+
+    @Test("Nothing and 0 bytes are a fresh install", arguments: Case.all.filter { $0.surface == .missing || $0.surface == .empty })
+    func fresh(found: Case) {
+        #expect(decide(found) == (found.isEnabled ? .create : .createPlaintext))
+    }
+
+    @Test("A stale sidecar is refused whatever else is true", arguments: Case.all.filter { $0.surface == .staleSidecar })
+    func stale(found: Case) {
+        #expect(decide(found) == .refuse(.staleSidecar))
+    }
+
+    @Test("A plaintext file is encrypted where it is older than encryption or stamped", arguments: Case.all.filter { $0.surface == .plaintext })
+    func plaintext(found: Case) {
+        let number = found.recorded?.components.first ?? 0
+        let expected: Decision =
+            if found.recorded == 27 || found.recorded == SchemaVersion("26.1") {
+                .refuse(.downgrade)
+            } else if !found.isEnabled {
+                .openPlaintext
+            } else if number < 24 || found.isStamped || found.unexpected == .encrypt {
+                .encrypt
+            } else {
+                .refuse(.unexpectedPlaintext)
+            }
+        #expect(decide(found) == expected)
+    }
+
+    @Test(
+        "An opaque file is opened with its key, never made anew",
+        arguments: Case.all.filter { if case .opaque = $0.surface { true } else { false } })
+    func opaque(found: Case) {
+        let expected: Decision =
+            if !found.keyFits {
+                .refuse(.keyDoesNotFit)
+            } else if found.recorded == 27 || found.recorded == SchemaVersion("26.1") {
+                .refuse(.downgrade)
+            } else {
+                found.isEnabled ? .open : .refuse(.encryptionDisabled)
+            }
+        #expect(decide(found) == expected)
+    }
+
+    @Test("Without sinceVersion the configuration's own version is the threshold", arguments: [(25, true), (26, false)])
+    func defaultThreshold(recorded: Int, isLegacy: Bool) {
+        let found = Case(surface: .plaintext, recorded: SchemaVersion(recorded))
+        #expect(decide(found, sinceVersion: nil) == (isLegacy ? .encrypt : .refuse(.unexpectedPlaintext)))
+    }
+}

@@ -1,0 +1,105 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Databases of every older version of the example app, brought to its current one by the example configuration.
+struct FixtureMigrationTests {
+    let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private static let fixtures = ["chat-v22.db", "chat-v23.db", "chat-v23-wal.db", "chat-v24.db", "chat-v25.db"]
+    private static let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+
+    private func configuration() throws -> Configuration {
+        try Configuration(
+            contentsOf: Self.tests.deletingLastPathComponent().deletingLastPathComponent()
+                .appending(path: "Config/ChatStore.plist"))
+    }
+
+    private func place(_ fixture: String, in folder: TemporaryFolder) throws {
+        let source = Self.tests.appending(path: "Fixtures/\(fixture)").path(percentEncoded: false)
+        for ending in ["", "-wal"] where FileManager.default.fileExists(atPath: source + ending) {
+            try FileManager.default.copyItem(atPath: source + ending, toPath: folder.path("local.db" + ending))
+        }
+    }
+
+    private func open(_ configuration: Configuration, in folder: TemporaryFolder) throws -> OpenReport {
+        try StoreOpening(
+            configuration: configuration, directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).run().report
+    }
+
+    private func with<Result>(
+        _ folder: TemporaryFolder, key: CipherKey?, _ body: (Connection) throws -> Result
+    ) throws -> Result {
+        try LegacyFile(copying: folder.path("local.db")).read(key: key, body)
+    }
+
+    /// The columns of every declared table, whatever the text says that made them.
+    private func columns(_ connection: Connection) throws -> [String] {
+        var lines: [String] = []
+        for table in ["chat", "contact", "draft"] {
+            try connection.forEachRow(SQL(text: "PRAGMA table_info(\(table))")) { row in
+                lines.append("\(table): " + (0..<row.count).map { "\(row.value(at: $0))" }.joined(separator: ", "))
+            }
+        }
+        return lines
+    }
+
+    /// Every row of a table, by the columns that it had before.
+    private func rows(_ table: String, _ columns: [String], _ connection: Connection) throws -> [[Value]] {
+        var rows: [[Value]] = []
+        let list = (["rowid"] + columns).joined(separator: ", ")
+        try connection.forEachRow(SQL(text: "SELECT \(list) FROM \(table) ORDER BY rowid")) { row in
+            rows.append((0..<row.count).map { row.value(at: $0) })
+        }
+        return rows
+    }
+
+    @Test("A database of every older version ends as a fresh install would begin, with all its rows", arguments: fixtures)
+    func migrate(fixture: String) throws {
+        try place(fixture, in: folder)
+        var before: [String: (columns: [String], rows: [[Value]])] = [:]
+        let version = try with(folder, key: nil) { connection in
+            for table in ["chat", "contact", "attachment_cache", "sqlite_sequence"] {
+                var names: [String] = []
+                try connection.forEachRow(SQL(text: "PRAGMA table_info(\(table))")) { names.append(try $0.get(at: 1)) }
+                before[table] = (names, try rows(table, names, connection))
+            }
+            return try connection.value(Int.self, "PRAGMA user_version") ?? 0
+        }
+        #expect(before["chat"]?.rows.count == 18)
+        var configuration = try configuration()
+        if version >= 24 {
+            #expect(try storeError { try open(configuration, in: folder) }?.code == .unexpectedPlaintext)
+            configuration.encryption.unexpectedPlaintext = .encrypt
+        }
+
+        let report = try open(configuration, in: folder)
+        #expect(report.outcome == .encrypted)
+        #expect(report.isUpdate)
+        let other = try TemporaryFolder()
+        #expect(try open(configuration, in: other).outcome == .created)
+        let wanted = try with(other, key: TestKeys.raw(), columns)
+        try with(folder, key: TestKeys.raw()) { connection in
+            #expect(try columns(connection) == wanted)
+            #expect(try connection.value(Int.self, "PRAGMA user_version") == 26)
+            #expect(try connection.values(String.self, "PRAGMA integrity_check") == ["ok"])
+            for (table, old) in before {
+                let kept = try rows(table, old.columns, connection)
+                // Tables that are new have sequences of their own.
+                #expect(table == "sqlite_sequence" ? kept.starts(with: old.rows) : kept == old.rows)
+            }
+        }
+        #expect(try open(configuration, in: folder).outcome == .opened)
+        let journal = try with(folder, key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA journal_mode") }
+        #expect(journal == (fixture.contains("wal") ? "wal" : "delete"))
+    }
+}

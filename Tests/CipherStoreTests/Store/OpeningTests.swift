@@ -1,0 +1,118 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The decision table on real files, through the whole flow.
+struct OpeningTests {
+    private typealias Fixture = OpeningFixture
+
+    @Test("Nothing becomes an encrypted database at the current version")
+    func fresh() throws {
+        let folder = try TemporaryFolder()
+        #expect(try Fixture.open(folder).report.outcome == .created)
+        #expect(try folder.names == ["app.db"])
+        #expect(try Fixture.open(folder).report.outcome == .opened)
+        let file = try LegacyFile(copying: folder.path("app.db"))
+        #expect(try !file.startsAsPlaintext)
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(Int.self, "PRAGMA user_version") } == 26)
+    }
+
+    @Test("A file of 0 bytes becomes an encrypted database that keeps its mode", arguments: [0o600, 0o640])
+    func empty(mode: Int) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write("", to: "app.db", mode: mode)
+        #expect(try Fixture.open(folder).report.outcome == .created)
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == mode)
+        #expect(try folder.names == ["app.db"])
+        #expect(try Fixture.open(folder).report.outcome == .opened)
+    }
+
+    @Test("A legacy file of every journal mode is encrypted with all its rows", arguments: ["WAL", "DELETE", "TRUNCATE", "PERSIST"])
+    func legacy(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        let opened = try Fixture.open(file.folder)
+        #expect(opened.report.outcome == .encrypted)
+        #expect(opened.report.warnings == [])
+        #expect(opened.report.isUpdate)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+        #expect(try !file.startsAsPlaintext)
+        #expect(try Fixture.open(file.folder).report.outcome == .opened)
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(Int.self, "PRAGMA user_version") } == 26)
+    }
+
+    @Test("A plaintext file that was opened with encryption off is encrypted once it is on, whatever its version")
+    func stamped() throws {
+        let file = try Fixture.file(version: 26)
+        let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24))
+        #expect(try Fixture.open(file.folder, off).report.outcome == .openedPlaintext)
+        #expect(try file.startsAsPlaintext)
+        #expect(try Fixture.open(file.folder, off).report.outcome == .openedPlaintext)
+        #expect(try Fixture.open(file.folder).report.outcome == .encrypted)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+        // Encrypted now, so the stamp is spent.
+        let refused = try storeError { try Fixture.open(file.folder, off) }
+        #expect(refused?.code == .encryptionDisabled)
+    }
+
+    @Test("With encryption off nothing becomes a plaintext database, and is encrypted once it is on")
+    func createdPlain() throws {
+        let folder = try TemporaryFolder()
+        let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24))
+        #expect(try Fixture.open(folder, off).report.outcome == .created)
+        #expect(try LegacyFile(copying: folder.path("app.db")).startsAsPlaintext)
+        #expect(try Fixture.open(folder).report.outcome == .encrypted)
+    }
+
+    @Test("An unexpected plaintext file is encrypted where the configuration allows it", arguments: [24, 25, 26])
+    func unexpectedAllowed(version: Int) throws {
+        let file = try Fixture.file(version: version)
+        let allowing = Fixture.configuration(.init(sinceVersion: 24, unexpectedPlaintext: .encrypt))
+        #expect(try Fixture.open(file.folder, allowing).report.outcome == .encrypted)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
+    @Test("An encrypted file with rows in its log alone is opened as it is")
+    func encrypted() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+        #expect(try Fixture.open(file.folder).report.outcome == .opened)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
+    @Test("A file in cipher format 3 is made and opened where the configuration names the format")
+    func formatThree() throws {
+        let settings = CipherSettings(compatibility: 3)
+        let three = Fixture.configuration(.init(sinceVersion: 24, cipherCompatibility: 3))
+        let file = try Fixture.file(version: 23)
+        #expect(try Fixture.open(file.folder, three).report.outcome == .encrypted)
+        #expect(try Fixture.open(file.folder, three).report.outcome == .opened)
+        #expect(try Fixture.rows(file, key: TestKeys.raw(), settings: settings) == Fixture.allRows)
+        guard Engine.current.defaultCompatibility > 3 else { return }
+        let before = try file.digest()
+        #expect(try storeError { try Fixture.open(file.folder) }?.code == .keyDoesNotFit)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("The version is found wherever the app records it", arguments: RecordedPlace.all, [23, 25, 27])
+    func recorded(place: RecordedPlace, version: Int) throws {
+        let file = try Fixture.file(version: 3, extra: place.script(version))
+        try place.record(version, in: file.folder)
+        let configuration = Fixture.configuration(recordedVersion: place.source)
+        let before = try file.digest()
+        switch version {
+        case 23:
+            #expect(try Fixture.open(file.folder, configuration).report.outcome == .encrypted)
+            #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+            #expect(try Fixture.open(file.folder, configuration).report.outcome == .opened)
+        case 25:
+            #expect(try storeError { try Fixture.open(file.folder, configuration) }?.code == .unexpectedPlaintext)
+            #expect(try file.digest() == before)
+        default:
+            #expect(try storeError { try Fixture.open(file.folder, configuration) }?.code == .downgrade)
+            #expect(try file.digest() == before)
+        }
+    }
+}
