@@ -52,10 +52,13 @@ struct OldVersion {
         try insertMessages(13...20, connection)
         try connection.execute("DELETE FROM chat WHERE id IN (4, 20)")
         for (number, name) in ["Ada", "Grace O'Hopper", "李 雷"].enumerated() {
-            try connection.execute("INSERT INTO contact(id, uid, name) VALUES (\(number * 100 + 1), \("user-\(number)"), \(name))")
+            try connection.execute(
+                "INSERT INTO contact(id, uid, name) VALUES (\(number * 100 + 1), \("user-\(number)"), \(name))")
         }
         if number >= 23 {
-            try connection.execute("UPDATE contact SET phone = '+44 20 7946 0000', avatar = x'89504e470d0a1a0a00ff', blocked = 1 WHERE id = 101")
+            try connection.execute(
+                "UPDATE contact SET phone = '+44 20 7946 0000', avatar = x'89504e470d0a1a0a00ff', blocked = 1 WHERE id = 101"
+            )
         }
         return connection
     }
@@ -64,7 +67,8 @@ struct OldVersion {
     private func insertMessages(_ ids: ClosedRange<Int>, _ connection: Connection) throws {
         for id in ids {
             let body: String? = id % 5 == 0 ? nil : id % 7 == 0 ? "" : "message \(id): naïve café 你好 👋🏽"
-            let attachment: [UInt8]? = id % 3 == 0 ? nil : id % 4 == 0 ? [] : (0..<id * 9).map { UInt8(truncatingIfNeeded: $0 &* id) }
+            let attachment: [UInt8]? =
+                id % 3 == 0 ? nil : id % 4 == 0 ? [] : (0..<id * 9).map { UInt8(truncatingIfNeeded: $0 &* id) }
             let sentAt: Int64 = id % 6 == 0 ? .max - Int64(id) : 1_600_000_000_000 + Int64(id) * 61_003
             let score: Double? = id % 2 == 0 ? Double(id) / 7 : nil
             try connection.execute(
@@ -73,7 +77,8 @@ struct OldVersion {
                 VALUES (\(id), \("user-\(id % 3)"), \(body), \(attachment), \(sentAt), \(score))
                 """)
             if id % 4 == 0 {
-                try connection.execute("INSERT INTO attachment_cache(rowid, messageId, content) VALUES (\(id * id), \(id), x'00ff00')")
+                try connection.execute(
+                    "INSERT INTO attachment_cache(rowid, messageId, content) VALUES (\(id * id), \(id), x'00ff00')")
             }
         }
         if number >= 24 { try connection.execute("UPDATE chat SET edited = id * 4294967296 WHERE id % 3 = 1") }

@@ -24,21 +24,14 @@ struct CopySkeleton {
         let rowid: Int64
         let type: String
         let name: String
+        /// The table's name as SQLite compares it.
         let table: [UInt8]
         let sourceRoot: Int64
     }
 
     /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
     init(_ connection: Connection, source: DatabaseFile, header: FileHeader) throws {
-        var entries: [Entry] = []
-        try connection.forEachRow(
-            "SELECT rowid, type, name, lower(tbl_name), rootpage FROM legacy.sqlite_master WHERE rootpage > 0 ORDER BY rowid"
-        ) { row in
-            entries.append(
-                Entry(
-                    rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: Array(try row.get(String.self, at: 3).utf8), sourceRoot: try row.get(at: 4)))
-        }
+        let entries = try Self.entries(connection)
         try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)
         let roots = try Self.makeRoots(entries, connection, source: source, pageSize: header.pageSize)
@@ -70,6 +63,22 @@ struct CopySkeleton {
         }
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
         try connection.execute("COMMIT")
+    }
+
+    private static func entries(_ connection: Connection) throws -> [Entry] {
+        var entries: [Entry] = []
+        try connection.forEachRow(
+            """
+            SELECT rowid, type, name, lower(tbl_name), rootpage FROM legacy.sqlite_master
+            WHERE rootpage > 0 ORDER BY rowid
+            """
+        ) { row in
+            entries.append(
+                Entry(
+                    rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
+                    table: Array(try row.get(String.self, at: 3).utf8), sourceRoot: try row.get(at: 4)))
+        }
+        return entries
     }
 
     /// Adds what has no b-tree (views, triggers, virtual tables) and the schema text that was held back.

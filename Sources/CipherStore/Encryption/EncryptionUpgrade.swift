@@ -133,18 +133,7 @@ package struct EncryptionUpgrade {
             if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
             let fileKey = try buildAndProve(key, derivation, status, observer, &report)
             try observer.begin(.swapping)
-            let swap = Swap(paths: paths, status: status)
-            let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
-            do {
-                report.warnings += try swap.dress()
-                try observer.checkCancellation()
-                try swap.commit(isAtRest: hold.isAtRest)
-            } catch {
-                if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
-                throw error
-            }
-            if options.keepBackup { report.backup = paths.backup }
-            report.warnings += swap.finish(hold)
+            try swap(hold, status, backup, observer, &report)
             return fileKey
         }
         if let warning = try endAttempt(record, fileKey) { report.warnings.append(warning) }
@@ -154,6 +143,26 @@ package struct EncryptionUpgrade {
         report.stageSeconds = Dictionary(
             uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
         return (report, fileKey)
+    }
+
+    /// Keeps the backup that is asked for, and puts the copy in the original's place.
+    private func swap(
+        _ hold: SourceHold, _ status: FileSystem.Status, _ backup: Backup, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
+    ) throws {
+        let swap = Swap(paths: paths, status: status)
+        let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
+        do {
+            report.warnings += try swap.dress()
+            try observer.checkCancellation()
+            try swap.commit(isAtRest: hold.isAtRest)
+        } catch {
+            // The database lives on and changes, and its old backup would refuse the next run.
+            if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
+            throw error
+        }
+        if options.keepBackup { report.backup = paths.backup }
+        report.warnings += swap.finish(hold)
     }
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.

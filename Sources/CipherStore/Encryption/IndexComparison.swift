@@ -27,7 +27,9 @@ final class IndexComparison: @unchecked Sendable {
                 if let rowid { columns.append(rowid) } else { canBeListed = false }
             case (_, let column?):
                 columns.append(SQL.quoted(identifier: column))
-                guard try row.get(Int.self, at: 5) != 0, let collation = try row.get(String?.self, at: 4) else { return }
+                guard try row.get(Int.self, at: 5) != 0, let collation = try row.get(String?.self, at: 4) else {
+                    return
+                }
                 order.append(
                     "\(SQL.quoted(identifier: column)) COLLATE \(SQL.quoted(identifier: collation))"
                         + (try row.get(Int.self, at: 3) != 0 ? " DESC" : ""))

@@ -162,7 +162,9 @@ enum BTreePage {
         let content = big16(5) == 0 ? 65536 : big16(5)
         let pointers = isLeaf ? 8 : 12
         // The last row of a table was deleted: nothing but the header.
-        if cells == 0 { return isLeaf && page[7] == 0 && big16(1) == 0 && (page.count - 255...page.count).contains(content) }
+        if cells == 0 {
+            return isLeaf && page[7] == 0 && big16(1) == 0 && (page.count - 255...page.count).contains(content)
+        }
         guard page[7] <= 60, pointers + 2 * cells <= content, content < page.count, big16(1) < page.count
         else { return false }
         return (0..<cells).allSatisfy { (content..<page.count).contains(big16(pointers + 2 * $0)) }

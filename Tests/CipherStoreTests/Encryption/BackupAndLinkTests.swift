@@ -77,7 +77,9 @@ struct BackupAndLinkTests {
         #expect(throws: DatabaseError.self) { try stale.execute("INSERT INTO t VALUES ('lost')") }
     }
 
-    @Test("A connection that is writing, or has the file open in WAL mode, makes the upgrade try later", arguments: ["DELETE", "WAL"])
+    @Test(
+        "A connection that is writing, or has the file open in WAL mode, makes the upgrade try later",
+        arguments: ["DELETE", "WAL"])
     func busy(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         let original = try file.originalDump()

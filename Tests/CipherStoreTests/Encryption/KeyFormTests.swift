@@ -42,7 +42,9 @@ struct KeyFormTests {
         return try EncryptionUpgrade(path: file.path, provider: provider, options: options).run()
     }
 
-    @Test("Every form of a key encrypts, opens and is recognised again, in every format", arguments: Form.allCases, [3, 4])
+    @Test(
+        "Every form of a key encrypts, opens and is recognised again, in every format", arguments: Form.allCases,
+        [3, 4])
     func forms(form: Form, format: Int) throws {
         guard format <= Engine.current.defaultCompatibility else { return }
         let settings = CipherSettings(compatibility: format)
@@ -57,7 +59,9 @@ struct KeyFormTests {
         }
     }
 
-    @Test("A readable header of 32 bytes is kept, with a key that brings its salt", .enabled(if: Engine.current.defaultCompatibility >= 4))
+    @Test(
+        "A readable header of 32 bytes is kept, with a key that brings its salt",
+        .enabled(if: Engine.current.defaultCompatibility >= 4))
     func plaintextHeader() throws {
         let settings = CipherSettings(plaintextHeaderSize: 32)
         let file = try Fixture.file(version: 23)

@@ -127,7 +127,9 @@ struct RecoveryTests {
         #expect(try upgrade(file) { $0.maximumAttempts = 1 }.outcome == .encrypted)
     }
 
-    @Test("A run that is cancelled in any stage leaves the file and its journal mode as they were", arguments: UpgradeProgress.Stage.allCases, [true, false])
+    @Test(
+        "A run that is cancelled in any stage leaves the file and its journal mode as they were",
+        arguments: UpgradeProgress.Stage.allCases, [true, false])
     func cancel(stage: UpgradeProgress.Stage, keepBackup: Bool) throws {
         for journal in ["WAL", "DELETE"] {
             let file = try Fixture.file(version: 23, journal: journal)

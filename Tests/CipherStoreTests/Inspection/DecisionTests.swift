@@ -52,17 +52,22 @@ struct DecisionTests {
                 keyFits: found.keyFits), configuration)
     }
 
-    @Test("Nothing and 0 bytes are a fresh install", arguments: Case.all.filter { $0.surface == .missing || $0.surface == .empty })
+    @Test(
+        "Nothing and 0 bytes are a fresh install",
+        arguments: Case.all.filter { $0.surface == .missing || $0.surface == .empty })
     func fresh(found: Case) {
         #expect(decide(found) == (found.isEnabled ? .create : .createPlaintext))
     }
 
-    @Test("A stale sidecar is refused whatever else is true", arguments: Case.all.filter { $0.surface == .staleSidecar })
+    @Test(
+        "A stale sidecar is refused whatever else is true", arguments: Case.all.filter { $0.surface == .staleSidecar })
     func stale(found: Case) {
         #expect(decide(found) == .refuse(.staleSidecar))
     }
 
-    @Test("A plaintext file is encrypted where it is older than encryption or stamped", arguments: Case.all.filter { $0.surface == .plaintext })
+    @Test(
+        "A plaintext file is encrypted where it is older than encryption or stamped",
+        arguments: Case.all.filter { $0.surface == .plaintext })
     func plaintext(found: Case) {
         let number = found.recorded?.components.first ?? 0
         let expected: Decision =
@@ -93,7 +98,8 @@ struct DecisionTests {
         #expect(decide(found) == expected)
     }
 
-    @Test("Without sinceVersion the configuration's own version is the threshold", arguments: [(25, true), (26, false)])
+    @Test(
+        "Without sinceVersion the configuration's own version is the threshold", arguments: [(25, true), (26, false)])
     func defaultThreshold(recorded: Int, isLegacy: Bool) {
         let found = Case(surface: .plaintext, recorded: SchemaVersion(recorded))
         #expect(decide(found, sinceVersion: nil) == (isLegacy ? .encrypt : .refuse(.unexpectedPlaintext)))

@@ -57,8 +57,12 @@ struct DeclaredPlistLossTests {
     @Test("BLOBs stay byte for byte")
     func blobs() throws {
         let blobs = try values(
-            "INSERT INTO chat(content) VALUES (x'89504e4700ff00'), (x''), (zeroblob(5)), (x'c328');", "SELECT content FROM chat ORDER BY id")
-        #expect(blobs == [.blob([0x89, 0x50, 0x4e, 0x47, 0, 0xff, 0]), .blob([]), .blob([0, 0, 0, 0, 0]), .blob([0xc3, 0x28])])
+            "INSERT INTO chat(content) VALUES (x'89504e4700ff00'), (x''), (zeroblob(5)), (x'c328');",
+            "SELECT content FROM chat ORDER BY id")
+        #expect(
+            blobs == [
+                .blob([0x89, 0x50, 0x4e, 0x47, 0, 0xff, 0]), .blob([]), .blob([0, 0, 0, 0, 0]), .blob([0xc3, 0x28]),
+            ])
     }
 
     @Test("Integers of 64 bits stay whole")
@@ -71,7 +75,8 @@ struct DeclaredPlistLossTests {
 
     @Test("NULL stays NULL and empty text stays empty text")
     func nulls() throws {
-        let texts = try values("INSERT INTO chat(uid) VALUES (NULL), (''), ('NULL');", "SELECT uid FROM chat ORDER BY id")
+        let texts = try values(
+            "INSERT INTO chat(uid) VALUES (NULL), (''), ('NULL');", "SELECT uid FROM chat ORDER BY id")
         #expect(texts == [.null, .text(""), .text("NULL")])
     }
 

@@ -63,7 +63,8 @@ struct FixtureMigrationTests {
         return rows
     }
 
-    @Test("A database of every older version ends as a fresh install would begin, with all its rows", arguments: fixtures)
+    @Test(
+        "A database of every older version ends as a fresh install would begin, with all its rows", arguments: fixtures)
     func migrate(fixture: String) throws {
         try place(fixture, in: folder)
         var before: [String: (columns: [String], rows: [[Value]])] = [:]

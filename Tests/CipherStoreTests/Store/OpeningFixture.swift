@@ -45,7 +45,9 @@ enum OpeningFixture {
     }
 
     /// The rows that ``file(version:encryptedWith:settings:journal:extra:)`` wrote.
-    static func rows(_ file: LegacyFile, key: CipherKey?, settings: CipherSettings = CipherSettings()) throws -> [String] {
+    static func rows(_ file: LegacyFile, key: CipherKey?, settings: CipherSettings = CipherSettings()) throws
+        -> [String]
+    {
         try file.read(key: key, settings: settings) {
             try $0.values(String.self, "SELECT rowid || ' ' || a FROM t ORDER BY rowid")
         }
@@ -72,15 +74,21 @@ struct RecordedPlace: Sendable, CustomTestStringConvertible {
         RecordedPlace(
             testDescription: "text in a row among others",
             source: .table(.init(table: "Records", column: "value", filter: ["name": "DBVersion"]))
-        ) { "CREATE TABLE Records(name TEXT, value TEXT); INSERT INTO Records VALUES ('other', 'x'), ('DBVersion', '\($0)');" },
+        ) {
+            "CREATE TABLE Records(name TEXT, value TEXT); INSERT INTO Records VALUES ('other', 'x'), ('DBVersion', '\($0)');"
+        },
         RecordedPlace(
             testDescription: "an app version of an account",
             source: .table(.init(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]))
-        ) { "CREATE TABLE tb_clientstage(id TEXT, tableno TEXT, version TEXT); INSERT INTO tb_clientstage VALUES ('1', '0', '\($0).0.0');" },
+        ) {
+            "CREATE TABLE tb_clientstage(id TEXT, tableno TEXT, version TEXT); INSERT INTO tb_clientstage VALUES ('1', '0', '\($0).0.0');"
+        },
         RecordedPlace(
             testDescription: "a version for each table",
             source: .table(.init(table: "tableVersion", column: "version"))
-        ) { "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE); INSERT INTO tableVersion(name, version) VALUES ('a', 1.4), ('b', \($0));" },
+        ) {
+            "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE); INSERT INTO tableVersion(name, version) VALUES ('a', 1.4), ('b', \($0));"
+        },
         RecordedPlace(
             testDescription: "a property list", source: .propertyList(file: "settings.plist", key: "dbVersion"),
             script: { _ in "" }, propertyList: "settings.plist"),

@@ -17,7 +17,8 @@ struct OpeningRefusalTests {
         let file: @Sendable () throws -> LegacyFile
 
         init(
-            _ description: String, _ code: StoreError.Code, _ encryption: Configuration.Encryption = .init(sinceVersion: 24),
+            _ description: String, _ code: StoreError.Code,
+            _ encryption: Configuration.Encryption = .init(sinceVersion: 24),
             _ file: @escaping @Sendable () throws -> LegacyFile
         ) {
             testDescription = description
@@ -54,7 +55,8 @@ struct OpeningRefusalTests {
                 try connection.register(SchemaHazardTests.backwards)
                 _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
                 try connection.executeScript(
-                    "CREATE TABLE t(a TEXT COLLATE backwards UNIQUE); INSERT INTO t VALUES ('x'); PRAGMA user_version = 3")
+                    "CREATE TABLE t(a TEXT COLLATE backwards UNIQUE); INSERT INTO t VALUES ('x'); PRAGMA user_version = 3"
+                )
             }
         },
     ]
@@ -66,7 +68,9 @@ struct OpeningRefusalTests {
         Refusal("encrypted with a passphrase", .keyDoesNotFit) {
             try Fixture.file(version: 23, encryptedWith: TestKeys.passphrase())
         },
-        Refusal("encrypted, newer than the app", .downgrade) { try Fixture.file(version: 27, encryptedWith: TestKeys.raw()) },
+        Refusal("encrypted, newer than the app", .downgrade) {
+            try Fixture.file(version: 27, encryptedWith: TestKeys.raw())
+        },
         Refusal("encrypted, encryption off", .encryptionDisabled, .init(isEnabled: false)) {
             try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
         },
@@ -76,10 +80,13 @@ struct OpeningRefusalTests {
     ]
 
     private static let foreign: [Refusal] = [
-        Refusal("noise", .keyDoesNotFit) { try made(of: Data((0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 3) })) },
+        Refusal("noise", .keyDoesNotFit) {
+            try made(of: Data((0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 3) }))
+        },
         Refusal("a text file", .keyDoesNotFit) { try made(of: Data("not a database\n".utf8)) },
         Refusal("a plaintext file that was cut", .corrupt) {
-            let file = try Fixture.file(version: 3, journal: "DELETE", extra: "CREATE TABLE big(a); INSERT INTO big VALUES (zeroblob(30000));")
+            let file = try Fixture.file(
+                version: 3, journal: "DELETE", extra: "CREATE TABLE big(a); INSERT INTO big VALUES (zeroblob(30000));")
             return try made(of: Data(contentsOf: URL(filePath: file.path)).prefix(12288))
         },
         Refusal("a plaintext log beside an encrypted file", .staleSidecar) {

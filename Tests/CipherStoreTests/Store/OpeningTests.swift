@@ -31,7 +31,9 @@ struct OpeningTests {
         #expect(try Fixture.open(folder).report.outcome == .opened)
     }
 
-    @Test("A legacy file of every journal mode is encrypted with all its rows", arguments: ["WAL", "DELETE", "TRUNCATE", "PERSIST"])
+    @Test(
+        "A legacy file of every journal mode is encrypted with all its rows",
+        arguments: ["WAL", "DELETE", "TRUNCATE", "PERSIST"])
     func legacy(journal: String) throws {
         let file = try Fixture.file(version: 23, journal: journal)
         let opened = try Fixture.open(file.folder)
