@@ -101,9 +101,15 @@ let package = Package(
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "LockHolder",
+            dependencies: ["CipherSQLite"],
+            path: "Tests/LockHolder",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "CipherStoreCLITests",
-            dependencies: ["CipherStoreCLI", "TestSupport"],
+            dependencies: ["CipherStoreCLI", "LockHolder", "TestSupport"],
             swiftSettings: strict
         ),
     ]

@@ -57,8 +57,11 @@ _ = try db.value(String.self, "PRAGMA journal_mode = WAL")
 try db.execute("PRAGMA synchronous = OFF")
 try db.executeScript(
     """
-    CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, body TEXT, attachment BLOB, sentAt INTEGER, score REAL);
-    CREATE TABLE contact(uid TEXT PRIMARY KEY, name TEXT, avatar BLOB);
+    CREATE TABLE chat(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, body TEXT, attachment BLOB, sentAt INTEGER, score REAL);
+    CREATE TABLE contact(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT UNIQUE, name TEXT, phone TEXT, avatar BLOB,
+        blocked INTEGER NOT NULL DEFAULT 0);
     CREATE TABLE attachment_cache(messageId INTEGER, fetchedAt INTEGER, content BLOB);
     CREATE INDEX chat_by_user ON chat(uid, sentAt);
     PRAGMA user_version = 23;
@@ -66,7 +69,8 @@ try db.executeScript(
 try db.transaction {
     for user in 0..<500 {
         let avatar = (0..<3_000).map { UInt8(truncatingIfNeeded: $0 &* user) }
-        try db.execute("INSERT INTO contact VALUES (\("user-\(user)"), \("Contact \(user)"), \(avatar))")
+        let name = "Contact \(user)"
+        try db.execute("INSERT INTO contact(uid, name, avatar) VALUES (\("user-\(user)"), \(name), \(avatar))")
     }
     try writer.insert(1..<(messages - messages / 100), into: db)
     for id in stride(from: 1, to: messages, by: 250) {

@@ -179,10 +179,11 @@ public final class Connection {
 
     /// The first column of the first row, `nil` where there is no row.
     ///
-    /// - Throws: ``DatabaseError``.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> Column? {
         try withStatement(sql) { statement in
-            try statement.step() ? try Row(statement: statement).get(at: 0) : nil
+            // Named, for what is inferred here is the optional, which takes NULL for a missing row.
+            try statement.step() ? try Row(statement: statement).get(Column.self, at: 0) : nil
         }
     }
 

@@ -22,6 +22,11 @@ public struct Engine: Sendable {
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
+    /// Whether the engine was compiled with an option, such as `ENABLE_FTS5`.
+    ///
+    /// The corresponding C function is `sqlite3_compileoption_used`.
+    package func wasBuilt(with option: String) -> Bool { sqlite3_compileoption_used(option) != 0 }
+
     private init() {
         sqliteVersion = String(cString: sqlite3_libversion())
         sqliteVersionNumber = Int(sqlite3_libversion_number())

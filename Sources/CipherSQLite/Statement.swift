@@ -15,8 +15,6 @@ internal import CSQLCipherShims
 package final class Statement {
     package let handle: OpaquePointer
     package let sql: String
-    /// Whether the statement begins with PRAGMA; a comment in front of it is not looked behind.
-    let isPragma: Bool
     private unowned let connection: Connection
 
     /// Compiles `sql`, which must be one statement.
@@ -48,8 +46,6 @@ package final class Statement {
         self.handle = handle
         self.sql = sql
         self.connection = connection
-        let word = sql.utf8.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }.prefix(6)
-        isPragma = word.elementsEqual("pragma".utf8) { $0 | 0x20 == $1 }
     }
 
     /// Compiles the first statement of a script, and gives the rest of the script; `nil` where none is left.

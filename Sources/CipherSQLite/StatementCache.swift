@@ -35,10 +35,8 @@ struct StatementCache {
 
     mutating func put(_ statement: Statement) {
         statement.reset()
-        // Many a pragma does its work while it is compiled: from the cache it would do nothing, or give old results.
-        guard capacity > 0, !statement.isPragma else { return }
         let text = Text(sql: statement.sql)
-        guard statements.updateValue(statement, forKey: text) == nil else { return }
+        guard capacity > 0, statements.updateValue(statement, forKey: text) == nil else { return }
         order.append(text)
         if order.count > capacity { statements[order.removeFirst()] = nil }
     }

@@ -64,6 +64,9 @@ enum Tool {
             throw CommandFailure.usage(
                 "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")
         }
+        if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
+            throw CommandFailure.usage("\(missing.usage) is required")
+        }
         return try command.run(invocation)
     }
 

@@ -11,6 +11,8 @@ struct CopyProof {
     let original: ProofConnection
     /// Opened with the key as the provider gave it when asked again.
     let copy: ProofConnection
+    /// The same with the key derived, so that the second worker need not wait for a derivation.
+    let copyWithDerivedKey: ProofConnection
     let observer: UpgradeObserver
 
     /// What was compared.
@@ -36,10 +38,10 @@ struct CopyProof {
         defer { source.close() }
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
-        let helper = BackgroundTask("proof") { [original, copy] cancellation in
+        let helper = BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
             let pair = ConnectionPair(
                 original: try original.open { cancellation.isCancelled },
-                copy: try Self.withDerivedKey(copy).open { cancellation.isCancelled })
+                copy: try copyWithDerivedKey.open { cancellation.isCancelled })
             defer { pair.close() }
             try Self.work(plan, .down, pair) { bytes in
                 progress.add(bytes)
@@ -63,14 +65,6 @@ struct CopyProof {
             throw error
         }
         return Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
-    }
-
-    /// The second worker need not derive the key again.
-    private static func withDerivedKey(_ copy: ProofConnection) throws -> ProofConnection {
-        guard let key = copy.key, let salt = try FileHeader(DatabaseFile(path: copy.path)).salt else { return copy }
-        return ProofConnection(
-            path: copy.path, key: try key.rawKey(salt: salt, settings: copy.settings), settings: copy.settings,
-            collations: copy.collations)
     }
 
     private func makePlan(_ connection: Connection) throws -> Plan {
@@ -112,7 +106,14 @@ struct CopyProof {
         _ plan: Plan, _ pair: ConnectionPair, _ survey: BackgroundTask<IntegrityComplaints>
     ) throws {
         let known = try survey.wait()
-        guard plan.needsIntegrityCheck || !known.isClean else { return }
+        // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
+        let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
+        guard plan.needsIntegrityCheck || hasFreePages || !known.isClean else { return }
+        if Engine.current.hasCipherIntegrityCheck,
+            let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
+        {
+            throw StoreError.proof(original.path, page)
+        }
         if let complaint = try IntegrityComplaints(pair.copy).firstBeyond(known) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }

@@ -30,10 +30,7 @@ extension EncryptionUpgrade {
     func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
         guard try inspector.surface() == .plaintext else { return }
         // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
-        _ = try inspector.readingPlaintext { connection in
-            for collation in options.collations { try connection.register(collation) }
-            try preflight.checkSchema(connection)
-        }
+        _ = try inspector.readingPlaintext { try preflight.checkSchema($0) }
     }
 
     /// Gives the encrypted file the journal mode that the app had.

@@ -42,7 +42,7 @@ package struct EncryptionUpgrade {
     ///   back anyway.
     package func run() throws -> EncryptionReport {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths)
+            let inspector = Inspector(paths, collations: options.collations)
             switch try inspector.surface() {
             case .missing:
                 throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
@@ -50,7 +50,7 @@ package struct EncryptionUpgrade {
             case .opaque(let hasPlaintextHeader):
                 return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
             case .empty: return try create()
-            case .plaintext: return try encrypt(inspector)
+            case .plaintext: return try encrypt(inspector).report
             }
         }
     }
@@ -108,7 +108,7 @@ package struct EncryptionUpgrade {
     /// Encrypts a plaintext file.
     ///
     /// The lock is held.
-    func encrypt(_ inspector: Inspector) throws -> EncryptionReport {
+    func encrypt(_ inspector: Inspector) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = Date()
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
@@ -117,6 +117,9 @@ package struct EncryptionUpgrade {
         let status = try preflight.checkFiles()
         try checkSchemaUntouched(preflight, inspector)
         let key = try newFileKey()
+        let derivation = BackgroundTask("key") { [options] _ in
+            try FileKey(key, salt: key.salt ?? .random(count: CipherKey.saltLength), options.settings)
+        }
         try Recovery.sweep(paths)
         let record = try nextAttempt(inspector)
 
@@ -128,7 +131,7 @@ package struct EncryptionUpgrade {
             try hold.checkSchema(preflight)
             let backup = Backup(paths: paths)
             if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-            let fileKey = try buildAndProve(key, status, observer, &report)
+            let fileKey = try buildAndProve(key, derivation, status, observer, &report)
             try observer.begin(.swapping)
             try swap(hold, status, backup, observer, &report)
             return fileKey
@@ -139,7 +142,7 @@ package struct EncryptionUpgrade {
         report.seconds = Date().timeIntervalSince(began)
         report.stageSeconds = Dictionary(
             uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
-        return report
+        return (report, fileKey)
     }
 
     /// Keeps the backup that is asked for, and puts the copy in the original's place.
@@ -187,7 +190,8 @@ package struct EncryptionUpgrade {
     ///
     /// Returns the key of the copy.
     private func buildAndProve(
-        _ key: CipherKey, _ status: FileSystem.Status, _ observer: UpgradeObserver, _ report: inout EncryptionReport
+        _ key: CipherKey, _ derivation: BackgroundTask<FileKey>, _ status: FileSystem.Status,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws -> FileKey {
         try observer.begin(.building)
         try FileSystem.createExclusively(paths.copy)
@@ -201,9 +205,13 @@ package struct EncryptionUpgrade {
             return try IntegrityComplaints(connection)
         }
         defer { survey.cancel() }
-        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-        let fileKey = FileKey(
-            key: try key.rawKey(salt: salt, settings: options.settings), settings: options.settings)
+        let fileKey = try derivation.wait()
+        // For the proof: of the provider's second answer, and while the copy is built.
+        let keyAgain = try keyAskedAgain(key)
+        let salt = fileKey.key.salt
+        let secondDerivation = BackgroundTask("proof key") { [options] _ in
+            try salt.map { try FileKey(keyAgain, salt: $0, options.settings).key } ?? keyAgain
+        }
         try CopyBuilder(
             source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
             collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
@@ -213,9 +221,11 @@ package struct EncryptionUpgrade {
         try observer.begin(.proving)
         let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
         defer { sync.cancel() }
-        let copy = ProofConnection(
-            path: paths.copy, key: try keyAskedAgain(key), settings: options.settings, collations: options.collations)
-        let proven = try CopyProof(original: original, copy: copy, observer: observer).run(survey: survey)
+        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        let proof = CopyProof(
+            original: original, copy: original.with(paths.copy, key: keyAgain),
+            copyWithDerivedKey: original.with(paths.copy, key: try secondDerivation.wait()), observer: observer)
+        let proven = try proof.run(survey: survey)
         try sync.wait()
         report.tables = proven.tables
         report.rows = proven.rows

@@ -34,7 +34,7 @@ struct FreshDatabase {
         let settings = upgrade.options.settings
         try FileSystem.createExclusively(paths.copy)
         let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-        let fileKey = FileKey(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+        let fileKey = try FileKey(key, salt: salt, settings)
         let connection = try Connection(path: paths.copy, mode: .readWrite)
         let report: Report
         do {

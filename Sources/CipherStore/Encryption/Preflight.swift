@@ -58,26 +58,9 @@ struct Preflight {
     ///
     /// A stand-in would build indexes that the app sees as corrupt.
     func checkSchema(_ connection: Connection) throws {
-        // Not from `PRAGMA collation_list`: it also lists names that the schema uses and nobody has registered.
-        let known = Set((["BINARY", "NOCASE", "RTRIM"] + collations.map(\.name)).map { SQLName($0) })
-        var missing: Set<String> = []
-        // By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
-        for table in try connection.values(
-            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-        {
-            var indexes: [String] = []
-            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) {
-                indexes.append(try $0.get(at: 1))
-            }
-            for index in indexes {
-                try connection.forEachRow(SQL(text: "PRAGMA index_xinfo(\(SQL.quoted(identifier: index)))")) {
-                    guard let name = try $0.get(String?.self, at: 4), !known.contains(SQLName(name)) else { return }
-                    missing.insert(name)
-                }
-            }
-        }
+        let missing = try SchemaCollations.missing(connection)
         guard missing.isEmpty else {
-            let names = missing.sorted().joined(separator: ", ")
+            let names = missing.joined(separator: ", ")
             throw StoreError(
                 .missingCollation, path: paths.database,
                 "the schema sorts by collations that are not registered: \(names)",

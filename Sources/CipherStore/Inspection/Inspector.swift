@@ -5,13 +5,16 @@ package import CipherSQLite
 /// Changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
     let paths: DatabasePaths
+    private let collations: [Collation]
 
     package init(path: String) throws {
-        paths = try DatabasePaths(path)
+        self.init(try DatabasePaths(path))
     }
 
-    init(_ paths: DatabasePaths) {
+    /// - Parameter collations: The app's own, which its schema may need to be read.
+    init(_ paths: DatabasePaths, collations: [Collation] = []) {
         self.paths = paths
+        self.collations = collations
     }
 
     /// What can be told without a key.
@@ -110,7 +113,7 @@ package struct Inspector {
     /// Returns `nil` where a journal must be rolled back first.
     func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
-            return try ReadOnlyAccess.withConnection(paths, key: nil, settings: CipherSettings()) { connection in
+            return try ReadOnlyAccess.withConnection(paths, nil, collations) { connection in
                 try checkLength(connection)
                 return try body(connection)
             }
@@ -130,7 +133,7 @@ package struct Inspector {
     ) throws -> Result? {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, key: unlocked.key, settings: unlocked.settings) {
+            return try ReadOnlyAccess.withConnection(paths, unlocked, collations) {
                 try body($0, unlocked)
             }
         } catch let error as DatabaseError where error.isNotADatabase {
@@ -148,7 +151,7 @@ package struct Inspector {
         guard hasPlaintextHeader else {
             settings.plaintextHeaderSize = 0
             guard let salt = try header().salt else { throw keyDoesNotFit() }
-            return FileKey(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+            return try FileKey(key, salt: salt, settings)
         }
         settings.plaintextHeaderSize = 32
         guard key.form == .rawWithSalt else {
@@ -211,6 +214,16 @@ package struct Inspector {
 struct FileKey: Sendable {
     let key: CipherKey
     let settings: CipherSettings
+
+    init(key: CipherKey, settings: CipherSettings) {
+        self.key = key
+        self.settings = settings
+    }
+
+    /// Derives a key over a salt.
+    init(_ key: CipherKey, salt: SecretBytes, _ settings: CipherSettings) throws {
+        self.init(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+    }
 }
 
 extension StoreError {
@@ -247,6 +260,11 @@ extension StoreError {
             return StoreError(
                 .permission, path: path, "the file or its folder cannot be written",
                 advice: "give this user the permission", underlying: error)
+        }
+        if error.code == DatabaseError.generic {
+            return StoreError(
+                .corrupt, path: path, "SQLite cannot work with the database",
+                advice: "see what its message names; a schema may need what only the app has", underlying: error)
         }
         return StoreError(
             .inputOutput, path: path, "SQLite could not do its work", advice: "check the disk and try again",

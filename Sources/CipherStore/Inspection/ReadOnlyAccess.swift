@@ -7,7 +7,7 @@ enum ReadOnlyAccess {
     /// A read-only connection to a WAL database makes a `-shm` (and an empty `-wal`) where there was none. They are
     /// removed again, under the lock that SQLite itself takes for it, unless somebody else uses the file by then.
     static func withConnection<Result>(
-        _ paths: DatabasePaths, key: CipherKey?, settings: CipherSettings, _ body: (Connection) throws -> Result
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ body: (Connection) throws -> Result
     ) throws -> Result {
         let hadLog = try FileSystem.exists(paths.wal)
         let hadSharedMemory = try FileSystem.exists(paths.sharedMemory)
@@ -17,7 +17,8 @@ enum ReadOnlyAccess {
             defer { connection.close() }
             connection.allowDoubleQuotedStrings()
             connection.distrustSchema()
-            if let key { try connection.setKey(key, settings: settings) }
+            if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
+            for collation in collations { try connection.register(collation) }
             try connection.proveReadable()
             result = .success(try body(connection))
         } catch {

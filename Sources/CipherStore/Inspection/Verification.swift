@@ -38,6 +38,12 @@ package struct Verification: Sendable, Encodable {
         }
     }
 
+    private var unfinished: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case path, state, cipherCompatibility, everyPageAuthenticated, complaints, isTruncated, warnings
+    }
+
     private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
         self.path = path
         let isEmpty = try settings == nil && FileSystem.size(path) == 0
@@ -53,22 +59,31 @@ package struct Verification: Sendable, Encodable {
     }
 
     private mutating func checkStructure(_ connection: Connection) throws {
-        let before = complaints.count
-        guard try !collect("PRAGMA integrity_check(\(Self.limit + 1))", connection), complaints.count == before,
-            let reason = warnings.popLast()
-        else { return }
-        // A collation or function of the app that is not known here ends the check; the quicker one needs none.
+        guard try !collect("PRAGMA integrity_check(\(Self.limit + 1))", connection), let reason = unfinished else {
+            return
+        }
+        // A collation or function of the app that is not known here ends the check before it begins. The quicker check
+        // compares nothing, but must find every collation; these stand-ins are never used to sort.
+        do {
+            for name in try SchemaCollations.missing(connection) {
+                try connection.register(Collation(name: name) { _, _ in 0 })
+            }
+        } catch let error as DatabaseError {
+            // A connection that met a damaged page runs nothing more, and gives no better reason.
+            return complain("the structure could not be checked: \(error.message)")
+        }
         if try collect("PRAGMA quick_check(\(Self.limit + 1))", connection) {
-            warnings.append("the indexes could not be checked: \(reason)")
-        } else {
-            complaints.append(warnings.popLast() ?? reason)
+            warnings.append("the content of the indexes could not be checked: \(reason)")
+        } else if let reason = unfinished {
+            complain("the structure could not be checked: \(reason)")
         }
     }
 
     /// Collects the complaints of a check.
     ///
-    /// Returns whether the check came to its end; where it could not run at all the reason is the last warning.
+    /// Returns whether it ran; where it could not, ``unfinished`` holds the reason.
     private mutating func collect(_ check: String, _ connection: Connection) throws -> Bool {
+        unfinished = nil
         do {
             try connection.forEachRow(SQL(text: check)) { row in
                 let message = try row.get(String.self, at: 0)
@@ -78,7 +93,7 @@ package struct Verification: Sendable, Encodable {
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
             throw StoreError.reading(error, path: path)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            warnings.append(error.message)
+            unfinished = error.message
         } catch let error as DatabaseError {
             complain("the check ended early: \(error.message)")
         }

@@ -69,7 +69,7 @@ final class ConnectionLane: @unchecked Sendable {
             advice: "use the connection that the closure is given")
     }
 
-    private func submit(_ job: ConnectionJob) {
+    func submit(_ job: ConnectionJob) {
         enum Answer {
             case wait
             case run(ConnectionWorker)

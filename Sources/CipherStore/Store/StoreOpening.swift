@@ -39,7 +39,7 @@ package struct StoreOpening {
 
     package func run() throws -> Opened {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths)
+            let inspector = Inspector(paths, collations: configuration.collations)
             let surface = try inspector.surface()
             if case .opaque(let hasPlaintextHeader) = surface {
                 return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
@@ -48,7 +48,7 @@ package struct StoreOpening {
             switch Decision.make(facts, configuration) {
             case .create: return try create()
             case .createPlaintext: return try openPlaintext(outcome: .created)
-            case .encrypt: return try encrypt(inspector)
+            case .encrypt: return try encrypt(inspector, facts)
             case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
             case .open: throw inspector.keyDoesNotFit()
             case .refuse(let code): throw refusal(code, facts, inspector)
@@ -72,19 +72,21 @@ package struct StoreOpening {
         return try migrate(unlocked, outcome: .opened, encryption: nil)
     }
 
-    private func encrypt(_ inspector: Inspector) throws -> Opened {
+    private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
+        // A schema that cannot be reached is refused while nothing has been changed.
+        _ = try inspector.readingPlaintext {
+            try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
+        }
         let encryption: EncryptionReport
+        let fileKey: FileKey
         do {
-            encryption = try upgrade.encrypt(inspector)
+            (encryption, fileKey) = try upgrade.encrypt(inspector)
         } catch let error as StoreError
             where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
         {
             return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [error.description])
         }
-        let key = try provider.checkedKey(for: .existing, database: paths.database)
-        let unlocked = try inspector.fileKey(
-            key, options.settings, hasPlaintextHeader: options.settings.plaintextHeaderSize > 0)
-        return try migrate(unlocked, outcome: .encrypted, encryption: encryption)
+        return try migrate(fileKey, outcome: .encrypted, encryption: encryption)
     }
 
     /// Builds a database beside the name and publishes it whole, at the current version.
@@ -170,6 +172,7 @@ package struct StoreOpening {
         do {
             let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout)
             defer { connection.close() }
+            try prepare(connection)
             try connection.proveReadable()
             return try read(connection)
         } catch let error as DatabaseError {

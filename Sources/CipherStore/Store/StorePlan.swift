@@ -31,7 +31,7 @@ extension StoreOpening {
     /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
     ///   be rolled back first.
     package func plan(key: () throws -> CipherKey) throws -> StorePlan {
-        let inspector = Inspector(paths)
+        let inspector = Inspector(paths, collations: configuration.collations)
         let surface = try inspector.surface()
         switch surface {
         case .missing, .empty, .staleSidecar:

@@ -25,7 +25,9 @@ enum HelpText {
     }
 
     static func command(_ command: Command) -> String {
-        let usage = ["cipherstore", command.name] + command.operands.map(\.name) + ["[options]"]
+        let usage =
+            ["cipherstore", command.name] + command.operands.map(\.name)
+            + command.options.filter(\.isRequired).map(\.usage) + ["[options]"]
         var text = "Usage: \(usage.joined(separator: " "))\n\n"
         text += wrapped(command.summary)
         for note in command.notes { text += "\n" + wrapped(note) }

@@ -6,11 +6,14 @@ struct Option: Sendable {
     let value: String?
     /// What it does, for the help.
     let help: String
+    /// Whether its command cannot do without it.
+    let isRequired: Bool
 
-    init(_ name: String, value: String? = nil, _ help: String) {
+    init(_ name: String, value: String? = nil, isRequired: Bool = false, _ help: String) {
         self.name = name
         self.value = value
         self.help = help
+        self.isRequired = isRequired
     }
 
     /// How the option is written, such as `--key-file FILE`.

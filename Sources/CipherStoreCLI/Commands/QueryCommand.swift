@@ -53,8 +53,14 @@ enum QueryCommand {
                 advice: "nothing was changed")
         }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
-        try writer.begin()
-        try connection.forEachRow(SQL(text: sql)) { try writer.write($0) }
+        // Nothing is printed before the first row is there: a failure by then can still be told as JSON.
+        var hasBegun = false
+        try connection.forEachRow(SQL(text: sql)) { row in
+            if !hasBegun { try writer.begin() }
+            hasBegun = true
+            try writer.write(row)
+        }
+        if !hasBegun { try writer.begin() }
         try writer.end()
     }
 
@@ -63,9 +69,12 @@ enum QueryCommand {
         let isOfFile =
             error.isCorrupt || error.isBusy || error.isFull || error.isInputOutput || error.isPermission
         guard !isOfFile else { return reader.failure(error) }
-        // No statement, or more than one.
-        guard error.code != DatabaseError.misuse else { return CommandFailure.usage("query: \(error.message)") }
+        // No statement, more than one, or one whose parameters nobody gives.
+        guard error.code != DatabaseError.misuse else {
+            return CommandFailure.usage("query takes one statement of SQL, without parameters")
+        }
         return CommandFailure(
-            ExitStatus(error) == .internalFailure ? .internalFailure : .badData, "sql", path: reader.path, error.message, advice: "check the SQL")
+            error.isOutOfMemory ? .internalFailure : .badData, "sql", path: reader.path, error.message,
+            advice: "check the SQL")
     }
 }

@@ -48,18 +48,17 @@ final class JSONRows: RowWriter {
 
     /// Names that differ, for an object holds a name once: the second `id` is `id_2`.
     static func distinct(_ names: [String]) -> [String] {
+        // By bytes: to SQLite and to JSON, names of equal letters in different forms are different names.
+        let given = Set(names.map { Array($0.utf8) })
         var taken = Set<[UInt8]>()
-        let all = Set(names.map { Array($0.utf8) })
         return names.map { name in
-            var candidate = name
-            var number = 2
-            while !taken.insert(Array(candidate.utf8)).inserted
-                || (candidate != name && all.contains(Array(candidate.utf8)))
-            {
-                candidate = "\(name)_\(number)"
-                number += 1
+            guard !taken.insert(Array(name.utf8)).inserted else { return name }
+            for number in 2... {
+                let candidate = "\(name)_\(number)"
+                let bytes = Array(candidate.utf8)
+                if !given.contains(bytes), taken.insert(bytes).inserted { return candidate }
             }
-            return candidate
+            return name
         }
     }
 

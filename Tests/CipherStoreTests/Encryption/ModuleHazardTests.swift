@@ -10,7 +10,9 @@ struct ModuleHazardTests {
         try hazard.run()
     }
 
-    @Test("FTS5 comes through with its shadow tables", .enabled(if: Self.hasFTS5), arguments: Self.fts5)
+    @Test(
+        "FTS5 comes through with its shadow tables", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")),
+        arguments: Self.fts5)
     func fullText5(hazard: Hazard) throws {
         try hazard.run()
     }
@@ -24,16 +26,6 @@ struct ModuleHazardTests {
             )
         }
         #expect(found == [3, 90])
-    }
-
-    private static var hasFTS5: Bool {
-        do {
-            let connection = try Connection(path: TemporaryFolder().path("fts5.db"), mode: .create)
-            defer { connection.close() }
-            return try connection.values(String.self, "PRAGMA compile_options").contains("ENABLE_FTS5")
-        } catch {
-            return false
-        }
     }
 
     private static let externalContent: Hazard = Hazard(

@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+
+@testable import CipherSQLite
+
+@Suite("A key")
+struct CipherKeyTests {
+    private let fixture: EngineFixture
+
+    init() throws {
+        fixture = try EngineFixture()
+    }
+
+    /// The formats that the running engine writes.
+    private static let formats = Engine.current.cipherMajor >= 4 ? [3, 4] : [3]
+    private static let raw = SecretBytes((0..<32).map { UInt8($0) })
+
+    private func write(_ key: CipherKey, _ settings: CipherSettings) throws {
+        let db = try fixture.open(key, settings)
+        defer { db.close() }
+        try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES ('secret text')")
+    }
+
+    private func read(_ key: CipherKey, _ settings: CipherSettings) throws -> String? {
+        let db = try fixture.open(key, settings)
+        defer { db.close() }
+        return try db.value(String.self, "SELECT v FROM t")
+    }
+
+    @Test(
+        "derived by CipherStore is the one that SQLCipher derives", arguments: formats,
+        ["pass", "p", "with 'quotes' and \u{e9}", "a\0b"])
+    func derivation(format: Int, passphrase: String) throws {
+        let settings = CipherSettings(compatibility: format)
+        let key = try CipherKey.passphrase(passphrase)
+        try write(key, settings)
+        let salt = SecretBytes(try fixture.bytes().prefix(CipherKey.saltLength))
+        let derived = try key.rawKey(salt: salt, settings: settings)
+        #expect(derived.form == .rawWithSalt)
+        #expect(derived.salt == salt)
+        #expect(try read(derived, settings) == "secret text")
+        // Without its salt too, for the file has it.
+        let digits = derived.text.withUnsafeBytes { Array($0[2..<66]) }
+        let alone = try CipherKey(text: SecretBytes(Array("x'".utf8) + digits + Array("'".utf8)))
+        #expect(try read(alone, settings) == "secret text")
+        #expect(try read(key, settings) == "secret text")
+    }
+
+    @Test("of raw bytes opens its file with and without the salt", arguments: formats)
+    func rawKey(format: Int) throws {
+        let settings = CipherSettings(compatibility: format)
+        let key = try CipherKey.raw(Self.raw)
+        try write(key, settings)
+        let salt = SecretBytes(try fixture.bytes().prefix(CipherKey.saltLength))
+        #expect(try read(key.rawKey(salt: salt, settings: settings), settings) == "secret text")
+        #expect(try read(CipherKey.raw(Self.raw, salt: salt), settings) == "secret text")
+    }
+
+    @Test("brings its salt into a new file", arguments: formats)
+    func ownSalt(format: Int) throws {
+        let salt = SecretBytes(repeatElement(9, count: CipherKey.saltLength))
+        try write(.raw(Self.raw, salt: salt), CipherSettings(compatibility: format))
+        #expect(try fixture.bytes().prefix(CipherKey.saltLength) == Data(repeating: 9, count: CipherKey.saltLength))
+    }
+
+    @Test("that is another, or a format that is another, opens nothing and says so")
+    func wrongKey() throws {
+        let settings = CipherSettings()
+        try write(.passphrase("right"), settings)
+        #expect(try !fixture.bytes().contains(Data("secret text".utf8)))
+        for key in [try CipherKey.passphrase("wrong"), try .passphrase("right "), try .raw(Self.raw)] {
+            let error = try databaseError { try read(key, settings) }
+            #expect(error.isNotADatabase)
+        }
+        let other = CipherSettings(compatibility: settings.compatibility == 4 ? 3 : 2)
+        #expect(try databaseError { try read(.passphrase("right"), other) }.isNotADatabase)
+        #expect(try databaseError { try fixture.open().proveReadable() }.isNotADatabase)
+        #expect(try read(.passphrase("right"), settings) == "secret text")
+    }
+
+    @Test("has the form that its text has")
+    func forms() throws {
+        let digits = String(repeating: "0aF9", count: 24)
+        let cases: [(text: String, form: CipherKey.Form)] = [
+            ("pass", .passphrase), ("pass\n", .passphrase), ("pass\r\n", .passphrase), ("\u{e9}", .passphrase),
+            ("x'\(digits.prefix(64))'", .raw), ("X'\(digits.prefix(64))'\n", .raw), ("x'\(digits)'", .rawWithSalt),
+        ]
+        for (text, form) in cases {
+            let key = try CipherKey(text: SecretBytes(Array(text.utf8)))
+            #expect(key.form == form)
+            #expect(key.description == "CipherKey(\(form))")
+        }
+        #expect(
+            try CipherKey(text: SecretBytes(Array("pass\n\n".utf8))) == CipherKey.passphrase("pass\n"),
+            "only one newline is not part of it")
+    }
+
+    @Test("without bytes or in a broken raw form is an error", arguments: ["", "\n", "x'", "x''", "x'00'", "x'zz"])
+    func malformed(text: String) throws {
+        #expect(throws: KeyError.self) { try CipherKey(text: SecretBytes(Array(text.utf8))) }
+        #expect(throws: KeyError.self) { try CipherKey.passphrase(SecretBytes(Array(text.utf8.filter { $0 != 10 }))) }
+        #expect(throws: KeyError.self) { try CipherKey.raw(SecretBytes(Array(text.utf8))) }
+    }
+
+    @Test("from the random generator is never the same")
+    func random() throws {
+        #expect(try CipherKey.random() != CipherKey.random())
+        #expect(try CipherKey.random().form == .raw)
+    }
+}

@@ -1,0 +1,87 @@
+import CipherSQLite
+import Foundation
+import Testing
+
+@Suite("A row")
+struct RowDecoderTests {
+    enum Kind: String, Codable { case text, image }
+
+    struct Message: Codable, Equatable {
+        var id: Int64
+        var body: String?
+        var score: Double
+        var isEdited: Bool
+        var kind: Kind
+        var photo: Data?
+        var sentAt: Date
+        var thread: UUID
+    }
+
+    private let db: Connection
+
+    init() throws {
+        fixture = try EngineFixture()
+        db = try fixture.open()
+        try db.execute("CREATE TABLE message(thread, sentAt, photo, kind, isEdited, score, body, id)")
+    }
+
+    private let fixture: EngineFixture
+
+    private func insert(_ message: Message) throws {
+        try db.execute(
+            """
+            INSERT INTO message(id, body, score, isEdited, kind, photo, sentAt, thread)
+            VALUES (\(message.id), \(message.body), \(message.score), \(message.isEdited), \(message.kind.rawValue),
+            \(message.photo), \(message.sentAt), \(message.thread))
+            """)
+    }
+
+    @Test("becomes a Codable value, its columns found by name")
+    func decoding() throws {
+        let full = Message(
+            id: .max, body: "a\0b", score: 0.1, isEdited: true, kind: .image, photo: Data(),
+            sentAt: Date(timeIntervalSince1970: 1_700_000_000.25), thread: UUID())
+        let bare = Message(
+            id: .min, body: nil, score: -1, isEdited: false, kind: .text, photo: nil,
+            sentAt: Date(timeIntervalSince1970: -1), thread: UUID())
+        for message in [full, bare] { try insert(message) }
+        #expect(try db.rows(Message.self, "SELECT * FROM message ORDER BY id") == [bare, full])
+        #expect(try db.row(Message.self, "SELECT * FROM message WHERE id = \(full.id)") == full)
+        #expect(try db.row(Message.self, "SELECT * FROM message WHERE id = 0") == nil)
+    }
+
+    @Test("that lacks a column, or holds another type in it, is an error that names the column")
+    func mismatch() throws {
+        struct One: Codable { var number: Int }
+        #expect {
+            try db.rows(One.self, "SELECT 1 AS other")
+        } throws: { error in
+            guard case DecodingError.keyNotFound(let key, _) = error else { return false }
+            return key.stringValue == "number"
+        }
+        #expect {
+            try db.rows(One.self, "SELECT 'text' AS number")
+        } throws: { error in
+            guard case DecodingError.typeMismatch(_, let context) = error else { return false }
+            return context.codingPath.map(\.stringValue) == ["number"]
+        }
+        #expect(throws: DecodingError.self) { try db.rows(One.self, "SELECT NULL AS number") }
+    }
+
+    @Test("with an unknown raw value of an enumeration is an error")
+    func unknownCase() throws {
+        struct One: Codable { var kind: Kind }
+        #expect(try db.row(One.self, "SELECT 'image' AS kind")?.kind == .image)
+        #expect(throws: DecodingError.self) { try db.row(One.self, "SELECT 'video' AS kind") }
+    }
+
+    @Test("is no list and no single value")
+    func otherShapes() throws {
+        #expect(throws: DecodingError.self) { try db.rows([Int].self, "SELECT 1") }
+        struct Nested: Codable {
+            struct Inner: Codable { var value: Int }
+            var inner: Inner
+        }
+        #expect(throws: DecodingError.self) { try db.rows(Nested.self, "SELECT 1 AS inner") }
+    }
+}

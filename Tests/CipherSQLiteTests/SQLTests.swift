@@ -1,0 +1,58 @@
+import CipherSQLite
+import Testing
+
+@Suite("SQL")
+struct SQLTests {
+    private let fixture: EngineFixture
+
+    init() throws {
+        fixture = try EngineFixture()
+    }
+
+    @Test("binds what is interpolated, and pastes nothing")
+    func interpolation() throws {
+        let name = "'; DROP TABLE t; --"
+        let missing: String? = nil
+        let sql: SQL = "SELECT \(name), \(1), \(missing), \(2.5), \([UInt8]([1]))"
+        #expect(sql.text == "SELECT ?, ?, ?, ?, ?")
+        #expect(sql.values == [.text(name), .integer(1), .null, .real(2.5), .blob([1])])
+    }
+
+    @Test("takes names quoted, and other SQL with its values")
+    func pieces() throws {
+        let condition: SQL = "uid = \("ana")"
+        let sql: SQL = "SELECT * FROM \(identifier: "a \"b\"") WHERE \(condition) LIMIT \(3)"
+        #expect(sql.text == "SELECT * FROM \"a \"\"b\"\"\" WHERE uid = ? LIMIT ?")
+        #expect(sql.values == [.text("ana"), .integer(3)])
+    }
+
+    @Test("quotes a quote that a combining mark hides from Swift's characters")
+    func combiningMark() throws {
+        let db = try fixture.open()
+        let name = "a\"\u{301}b"
+        try db.execute("CREATE TABLE \(identifier: name)(v)")
+        let stored = try #require(try db.value(String.self, "SELECT name FROM sqlite_master"))
+        #expect(stored.utf8.elementsEqual(name.utf8))
+    }
+
+    @Test("with another number of values than it takes is an error", arguments: [0, 1, 3])
+    func count(values: Int) throws {
+        let db = try fixture.open()
+        let error = try databaseError {
+            try db.execute(SQL(text: "SELECT ?, ?", values: Array(repeating: .null, count: values)))
+        }
+        #expect(error.code == 21)
+    }
+
+    @Test("in an error stands without the values that were bound")
+    func errorsHoldNoValues() throws {
+        let db = try fixture.open()
+        try db.execute("CREATE TABLE t(v UNIQUE)")
+        let insert: SQL = "INSERT INTO t VALUES (\("hunter2"))"
+        try db.execute(insert)
+        let error = try databaseError { try db.execute(insert) }
+        #expect(error.extendedCode == 2067)
+        #expect(error.sql == "INSERT INTO t VALUES (?)")
+        #expect(!error.description.contains("hunter2"))
+    }
+}

@@ -1,0 +1,117 @@
+import Testing
+
+@testable import CipherSQLite
+
+@Suite("A statement")
+struct StatementTests {
+    private let fixture: EngineFixture
+
+    init() throws {
+        fixture = try EngineFixture()
+    }
+
+    @Test("can run inside of its own loop")
+    func reentrancy() throws {
+        let db = try fixture.open()
+        try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES (1), (2), (3)")
+        var pairs: [[Int]] = []
+        try db.forEachRow("SELECT v FROM t ORDER BY v") { outer in
+            let left: Int = try outer.get(at: 0)
+            try db.forEachRow("SELECT v FROM t ORDER BY v") { pairs.append([left, try $0.get(at: 0)]) }
+        }
+        #expect(pairs == [1, 2, 3].flatMap { left in [1, 2, 3].map { [left, $0] } })
+    }
+
+    @Test("keeps no value and no row of its last use")
+    func cleanReuse() throws {
+        let db = try fixture.open()
+        try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES (1), (2)")
+        struct Stop: Error {}
+        for _ in 0..<2 {
+            var seen: [Int] = []
+            #expect(throws: Stop.self) {
+                try db.forEachRow("SELECT v FROM t ORDER BY v") { row in
+                    seen.append(try row.get(at: 0))
+                    throw Stop()
+                }
+            }
+            #expect(seen == [1])
+        }
+        // A statement that was left in the middle would keep the table locked.
+        try db.execute("DROP TABLE t")
+    }
+
+    @Test("stays in a cache of bounded size, from which the least recently used goes first")
+    func boundedCache() throws {
+        let db = try fixture.open()
+        var cache = StatementCache(capacity: 2)
+        for text in ["SELECT 1", "SELECT 2"] { cache.put(try Statement(text, on: db)) }
+        let taken = cache.take("SELECT 1")
+        let first = try #require(taken)
+        let takenTwice = cache.take("SELECT 1")
+        #expect(takenTwice == nil)
+        cache.put(first)
+        cache.put(try Statement("SELECT 3", on: db))
+        let left = ["SELECT 1", "SELECT 2", "SELECT 3"].map { cache.take($0)?.sql }
+        #expect(left == ["SELECT 1", nil, "SELECT 3"])
+    }
+
+    @Test("is told from another whose text differs only in its normal form")
+    func canonicalEquivalence() throws {
+        let db = try fixture.open()
+        for text in ["\u{e9}", "e\u{301}"] {
+            let found = try #require(try db.value(String.self, SQL(text: "SELECT '\(text)'")))
+            #expect(found.utf8.elementsEqual(text.utf8))
+        }
+    }
+
+    @Test("that is a pragma works each time")
+    func pragmas() throws {
+        let db = try fixture.open()
+        for mode in [0, 2, 0, 2] {
+            try db.execute(SQL(text: "PRAGMA synchronous = \(mode)"))
+            #expect(try db.value(Int.self, "PRAGMA synchronous") == mode)
+        }
+    }
+
+    @Test("follows the schema when it has changed since")
+    func changedSchema() throws {
+        struct Person: Codable, Equatable {
+            var name: String
+            var city: String
+        }
+        let db = try fixture.open()
+        try db.executeScript("CREATE TABLE t(name, city); INSERT INTO t VALUES ('ana', 'Quito')")
+        let all: SQL = "SELECT * FROM t"
+        #expect(try db.rows(Person.self, all) == [Person(name: "ana", city: "Quito")])
+        try db.executeScript("DROP TABLE t; CREATE TABLE t(city, age, name); INSERT INTO t VALUES ('Quito', 3, 'ana')")
+        #expect(try db.rows(Person.self, all) == [Person(name: "ana", city: "Quito")])
+    }
+
+    @Test("alone may stand in the text: another one would be ignored")
+    func severalStatements() throws {
+        let db = try fixture.open()
+        try db.execute("CREATE TABLE t(v)")
+        #expect(try databaseError { try db.execute("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)") }.code == 21)
+        #expect(try databaseError { try db.execute("") }.code == 21)
+        #expect(try databaseError { try db.execute("-- nothing") }.code == 21)
+        #expect(try databaseError { try db.execute(SQL(text: "SELECT 1\0; DROP TABLE t")) }.code == 21)
+        #expect(try databaseError { try db.executeScript("SELECT 1;\0 DROP TABLE t") }.code == 21)
+        #expect(try db.value(Int.self, "SELECT count(*) FROM t") == 0)
+        try db.execute("INSERT INTO t VALUES (1); -- one\n ; ")
+        #expect(try db.value(Int.self, "SELECT count(*) FROM t") == 1)
+    }
+
+    @Test("of a script that fails is named, and those before it have run")
+    func script() throws {
+        let db = try fixture.open()
+        let error = try databaseError {
+            try db.executeScript(
+                "CREATE TABLE t(v); /* ; */ INSERT INTO t VALUES (';'); INSERT INTO u VALUES (2); SELECT 1")
+        }
+        #expect(error.message == "no such table: u")
+        #expect(try db.values(String.self, "SELECT v FROM t") == [";"])
+        try db.executeScript("")
+        try db.executeScript(" ; -- nothing\n")
+    }
+}

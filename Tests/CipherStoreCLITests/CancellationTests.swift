@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+#if os(Linux)
+    /// A signal ends an upgrade, and the file is as it was.
+    ///
+    /// Whether the tool waits for signals yet is read from `/proc`.
+    @Suite struct CancellationTests {
+        @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+        func waitingForAnotherUpgrade(_ signal: Int32) throws {
+            let fixture = try ToolFixture()
+            try fixture.makeWithLiveLog()
+            let holder = try fixture.holdingLock("folder", fixture.folder.path(""))
+            let before = try fixture.snapshot()
+            let tool = try ToolProcess(
+                Programs.tool, ["encrypt", fixture.database, "--key-file", fixture.key, "--json"])
+            try waitUntilWatched(signal, by: tool)
+            #expect(kill(tool.identifier, signal) == 0)
+            let run = try fixture.checked(tool.finish())
+            #expect(run.status == 128 + signal, "\(run.errors)")
+            #expect(try run.failureCode() == "cancelled")
+            #expect(try fixture.snapshot() == before)
+            _ = try holder.finish()
+        }
+
+        /// A writer keeps the upgrade in its first stage until the signal has come.
+        @Test(arguments: ["DELETE", "WAL"])
+        func amidst(_ mode: String) throws {
+            let fixture = try ToolFixture()
+            try fixture.make(mode: mode)
+            let rows = ["query", fixture.database, "SELECT * FROM note", "--csv"]
+            let rowsBefore = try fixture.run(rows).output
+            let before = try fixture.snapshot()
+            let holder = try fixture.holdingLock("write", fixture.database)
+            let tool = try ToolProcess(
+                Programs.tool,
+                [
+                    "encrypt", fixture.database, "--key-file", fixture.key, "--progress", "always", "--busy-timeout",
+                    "600",
+                ])
+            while try !tool.errorsSoFar.contains("preparing") { try #require(tool.isRunning) }
+            #expect(kill(tool.identifier, SIGINT) == 0)
+            while try mask("ShdPnd", of: tool).contains(SIGINT) {}
+            _ = try holder.finish()
+            let run = try fixture.checked(tool.finish())
+            #expect(run.status == 130, "\(run.errors)")
+            #expect(run.errors.contains("nothing was changed"))
+            #expect(try fixture.folder.names == ["app.db"])
+            // Leaving WAL mode and going back counts as a change of the header, and of nothing else.
+            if mode == "DELETE" { #expect(try fixture.snapshot() == before) }
+            let inspection = try fixture.run("inspect", fixture.database, "--json").object()
+            #expect(inspection["state"] as? String == "plaintext")
+            #expect(inspection["journalMode"] as? String == mode.lowercased())
+            #expect(try fixture.run("verify", fixture.database).status == 0)
+            #expect(try fixture.run(rows).output == rowsBefore)
+        }
+
+        /// A second signal does not wait for anything.
+        @Test func insistence() throws {
+            let fixture = try ToolFixture()
+            try fixture.make()
+            let before = try fixture.snapshot()
+            let holder = try fixture.holdingLock("write", fixture.database)
+            let tool = try ToolProcess(
+                Programs.tool,
+                [
+                    "encrypt", fixture.database, "--key-file", fixture.key, "--progress", "always", "--busy-timeout",
+                    "600",
+                ])
+            while try !tool.errorsSoFar.contains("preparing") { try #require(tool.isRunning) }
+            while tool.isRunning { _ = kill(tool.identifier, SIGINT) }
+            #expect(try tool.finish().status == 1_000 + SIGINT)
+            _ = try holder.finish()
+            #expect(try fixture.snapshot()["app.db"] == before["app.db"])
+
+            // The next run ends the job.
+            #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).status == 0)
+            #expect(try fixture.folder.names == ["app.db"])
+        }
+
+        private func waitUntilWatched(_ signal: Int32, by tool: ToolProcess) throws {
+            while try !mask("SigBlk", of: tool).contains(signal) { try #require(tool.isRunning) }
+        }
+
+        /// One of the signal masks of a process; empty once it has ended.
+        private func mask(_ name: String, of tool: ToolProcess) throws -> Set<Int32> {
+            guard let status = try? String(contentsOfFile: "/proc/\(tool.identifier)/status", encoding: .utf8),
+                let line = status.split(separator: "\n").first(where: { $0.hasPrefix("\(name):") }),
+                let bits = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).last.flatMap({
+                    UInt64($0, radix: 16)
+                })
+            else { return [] }
+            return Set((1...Int32(64)).filter { bits & (1 << (UInt64($0) - 1)) != 0 })
+        }
+    }
+#endif

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import CipherStore
+@testable import CipherStoreCLI
+
+/// The parts of the tool that need no process.
+@Suite struct OutputTests {
+    @Test func everyFailureHasAnExitCode() {
+        let known = Set(ExitStatus.meanings.map(\.0.code))
+        for code in StoreError.Code.allCases {
+            #expect(known.contains(ExitStatus(code).code))
+            #expect(ExitStatus(code) != .done && ExitStatus(code) != .usage)
+        }
+    }
+
+    @Test(arguments: [20, 40, 80, 200])
+    func progressFitsTheTerminal(_ width: Int) {
+        for percent in 0...100 {
+            for stage in UpgradeProgress.Stage.allCases {
+                let progress = UpgradeProgress(
+                    stage: stage, fraction: Double(percent) / 100, bytes: Int64(percent) * 4_000_000,
+                    totalBytes: 400_000_000)
+                let line = ProgressBar.line(progress, seconds: 1_000, stageSeconds: 0.5, width: width)
+                #expect(line.count < width)
+                #expect(line.unicodeScalars.allSatisfy { (0x20..<0x7f).contains($0.value) })
+            }
+        }
+    }
+
+    @Test func progressTells() {
+        let progress = UpgradeProgress(stage: .building, fraction: 0.5, bytes: 200_000_000, totalBytes: 400_000_000)
+        let line = ProgressBar.line(progress, seconds: 65, stageSeconds: 2, width: 100)
+        #expect(line == "encrypting [####################--------------------]  50%  100 MB/s  ETA 1:05")
+    }
+
+    @Test func distinctNames() {
+        #expect(JSONRows.distinct(["a", "a", "b", "a"]) == ["a", "a_2", "b", "a_3"])
+        #expect(JSONRows.distinct(["a", "a", "a_2"]) == ["a", "a_3", "a_2"])
+        #expect(JSONRows.distinct([]) == [])
+    }
+
+    @Test func numbers() {
+        #expect(TerminalText.grouped(0) == "0")
+        #expect(TerminalText.grouped(999) == "999")
+        #expect(TerminalText.grouped(-1_234_567) == "-1,234,567")
+        #expect(TerminalText.decimal(0.005, 2) == "0.01")
+        #expect(TerminalText.decimal(12, 0) == "12")
+        #expect(TerminalText.decimal(99.999, 2) == "100.00")
+    }
+
+    @Test func escapes() {
+        #expect(TerminalText.escaped("plain é 你") == "plain é 你")
+        #expect(TerminalText.escaped("a\u{1b}]0;x\u{7}\n\u{9b}\u{202e}") == "a\\u{1b}]0;x\\u{7}\\n\\u{9b}\\u{202e}")
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A finished run of the built tool, as a separate process.
+struct ToolRun {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    /// The standard output as a JSON object.
+    func object() throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+    }
+
+    /// The `code` of the failure that `--json` tells.
+    func failureCode() throws -> String {
+        let failure = try #require(try object()["error"] as? [String: Any])
+        return try #require(failure["code"] as? String)
+    }
+
+    /// Runs a program to its end.
+    static func run(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil
+    ) throws -> ToolRun {
+        try ToolProcess(program, arguments, environment: environment, in: folder).finish()
+    }
+}
+
+/// A run that goes on; its outputs go to files, so that a full pipe never stops it.
+final class ToolProcess {
+    private let process = Process()
+    private let streams: TemporaryFolder
+    private let input: Pipe?
+
+    init(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:], in folder: String? = nil,
+        keepsInputOpen: Bool = false
+    ) throws {
+        streams = try TemporaryFolder()
+        try streams.write("", to: "output")
+        try streams.write("", to: "errors")
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        if let folder { process.currentDirectoryURL = URL(fileURLWithPath: folder) }
+        input = keepsInputOpen ? Pipe() : nil
+        process.standardInput = input ?? FileHandle.nullDevice
+        process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
+        process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
+        try process.run()
+    }
+
+    deinit {
+        // Ends a holder whose test has failed.
+        if process.isRunning { process.terminate() }
+    }
+
+    var identifier: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.isRunning }
+    var outputSoFar: String { get throws { try text("output") } }
+    var errorsSoFar: String { get throws { try text("errors") } }
+
+    /// Closes the program's input, and waits for its end.
+    func finish() throws -> ToolRun {
+        try input?.fileHandleForWriting.close()
+        process.waitUntilExit()
+        // A program that a signal ended has the status that shells give it.
+        let base: Int32 = process.terminationReason == .uncaughtSignal ? 1_000 : 0
+        return ToolRun(
+            status: base + process.terminationStatus, output: try text("output"), errors: try text("errors"))
+    }
+
+    private func text(_ name: String) throws -> String {
+        String(decoding: try Data(contentsOf: streams.url.appending(path: name)), as: UTF8.self)
+    }
+}
+
+/// The programs that the package builds.
+enum Programs {
+    static let tool = path("cipherstore")
+    static let lockHolder = path("LockHolder")
+
+    /// The programs lie beside the test bundle.
+    private static func path(_ name: String) -> String {
+        var folders = [URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()]
+        folders += Bundle.allBundles.map { $0.bundleURL.deletingLastPathComponent() }
+        let candidates = folders.map { $0.appending(path: name).path(percentEncoded: false) }
+        guard let found = candidates.first(where: FileManager.default.isExecutableFile) else {
+            Issue.record("\(name) is not built beside the tests: \(candidates)")
+            return name
+        }
+        return found
+    }
+}

@@ -1,0 +1,105 @@
+import TestSupport
+import Testing
+
+/// Command lines that are wrong, and the help.
+@Suite struct UsageTests {
+    static let wrong: [(arguments: [String], says: String)] = [
+        ([], "a command is missing"),
+        (["inspct", "x"], "is inspect meant?"),
+        (["decrypt", "x"], "unknown command"),
+        (["rekey", "x"], "unknown command"),
+        (["--verson"], "is --version meant?"),
+        (["--json", "inspect"], "the command comes first"),
+        (["inspect"], "takes DB"),
+        (["inspect", "a", "b"], "takes DB"),
+        (["inspect", "x", "--kye-file", "k"], "is --key-file meant?"),
+        (["inspect", "x", "--key", "hidden"], "--key-file, --key-env, --key-credential"),
+        (["inspect", "x", "--key=hidden"], "--key-file, --key-env, --key-credential"),
+        (["inspect", "x", "-k", "hidden"], "unknown option -k"),
+        (["inspect", "x", "--key-file"], "the value is missing"),
+        (["inspect", "x", "--json=hidden"], "takes no value"),
+        (["inspect", "x", "--json", "--json"], "given twice"),
+        (["inspect", "x", "--detect"], "--detect needs a key"),
+        (["inspect", "x", "--key-file", "a", "--key-env", "B"], "cannot be given together"),
+        (["inspect", "x", "--cipher-compatibility", "5"], "from 1 to 4"),
+        (["encrypt", "x"], "a key is needed"),
+        (["encrypt", "x", "--key-file", "a", "--key-credential", "b"], "cannot be given together"),
+        (["encrypt", "x", "--key-file", "a", "--cipher-compatibility", "2"], "from 3 to 4"),
+        (["encrypt", "x", "--key-file", "a", "--busy-timeout", "-1"], "number of seconds"),
+        (["encrypt", "x", "--key-file", "a", "--lock-timeout", "soon"], "number of seconds"),
+        (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
+        (["plan", "--directory", "."], "--config FILE is required"),
+        (["migrate", "--config", "c"], "is required"),
+        (["query", "x"], "takes DB SQL"),
+        (["query", "x", "SELECT 1", "--csv", "--json"], "cannot be given together"),
+        (["keygen"], "takes FILE"),
+        (["keygen", "a", "--key-file", "b"], "unknown option --key-file"),
+    ]
+
+    @Test(arguments: wrong)
+    func wrongCommandLine(_ line: (arguments: [String], says: String)) throws {
+        let fixture = try ToolFixture()
+        let run = try fixture.run(line.arguments)
+        #expect(run.status == 64, "\(run.errors)")
+        #expect(run.errors.contains(line.says), "\(run.errors)")
+        #expect(run.errors.hasPrefix("cipherstore: "))
+        #expect(!run.errors.contains("hidden"), "what may be a secret in the wrong place was repeated")
+        #expect(try fixture.folder.names.isEmpty)
+    }
+
+    @Test func wrongCommandLineAsJSON() throws {
+        let run = try ToolFixture().run("encrypt", "x", "--json")
+        #expect(run.status == 64)
+        #expect(try run.failureCode() == "usage")
+    }
+
+    @Test func help() throws {
+        let fixture = try ToolFixture()
+        let overview = try fixture.run("--help")
+        #expect(overview.status == 0)
+        #expect(overview.errors.isEmpty)
+        let commands = ["inspect", "encrypt", "verify", "plan", "migrate", "query", "keygen"]
+        for command in commands {
+            #expect(overview.output.contains("\n  \(command) "))
+            let help = try fixture.run(command, "--help")
+            #expect(help.status == 0)
+            #expect(help.output.hasPrefix("Usage: cipherstore \(command)"))
+            #expect(help.output.contains("--json"))
+            #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(help.output)")
+        }
+        #expect(overview.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(overview.output)")
+    }
+
+    @Test func version() throws {
+        let run = try ToolFixture().run("--version")
+        #expect(run.status == 0)
+        #expect(run.output.hasPrefix("cipherstore "))
+        #expect(run.output.contains("SQLCipher "))
+    }
+
+    @Test(arguments: ["-odd.db", "--json", "a b'c\"d%20?mode=x#y.db", "line\nend.db", "\u{1b}[31mred.db"])
+    func oddNames(_ name: String) throws {
+        let fixture = try ToolFixture()
+        try fixture.make(name)
+        let run = try fixture.run("inspect", "--", name)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.output.contains("plaintext"))
+        #expect(!run.output.contains("\u{1b}"))
+
+        let encrypted = try fixture.run("encrypt", "--key-file", fixture.key, "--", name)
+        #expect(encrypted.status == 0, "\(encrypted.errors)")
+        #expect(!encrypted.output.contains("\u{1b}"))
+        #expect(try fixture.folder.names == [name])
+    }
+
+    @Test(arguments: ["1", ""])
+    func optionsBehindOperands(_ posixlyCorrect: String) throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let run = try fixture.run(
+            ["inspect", fixture.database, "--json"],
+            environment: posixlyCorrect.isEmpty ? [:] : ["POSIXLY_CORRECT": posixlyCorrect])
+        #expect(run.status == 0)
+        #expect(try run.object()["state"] as? String == "plaintext")
+    }
+}

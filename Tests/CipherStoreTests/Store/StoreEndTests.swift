@@ -1,0 +1,173 @@
+@testable import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Cancelling and closing a store's work", .timeLimit(.minutes(1)))
+struct StoreEndTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// Counts until it is interrupted.
+    private static let endless: SQL =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+    @Test("interrupts a running read, and leaves its reader to the next")
+    func runningRead() async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 1
+        let store = try await fixture.open()
+        let running = Gate()
+        let read = Task {
+            try await store.read { db in
+                running.arrive()
+                try db.execute(Self.endless)
+            }
+        }
+        await running.wait()
+        read.cancel()
+        await #expect(throws: CancellationError.self) { try await read.value }
+        #expect(try await store.bodies().isEmpty)
+    }
+
+    @Test("undoes a running write, also where its closure overlooks the interruption")
+    func runningWrite() async throws {
+        let store = try await StoreFixture(folder).open()
+        let running = Gate()
+        let write = Task {
+            try await store.write { db in
+                try db.execute("INSERT INTO chat VALUES ('ana', 'one')")
+                running.arrive()
+                try? db.execute(Self.endless)
+                try? db.execute("INSERT INTO chat VALUES ('ana', 'two')")
+            }
+        }
+        await running.wait()
+        write.cancel()
+        await #expect(throws: CancellationError.self) { try await write.value }
+        #expect(try await store.bodies().isEmpty)
+        try await store.insert("usable")
+    }
+
+    @Test("ends a statement that began after the cancellation")
+    func betweenStatements() async throws {
+        let store = try await StoreFixture(folder).open()
+        let (running, cancelled) = (Gate(), Gate())
+        let read = Task {
+            try await store.read { db in
+                running.arrive()
+                cancelled.block()
+                try db.execute(Self.endless)
+            }
+        }
+        await running.wait()
+        read.cancel()
+        cancelled.arrive()
+        await #expect(throws: CancellationError.self) { try await read.value }
+    }
+
+    @Test("takes a cancelled read or write out of its queue", arguments: [true, false])
+    func waiting(isWrite: Bool) async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 1
+        let store = try await fixture.open()
+        let (running, mayEnd) = (Gate(), Gate())
+        let hold: @Sendable (Connection) -> Void = { _ in
+            running.arrive()
+            mayEnd.block()
+        }
+        let first = Task { isWrite ? try await store.write(hold) : try await store.read(hold) }
+        await running.wait()
+        let waiting = Task {
+            let never: @Sendable (Connection) -> Void = { _ in Issue.record("it was cancelled") }
+            isWrite ? try await store.write(never) : try await store.read(never)
+        }
+        waiting.cancel()
+        // Before the first has ended: it was taken out, and did not wait for its turn.
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        mayEnd.arrive()
+        try await first.value
+    }
+
+    @Test("never interrupts the next user of a connection")
+    func cancellationStorm() async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 2
+        let store = try await fixture.open()
+        try await withThrowingTaskGroup { group in
+            for number in 0..<400 {
+                let task = Task {
+                    try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat, sqlite_master") }
+                }
+                if number.isMultiple(of: 2) {
+                    group.addTask { task.cancel() }
+                } else {
+                    group.addTask {
+                        let count = try await task.value
+                        #expect(count == 0)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test("serves waiting jobs in the order of their calls")
+    func order() throws {
+        let fixture = StoreFixture(folder, isEncrypted: false)
+        try fixture.writeLegacy()
+        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: 0)
+        let lane = ConnectionLane("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+            try connections.writer()
+        }
+        let (running, mayEnd, done) = (Gate(), Gate(), Gate())
+        func submit(_ body: @escaping @Sendable (Connection) throws -> Void) {
+            lane.submit(ConnectionJob(.write, body) { _ in done.arrive() })
+        }
+        submit { _ in
+            running.arrive()
+            mayEnd.block()
+        }
+        running.block()
+        for number in 0..<20 {
+            submit { try $0.execute("INSERT INTO chat(body) VALUES (\(String(number)))") }
+        }
+        mayEnd.arrive()
+        done.block(until: 21)
+        let order = try lane.runBlocking(.read) { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
+        #expect(order == ["old"] + (0..<20).map { String($0) })
+        lane.close {}
+    }
+
+    // MARK: Closing
+
+    @Test("lets running work end, refuses what waits and what comes, and removes the log")
+    func closing() async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 1
+        let store = try await fixture.open()
+        let (running, mayEnd) = (Gate(), Gate())
+        let write = Task {
+            try await store.write { db in
+                try db.execute("INSERT INTO chat VALUES ('ana', 'one')")
+                running.arrive()
+                mayEnd.block()
+            }
+        }
+        await running.wait()
+        let waiting = Task { try await store.insert("never") }
+        async let closed: Void = store.close()
+        let refused = try await failure(StoreError.self) { try await waiting.value }
+        #expect(refused.code == .closed)
+        mayEnd.arrive()
+        try await write.value
+        await closed
+        await store.close()
+        #expect(try await failure(StoreError.self) { try await store.bodies() }.code == .closed)
+        #expect(try folder.names == ["app.db"])
+        #expect(try await fixture.open().bodies() == ["one"])
+    }
+}

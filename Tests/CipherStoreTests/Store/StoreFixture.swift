@@ -1,0 +1,110 @@
+import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+/// What opens a store in a folder, which the suite keeps.
+struct StoreFixture {
+    let folder: TemporaryFolder
+    var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
+    var options = CipherStore.Options()
+
+    static let key = ClosureKeyProvider { _, _ in
+        try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
+    }
+
+    init(_ folder: TemporaryFolder, isEncrypted: Bool = true) {
+        self.folder = folder
+        configuration.encryption.isEnabled = isEncrypted
+    }
+
+    var path: String { folder.path("app.db") }
+
+    func open(_ provider: any KeyProvider = Self.key) async throws -> CipherStore {
+        try await CipherStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
+    }
+
+    /// A connection beside the store, as another process might have one.
+    func connection(isEncrypted: Bool, busyTimeout: Int32 = 0) throws -> Connection {
+        guard isEncrypted else { return try Connection(path: path, mode: .create, busyTimeout: busyTimeout) }
+        return try Connection(
+            path: path, mode: .readWrite, key: Self.key.key(for: .existing, database: path),
+            settings: CipherSettings(), busyTimeout: busyTimeout)
+    }
+
+    /// Writes a plaintext database with one chat row, as an old version of the app left it.
+    func writeLegacy(version: Int = 3, journalMode: String = "DELETE") throws {
+        let connection = try connection(isEncrypted: false)
+        defer { connection.close() }
+        _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(journalMode)"))
+        try connection.executeScript(
+            """
+            CREATE TABLE chat(uid TEXT, body TEXT);
+            INSERT INTO chat VALUES ('ana', 'old');
+            PRAGMA user_version = \(version);
+            """)
+    }
+}
+
+extension CipherStore {
+    func insert(_ body: String) async throws {
+        try await write { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', \(body))") }
+    }
+
+    func bodies() async throws -> [String] {
+        try await read { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
+    }
+}
+
+/// A gate between closures of a store, which block, and tasks, which await.
+final class Gate: @unchecked Sendable {
+    // Both are read and written only while `condition` is locked.
+    private let condition = NSCondition()
+    private var arrived = 0
+    private var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+
+    /// How many arrived.
+    var count: Int {
+        condition.lock()
+        defer { condition.unlock() }
+        return arrived
+    }
+
+    /// Counts one arrival.
+    func arrive() {
+        condition.lock()
+        defer { condition.unlock() }
+        arrived += 1
+        condition.broadcast()
+        for waiter in waiting where waiter.count <= arrived { waiter.continuation.resume() }
+        waiting.removeAll { $0.count <= arrived }
+    }
+
+    /// Blocks the thread until there were as many arrivals.
+    func block(until count: Int = 1) {
+        condition.lock()
+        defer { condition.unlock() }
+        while arrived < count { condition.wait() }
+    }
+
+    /// Suspends until there were as many arrivals.
+    func wait(until count: Int = 1) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            condition.lock()
+            defer { condition.unlock() }
+            if arrived >= count {
+                continuation.resume()
+            } else {
+                waiting.append((count, continuation))
+            }
+        }
+    }
+}
+
+/// The error that `body` throws; none is a failure of the test.
+func failure<Failure: Error>(
+    _ type: Failure.Type, _ body: () async throws -> some Any, sourceLocation: SourceLocation = #_sourceLocation
+) async throws -> Failure {
+    let error = await #expect(throws: type, sourceLocation: sourceLocation) { _ = try await body() }
+    return try #require(error, sourceLocation: sourceLocation)
+}

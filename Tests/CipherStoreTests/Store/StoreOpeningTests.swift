@@ -1,0 +1,194 @@
+import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Opening a store")
+struct StoreOpeningTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test("makes an encrypted database where there is none, and opens it again")
+    func fresh() async throws {
+        let fixture = StoreFixture(folder)
+        let store = try await fixture.open()
+        #expect(store.report.outcome == .created)
+        #expect(store.report.warnings.isEmpty)
+        try await store.insert("first")
+        await store.close()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path)).prefix(6) != Data("SQLite".utf8))
+
+        let again = try await fixture.open()
+        #expect(again.report.outcome == .opened)
+        #expect(try await again.bodies() == ["first"])
+        #expect(again.path.hasSuffix("/app.db"))
+    }
+
+    @Test("encrypts a legacy file and keeps its rows", arguments: ["DELETE", "WAL"])
+    func legacy(journalMode: String) async throws {
+        let fixture = StoreFixture(folder)
+        try fixture.writeLegacy(journalMode: journalMode)
+        let store = try await fixture.open()
+        #expect(store.report.outcome == .encrypted)
+        #expect(store.report.isUpdate)
+        #expect(try await store.bodies() == ["old"])
+        try await store.insert("new")
+        await store.close()
+        #expect(try await fixture.open().bodies() == ["old", "new"])
+    }
+
+    @Test("opens a plaintext file as it is when encryption is off")
+    func disabled() async throws {
+        let fixture = StoreFixture(folder, isEncrypted: false)
+        try fixture.writeLegacy()
+        let store = try await fixture.open()
+        #expect(store.report.outcome == .openedPlaintext)
+        #expect(try await store.read { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        try await store.insert("new")
+        await store.close()
+        let connection = try fixture.connection(isEncrypted: false)
+        defer { connection.close() }
+        #expect(try connection.values(String.self, "SELECT body FROM chat") == ["old", "new"])
+    }
+
+    @Test("asks the provider no more often than the flow needs, however many connections are opened")
+    func keyIsAskedForOnce() async throws {
+        let fixture = StoreFixture(folder)
+        await (try fixture.open()).close()
+        let asked = Gate()
+        let provider = ClosureKeyProvider { _, _ in
+            asked.arrive()
+            return try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
+        }
+        let store = try await fixture.open(provider)
+        #expect(try await store.bodies().isEmpty)
+        #expect(asked.count == 1)
+    }
+
+    @Test("opens with a passphrase")
+    func passphrase() async throws {
+        let fixture = StoreFixture(folder)
+        let provider = ClosureKeyProvider { _, _ in try .passphrase("correct horse") }
+        let store = try await fixture.open(provider)
+        try await store.insert("one")
+        await store.close()
+        let again = try await fixture.open(provider)
+        #expect(try await again.bodies() == ["one"])
+        let error = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(error.code == .keyDoesNotFit)
+    }
+
+    @Test("refuses a directory that does not exist, or is no file URL, or options without a reader")
+    func badArguments() async throws {
+        var fixture = StoreFixture(folder)
+        let missing = folder.url.appending(path: "missing")
+        for (directory, code) in [(missing, StoreError.Code.missingFile), (try web(), .configuration)] {
+            let error = try await failure(StoreError.self) {
+                try await CipherStore.open(fixture.configuration, directory: directory, keyProvider: StoreFixture.key)
+            }
+            #expect(error.code == code)
+        }
+        fixture.options.maximumReaders = 0
+        let error = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(error.code == .configuration)
+    }
+
+    private func web() throws -> URL { try #require(URL(string: "https://example.org/")) }
+
+    @Test("blocks the thread where nothing can be awaited")
+    func blocking() throws {
+        let fixture = StoreFixture(folder)
+        let store = try CipherStore.openBlocking(
+            fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key)
+        try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'one')") }
+        #expect(try store.readBlocking { try $0.values(String.self, "SELECT body FROM chat") } == ["one"])
+        try store.closeBlocking()
+        try store.closeBlocking()
+        #expect(throws: StoreError.self) { try store.readBlocking { $0.changes } }
+    }
+
+    // MARK: Cancellation
+
+    @Test("when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)))
+    func cancelled() async throws {
+        let fixture = StoreFixture(folder)
+        try fixture.writeLegacy()
+        let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path))
+        let (proving, cancelled) = (Gate(), Gate())
+        let opening = Task {
+            try await CipherStore.open(
+                fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key
+            ) { progress in
+                guard progress.stage == .proving else { return }
+                proving.arrive()
+                cancelled.block()
+            }
+        }
+        await proving.wait()
+        opening.cancel()
+        cancelled.arrive()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path)) == before)
+        #expect(try folder.names == ["app.db"])
+        #expect(try await fixture.open().report.outcome == .encrypted)
+    }
+
+    @Test("when cancelled beforehand, touches nothing")
+    func cancelledBeforehand() async throws {
+        let fixture = StoreFixture(folder)
+        let mayBegin = Gate()
+        let opening = Task {
+            await mayBegin.wait()
+            return try await fixture.open()
+        }
+        opening.cancel()
+        mayBegin.arrive()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+        #expect(try folder.names.isEmpty)
+    }
+
+    // MARK: Journal modes
+
+    @Test("works without WAL mode while another process uses the file", arguments: [true, false])
+    func otherUser(isEncrypted: Bool) async throws {
+        var fixture = StoreFixture(folder, isEncrypted: isEncrypted)
+        await (try fixture.open()).close()
+        let other = try fixture.connection(isEncrypted: isEncrypted)
+        defer { other.close() }
+        #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
+        try other.execute("BEGIN")
+        try other.proveReadable()
+
+        fixture.options.busyTimeout = .milliseconds(1)
+        let store = try await fixture.open()
+        #expect(store.report.warnings.count == 1)
+        #expect(try await store.bodies().isEmpty)
+        let error = try await failure(DatabaseError.self) { try await store.insert("too early") }
+        #expect(error.code == 5)
+        try other.execute("COMMIT")
+        try await store.insert("now")
+        #expect(try await store.bodies() == ["now"])
+    }
+
+    @Test("works without WAL mode where there is no shared memory", arguments: [true, false])
+    func noSharedMemory(isEncrypted: Bool) async throws {
+        let fixture = StoreFixture(folder, isEncrypted: isEncrypted)
+        await (try fixture.open()).close()
+        let other = try fixture.connection(isEncrypted: isEncrypted)
+        #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
+        other.close()
+        // A name that SQLite cannot open stands for a file system that maps nothing.
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.path + "-shm", withDestinationPath: "missing/folder")
+
+        let store = try await fixture.open()
+        #expect(store.report.warnings.count == 1)
+        try await store.insert("one")
+        #expect(try await store.bodies() == ["one"])
+        await store.close()
+        #expect(try await fixture.open().bodies() == ["one"])
+    }
+}
