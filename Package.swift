@@ -97,7 +97,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "TestSupport"],
+            dependencies: ["CipherStore", "CSystemShims", "TestSupport"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),

@@ -43,7 +43,7 @@ struct CrashPointTests {
 
     @Test(
         "At every instant the file is whole, and the next run finishes the job", .enabled(if: isPossible),
-        arguments: ["rename", "unlink", "fsync", "fdatasync", "ftruncate"])
+        arguments: ["rename", "unlink", "fsync", "ftruncate"])
     func kill(call: String) throws {
         let template = try TemporaryFolder()
         _ = try run(Self.subject, ["make", template.path("app.db")])
@@ -62,7 +62,8 @@ struct CrashPointTests {
                     "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
                     "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject,
                 ] + encrypt)
-            #expect(["plaintext wal", "plaintext delete", "encrypted wal", "encrypted delete"].contains(try state(folder)))
+            let found = try state(folder).split(separator: " ")
+            #expect(found.count == 2 && ["plaintext", "encrypted"].contains(found[0]), "\(call) \(number): \(found)")
             guard killed.wasKilled else { break }
             #expect(["encrypted", "alreadyEncrypted"].contains(try run(Self.subject, encrypt).output))
             #expect(try state(folder) == "encrypted wal")
