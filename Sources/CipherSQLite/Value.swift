@@ -25,23 +25,20 @@ extension Value: Bindable {
     public var databaseValue: Value { self }
 }
 
-extension Bindable where Self: BinaryInteger {
+extension Bindable where Self: FixedWidthInteger {
     /// The integer.
-    ///
-    /// One outside of 64 signed bits is bound as its decimal text, so that no digit is lost.
-    public var databaseValue: Value { Int64(exactly: self).map(Value.integer) ?? .text(String(self)) }
+    public var databaseValue: Value { .integer(Int64(self)) }
 }
 
+// UInt and UInt64 are left out: SQLite's integers have 64 bits with a sign, and nothing is cut or guessed.
 extension Int: Bindable {}
 extension Int8: Bindable {}
 extension Int16: Bindable {}
 extension Int32: Bindable {}
 extension Int64: Bindable {}
-extension UInt: Bindable {}
 extension UInt8: Bindable {}
 extension UInt16: Bindable {}
 extension UInt32: Bindable {}
-extension UInt64: Bindable {}
 
 extension Bool: Bindable {
     /// 1 or 0.
