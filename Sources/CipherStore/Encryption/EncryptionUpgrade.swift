@@ -120,6 +120,8 @@ package struct EncryptionUpgrade {
         let derivation = BackgroundTask("key") { [options] _ in
             try FileKey(key, salt: key.salt ?? .random(count: CipherKey.saltLength), options.settings)
         }
+        // Waited for whatever happens: a process that ends meanwhile takes libcrypto away under the thread.
+        defer { derivation.cancel() }
         try Recovery.sweep(paths)
         let record = try nextAttempt(inspector)
 
@@ -212,6 +214,7 @@ package struct EncryptionUpgrade {
         let secondDerivation = BackgroundTask("proof key") { [options] _ in
             try salt.map { try FileKey(keyAgain, salt: $0, options.settings).key } ?? keyAgain
         }
+        defer { secondDerivation.cancel() }
         try CopyBuilder(
             source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
             collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
