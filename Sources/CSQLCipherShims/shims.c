@@ -43,5 +43,7 @@ int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled) {
 #endif
 }
 
+int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 sqlite3_destructor_type cs_static_destructor(void) { return SQLITE_STATIC; }
 sqlite3_destructor_type cs_transient_destructor(void) { return SQLITE_TRANSIENT; }

@@ -181,10 +181,12 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> Column? {
+        var result: Column?
         try withStatement(sql) { statement in
             // Named, for what is inferred here is the optional, which takes NULL for a missing row.
-            try statement.step() ? try Row(statement: statement).get(Column.self, at: 0) : nil
+            if try statement.step() { result = try Row(statement: statement).get(Column.self, at: 0) }
         }
+        return result
     }
 
     /// The rowid of the latest insert.

@@ -1,4 +1,5 @@
 internal import CSQLCipher
+internal import CSQLCipherShims
 
 /// What the linked SQLCipher library is and can do, asked from the library itself.
 public struct Engine: Sendable {
@@ -28,6 +29,9 @@ public struct Engine: Sendable {
     package func wasBuilt(with option: String) -> Bool { sqlite3_compileoption_used(option) != 0 }
 
     private init() {
+        // The statistics put a lock of the whole process around every allocation, and the proof works on two threads. An
+        // app that has SQLite in use by now keeps them.
+        _ = cs_config_no_memory_statistics()
         sqliteVersion = String(cString: sqlite3_libversion())
         sqliteVersionNumber = Int(sqlite3_libversion_number())
         var version = ""

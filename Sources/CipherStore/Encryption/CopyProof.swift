@@ -94,10 +94,21 @@ struct CopyProof {
         return plan
     }
 
+    /// One worker's share.
+    ///
+    /// The indexes, which only one worker can walk through, come first for one of them: the tables that it then helps
+    /// with even the load out.
     private static func work(
         _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair, progress: (Int64) throws -> Void
     ) throws {
+        if direction == .down { try compareIndexes(plan, pair, progress) }
         for walk in plan.walks { try walk.walk(direction, pair, progress: progress) }
+        if direction == .up { try compareIndexes(plan, pair, progress) }
+    }
+
+    private static func compareIndexes(
+        _ plan: Plan, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void
+    ) throws {
         for index in plan.indexes { try index.run(pair, progress: progress) }
     }
 
