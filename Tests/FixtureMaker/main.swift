@@ -10,7 +10,7 @@ import CipherSQLite
 //
 //   FixtureMaker FOLDER
 //
-// Run by Scripts/make-fixtures. The files are committed: tests must read what old engines wrote, not what this one does.
+// Run by Scripts/make-fixtures. The files are committed, so that tests go on reading what was written once.
 
 /// One older version of the app.
 struct OldVersion {
