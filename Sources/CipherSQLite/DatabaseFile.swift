@@ -106,11 +106,18 @@ package final class DatabaseFile {
 
     /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
     ///
-    /// Returns `nil`, without running it, where somebody has.
-    package func whileUnused<Result>(_ body: () throws -> Result) rethrows -> Result? {
-        guard methods.xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK else { return nil }
+    /// - Parameter timeout: How long to wait for that, in milliseconds.
+    /// - Returns: `nil`, and `body` did not run, where somebody has all the time.
+    package func whileUnused<Result>(timeout: Int32 = 0, _ body: () throws -> Result) rethrows -> Result? {
+        var left = timeout
         defer { _ = methods.xUnlock(file, SQLITE_LOCK_NONE) }
-        guard methods.xLock(file, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK else { return nil }
+        while methods.xLock(file, SQLITE_LOCK_SHARED) != SQLITE_OK
+            || methods.xLock(file, SQLITE_LOCK_EXCLUSIVE) != SQLITE_OK
+        {
+            _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
+            guard left > 0 else { return nil }
+            left -= max(1, sqlite3_sleep(min(left, 10)))
+        }
         return try body()
     }
 }

@@ -154,17 +154,18 @@ package struct EncryptionUpgrade {
     ) throws {
         let swap = Swap(paths: paths, status: status)
         let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
+        let otherNames: Int
         do {
             report.warnings += try swap.dress()
             try observer.checkCancellation()
-            try swap.commit(isAtRest: hold.isAtRest)
+            otherNames = try swap.commit(isAtRest: hold.isAtRest)
         } catch {
             // The database lives on and changes, and its old backup would refuse the next run.
             if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
             throw error
         }
         if options.keepBackup { report.backup = paths.backup }
-        report.warnings += swap.finish(hold)
+        report.warnings += swap.finish(hold, otherNames: otherNames)
     }
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.

@@ -16,11 +16,21 @@ final class SourceHold {
     init(_ paths: DatabasePaths, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]) throws {
         self.paths = paths
         self.wasWriteAheadLog = wasWriteAheadLog
+        try Self.waitUntilUnused(paths, timeout: busyTimeout)
         connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
         connection.allowDoubleQuotedStrings()
         connection.distrustSchema()
         for collation in collations { try connection.register(collation) }
         try connection.proveReadable()
+    }
+
+    /// Leaving WAL mode needs the file alone.
+    ///
+    /// Asked for before anything else, for a checkpoint writes the file before it is refused.
+    private static func waitUntilUnused(_ paths: DatabasePaths, timeout: Int32) throws {
+        guard try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog else { return }
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        guard file.whileUnused(timeout: timeout, {}) != nil else { throw busy(paths) }
     }
 
     /// Brings the file to rest and locks it.
@@ -44,12 +54,14 @@ final class SourceHold {
     private func leaveWriteAheadLog() throws {
         if try connection.value(String.self, "PRAGMA journal_mode") == "wal" {
             // A busy checkpoint is told in a row, not as an error.
-            guard try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { throw busy() }
+            guard try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { throw Self.busy(paths) }
         } else {
             // From PERSIST to DELETE, SQLite removes the spent journal that an app in PERSIST or TRUNCATE mode leaves.
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         }
-        guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else { throw busy() }
+        guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else {
+            throw Self.busy(paths)
+        }
     }
 
     /// Removes an empty `-wal`, and a `-shm` whose log is gone, as copied folders hold them.
@@ -70,7 +82,7 @@ final class SourceHold {
             && !FileSystem.exists(paths.sharedMemory)
     }
 
-    private func busy() -> StoreError {
+    private static func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .busy, path: paths.database, "another process has the database open",
             advice: "close it and try again; nothing was changed")

@@ -21,7 +21,9 @@ struct Swap {
     /// Before it, the plaintext database is whole; after it, the encrypted one.
     ///
     /// - Parameter isAtRest: Whether the original has no sidecar.
-    func commit(isAtRest: () throws -> Bool) throws {
+    /// - Returns: How many other names (hard links) the original has.
+    @discardableResult
+    func commit(isAtRest: () throws -> Bool) throws -> Int {
         guard let current = try FileSystem.status(paths.database, followLinks: false),
             current.device == status.device, current.inode == status.inode, try isAtRest()
         else {
@@ -30,23 +32,30 @@ struct Swap {
                 advice: "close that program and try again; nothing was changed")
         }
         try FileSystem.rename(paths.copy, to: paths.database)
+        return current.links - 1
     }
 
     /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.
-    func finish(_ hold: SourceHold) -> [String] {
+    ///
+    /// The old file is spoilt only when the rename is known to be durable: a power loss may bring its name back before,
+    /// and it is then the database.
+    func finish(_ hold: SourceHold, otherNames: Int) -> [String] {
         var warnings: [String] = []
-        func attempt(_ what: String, _ body: () throws -> Void) {
-            do { try body() } catch { warnings.append("\(what): \(error)") }
-        }
-        attempt("the folder could not be synced, so a power loss may bring the plaintext file back") {
-            try FileSystem.syncFolder(of: paths.database)
-        }
-        if status.links > 1 {
+        var isDurable = false
+        do {
+            isDurable = try FileSystem.syncFolder(of: paths.database)
+        } catch {
             warnings.append(
-                "the plaintext file has \(status.links - 1) other name(s) (hard links) and is still readable there")
-            attempt("the old file could not be released") { try hold.release() }
-        } else {
-            attempt("the old file could not be spoilt for connections that still have it open") { try hold.spoil() }
+                "the folder could not be synced, so a power loss may bring the plaintext file back: \(error)")
+        }
+        if otherNames > 0 {
+            warnings.append(
+                "the plaintext file has \(otherNames) other name(s) (hard links) and is still readable there")
+        }
+        do {
+            if isDurable && otherNames == 0 { try hold.spoil() } else { try hold.release() }
+        } catch {
+            warnings.append("the old file could not be spoilt for connections that still have it open: \(error)")
         }
         return warnings
     }

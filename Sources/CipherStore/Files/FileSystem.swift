@@ -182,13 +182,17 @@ enum FileSystem {
     }
 
     /// Makes the names in a folder durable.
-    static func syncFolder(of path: String) throws {
+    ///
+    /// - Returns: `false` where the file system cannot do that, and says so with EINVAL.
+    @discardableResult
+    static func syncFolder(of path: String) throws -> Bool {
         let folder = split(path).folder
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("be opened to be synced", folder) }
         defer { close(descriptor) }
-        // Some file systems cannot sync a folder and say so with EINVAL; there is nothing more to do there.
-        guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure("be synced", folder) }
+        if fsync(descriptor) == 0 { return true }
+        guard errno == EINVAL else { throw failure("be synced", folder) }
+        return false
     }
 
     static func rename(_ old: String, to new: String) throws {
