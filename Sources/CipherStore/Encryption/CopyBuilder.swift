@@ -65,9 +65,11 @@ struct CopyBuilder {
         connection.allowDoubleQuotedStrings()
         connection.distrustSchema()
         for collation in collations { try connection.register(collation) }
+        // Without secure_delete a page that becomes free is never written: a hole, which SQLCipher's check of all pages
+        // takes for a forged one.
         for pragma in [
             "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -8000",
-            "secure_delete = OFF", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
+            "secure_delete = ON", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))
         }

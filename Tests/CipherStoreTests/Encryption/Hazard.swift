@@ -53,6 +53,13 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         #expect(result == original, "\(result.differences(from: original))")
         #expect(report.rows == result.rows - result.lines.count { $0.hasPrefix("schema: ") } || !computed)
         try expectSameHealth(file, settings)
+        if Engine.current.hasCipherIntegrityCheck {
+            // Of all pages, free ones too: each row is a page that is not authentic.
+            let forged = try file.read(key: TestKeys.raw(), settings: settings, collations: collations) {
+                try $0.values(String.self, "PRAGMA cipher_integrity_check")
+            }
+            #expect(forged == [])
+        }
         #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
         return file
     }

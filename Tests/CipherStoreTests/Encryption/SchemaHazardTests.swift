@@ -84,6 +84,11 @@ struct SchemaHazardTests {
                 }
             }
         },
+        Hazard("many small tables without rows, which leave free pages in the copy") { connection in
+            try connection.transaction {
+                for number in 0..<199 { try connection.execute("CREATE TABLE \(identifier: "t\(number)")(a)") }
+            }
+        },
         Hazard("tables that have the names of the copy's own") { connection in
             try connection.executeScript(
                 "CREATE TABLE cipherstore_root_0(a); CREATE TABLE cipherstore_root_1(a PRIMARY KEY) WITHOUT ROWID;"
