@@ -114,4 +114,14 @@ struct StatementTests {
         try db.executeScript("")
         try db.executeScript(" ; -- nothing\n")
     }
+
+    @Test("tells the row that it inserted and how many rows it changed")
+    func effects() throws {
+        let db = try fixture.open()
+        try db.execute("CREATE TABLE t(v)")
+        try db.execute("INSERT INTO t(rowid, v) VALUES (\(Int64.max), 1), (41, 2)")
+        #expect(db.lastInsertedRowID == 41)
+        try db.execute("UPDATE t SET v = 0")
+        #expect(db.changes == 2)
+    }
 }

@@ -1,13 +1,5 @@
 import CipherSQLite
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// The plaintext file that is kept beside the encrypted one when the caller asks for it.
 struct Backup {
     let paths: DatabasePaths
@@ -25,15 +17,10 @@ struct Backup {
     func write(_ source: DatabaseFile, status: FileSystem.Status) throws -> Bool {
         if try FileSystem.exists(paths.backup) { return false }
         try FileSystem.createExclusively(paths.unfinishedBackup)
-        let descriptor = open(paths.unfinishedBackup, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened", paths.unfinishedBackup) }
-        do {
-            defer { close(descriptor) }
-            var offset: Int64 = 0
-            while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
-                try FileSystem.write(bytes, to: descriptor, paths.unfinishedBackup)
-                offset += Int64(bytes.count)
-            }
+        var offset: Int64 = 0
+        while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
+            try FileSystem.append(bytes, to: paths.unfinishedBackup)
+            offset += Int64(bytes.count)
         }
         try FileSystem.setOwner(paths.unfinishedBackup, status.owner, status.group)
         try FileSystem.setMode(paths.unfinishedBackup, status.mode)

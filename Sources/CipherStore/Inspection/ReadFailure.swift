@@ -1,0 +1,47 @@
+import CipherSQLite
+
+extension StoreError {
+    /// A failure to read or write a database, with what to do about it.
+    ///
+    /// - Parameter writerVersion: The SQLite version that wrote the file last: a newer one than the engine's may have
+    ///   left a schema that the engine cannot read.
+    static func reading(_ error: DatabaseError, path: String, writerVersion: Int? = nil) -> StoreError {
+        if error.isCorrupt, error.message.contains("malformed database schema"), let writerVersion,
+            writerVersion > Engine.current.sqliteVersionNumber
+        {
+            return StoreError(
+                .engineTooOld, path: path,
+                "the schema was written by SQLite \(writerVersion) and needs a newer engine than "
+                    + "SQLite \(Engine.current.sqliteVersion)",
+                advice: "link SQLCipher 4", underlying: error)
+        }
+        if error.isCorrupt {
+            return StoreError(
+                .corrupt, path: path, "the database is damaged", advice: "restore the file from a backup",
+                underlying: error)
+        }
+        if error.isBusy {
+            return StoreError(
+                .busy, path: path, "another connection uses the database", advice: "close it and try again",
+                underlying: error)
+        }
+        if error.isFull {
+            return StoreError(
+                .noSpace, path: path, "there is no room on the disk", advice: "free some space and try again",
+                underlying: error)
+        }
+        if error.isPermission {
+            return StoreError(
+                .permission, path: path, "the file or its folder cannot be written",
+                advice: "give this user the permission", underlying: error)
+        }
+        if error.code == DatabaseError.generic {
+            return StoreError(
+                .corrupt, path: path, "SQLite cannot work with the database",
+                advice: "see what its message names; a schema may need what only the app has", underlying: error)
+        }
+        return StoreError(
+            .inputOutput, path: path, "SQLite could not do its work", advice: "check the disk and try again",
+            underlying: error)
+    }
+}
