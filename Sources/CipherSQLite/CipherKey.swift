@@ -146,7 +146,7 @@ public struct CipherKey: Sendable, Equatable {
         }
     }
 
-    private var rawBytes: SecretBytes {
+    var rawBytes: SecretBytes {
         keyBytes.withUnsafeBytes { bytes in
             SecretBytes(count: Self.rawKeyLength) { buffer in
                 for index in 0..<Self.rawKeyLength {

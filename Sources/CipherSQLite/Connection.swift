@@ -27,7 +27,10 @@ public final class Connection {
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
-    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000) throws {
+    ///   - fileSystem: The file layer that seals pages, for a new file that gets no key; `nil` for SQLite's own.
+    package init(
+        path: String, mode: Mode, busyTimeout: Int32 = 5_000, sealingThrough fileSystem: SealingFileSystem? = nil
+    ) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
                 extendedCode: DatabaseError.misuse,
@@ -43,7 +46,8 @@ public final class Connection {
             }
         var opened: OpaquePointer?
         let result = sqlite3_open_v2(
-            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
+            fileSystem?.name)
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result
@@ -55,7 +59,18 @@ public final class Connection {
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, busyTimeout)
         try execute("PRAGMA temp_store = MEMORY")
+        if fileSystem != nil { try leaveRoomForSeals() }
     }
+
+    /// Gives new pages the size of SQLCipher's, and the room behind their content.
+    private func leaveRoomForSeals() throws {
+        try execute(SQL(text: "PRAGMA page_size = \(PageSealer.pageSize)"))
+        var reserved = Int32(PageSealer.reservedSize)
+        try check(sqlite3_file_control(handle, "main", Self.reserveBytes, &reserved))
+    }
+
+    /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
+    private static let reserveBytes: Int32 = 38
 
     /// Opens an encrypted file and proves the key by reading the schema.
     ///
@@ -128,7 +143,9 @@ public final class Connection {
     /// Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
     /// its tables for other than their copies, and copies row by row instead of record by record.
     package func attachPlaintext(_ path: String, as name: String) throws {
-        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw"))
+        // Attached files would go through the main file's layer.
+        let layer = sqlite3_vfs_find(nil).map { "&vfs=\(String(cString: $0.pointee.zName))" } ?? ""
+        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw\(layer)"))
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
     }
 

@@ -23,7 +23,7 @@ struct CopyBuilder {
         let sourceFile = try DatabaseFile(path: source)
         var skeleton: CopySkeleton?
         try withConnection { connection in
-            try prepare(connection)
+            try setLayout(connection)
             skeleton = try CopySkeleton(connection, source: sourceFile, header: header)
         }
         guard let skeleton else { return }
@@ -59,9 +59,18 @@ struct CopyBuilder {
     }
 
     private func withConnection(_ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: copy, mode: .readWrite)
-        defer { connection.close() }
-        try connection.setKey(key, settings: settings)
+        let sealing = SealingFileSystem.canWrite(settings) ? try SealingFileSystem(key: key) : nil
+        let connection = try Connection(path: copy, mode: .readWrite, sealingThrough: sealing)
+        do {
+            defer { connection.close() }
+            if sealing == nil { try connection.setKey(key, settings: settings) }
+            try prepare(connection)
+            try body(connection)
+        }
+        try sealing?.checkWritten(copy)
+    }
+
+    private func prepare(_ connection: Connection) throws {
         connection.allowDoubleQuotedStrings()
         connection.distrustSchema()
         for collation in collations { try connection.register(collation) }
@@ -77,7 +86,6 @@ struct CopyBuilder {
         try connection.execute(SQL(text: "PRAGMA encoding = \(SQL.quoted(text: encoding))"))
         try connection.attachPlaintext(source, as: "legacy")
         try connection.execute("PRAGMA writable_schema = ON")
-        try body(connection)
     }
 
     /// An attached file must have the encoding of the main one, so it is asked for beforehand.
@@ -87,7 +95,8 @@ struct CopyBuilder {
         return try connection.value(String.self, "PRAGMA encoding") ?? "UTF-8"
     }
 
-    private func prepare(_ connection: Connection) throws {
+    /// What a file takes on with its first page.
+    private func setLayout(_ connection: Connection) throws {
         let autoVacuum = try connection.value(Int.self, "PRAGMA legacy.auto_vacuum") ?? 0
         try connection.execute(SQL(text: "PRAGMA main.auto_vacuum = \(String(autoVacuum))"))
         if (1..<4).contains(header.schemaFormat) { try connection.useLegacyFileFormat() }

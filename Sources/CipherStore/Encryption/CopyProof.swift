@@ -30,12 +30,27 @@ struct CopyProof {
 
     /// Compares.
     ///
-    /// - Parameter survey: What `integrity_check` says of the original.
-    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference.
-    func run(survey: BackgroundTask<IntegrityComplaints>) throws -> Outcome {
+    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` where the original is
+    ///   damaged in such a way that it has no copy.
+    func run() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }
         defer { source.close() }
+        do {
+            return try compare(source)
+        } catch let error as StoreError where error.code == .proofFailed {
+            // Rows out of order, say: the copy has them in order.
+            guard let complaint = try IntegrityComplaints(source).kinds.keys.min() else { throw error }
+            throw StoreError(
+                .corrupt, path: original.path,
+                "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
+                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover; "
+                    + "nothing was changed")
+        }
+    }
+
+    private func compare(_ source: Connection) throws -> Outcome {
+        let observer = observer
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
         let helper = BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
@@ -59,7 +74,7 @@ struct CopyProof {
                 try observer.checkCancellation()
             }
             try helper.wait()
-            try checkIntegrity(plan, pair, survey)
+            try checkIntegrity(plan, pair)
         } catch {
             helper.cancel()
             throw error
@@ -112,20 +127,24 @@ struct CopyProof {
         for index in plan.indexes { try index.run(pair, progress: progress) }
     }
 
-    /// The structure of the copy is held against the original's own.
-    private func checkIntegrity(
-        _ plan: Plan, _ pair: ConnectionPair, _ survey: BackgroundTask<IntegrityComplaints>
-    ) throws {
-        let known = try survey.wait()
+    /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
+    private func checkIntegrity(_ plan: Plan, _ pair: ConnectionPair) throws {
         // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages || !known.isClean else { return }
+        guard plan.needsIntegrityCheck || hasFreePages else { return }
+        let survey = BackgroundTask("survey") { [original] cancellation in
+            let connection = try original.open { cancellation.isCancelled }
+            defer { connection.close() }
+            return try IntegrityComplaints(connection)
+        }
+        defer { survey.cancel() }
         if Engine.current.hasCipherIntegrityCheck,
             let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
         {
             throw StoreError.proof(original.path, page)
         }
-        if let complaint = try IntegrityComplaints(pair.copy).firstBeyond(known) {
+        let complaints = try IntegrityComplaints(pair.copy)
+        if let complaint = complaints.firstBeyond(try survey.wait()) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
     }

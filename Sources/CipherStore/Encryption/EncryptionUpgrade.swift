@@ -201,13 +201,6 @@ package struct EncryptionUpgrade {
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
         let original = ProofConnection(
             path: paths.database, key: nil, settings: options.settings, collations: options.collations)
-        // The second core has nothing to do while the copy is built.
-        let survey = BackgroundTask("survey") { cancellation in
-            let connection = try original.open { cancellation.isCancelled }
-            defer { connection.close() }
-            return try IntegrityComplaints(connection)
-        }
-        defer { survey.cancel() }
         let fileKey = try derivation.wait()
         // For the proof: of the provider's second answer, and while the copy is built.
         let keyAgain = try keyAskedAgain(key)
@@ -229,7 +222,7 @@ package struct EncryptionUpgrade {
         let proof = CopyProof(
             original: original, copy: original.with(paths.copy, key: keyAgain),
             copyWithDerivedKey: original.with(paths.copy, key: try secondDerivation.wait()), observer: observer)
-        let proven = try proof.run(survey: survey)
+        let proven = try proof.run()
         try sync.wait()
         report.tables = proven.tables
         report.rows = proven.rows

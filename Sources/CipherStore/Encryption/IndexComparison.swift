@@ -3,8 +3,8 @@ internal import Foundation
 
 /// The comparison of one index's entries, in the order of the index.
 ///
-/// Equal entries in equal order, over equal rows, make the copy's index as consistent as the original's, which
-/// ``IntegrityComplaints`` tells of. It costs a fraction of looking every row up in every index of an encrypted file.
+/// Equal entries in equal order, over equal rows, make the copy's index as consistent as the original's. It costs a
+/// fraction of looking every row up in every index, as `integrity_check` does.
 final class IndexComparison: @unchecked Sendable {
     private let name: String
     private let sql: SQL

@@ -10,8 +10,6 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// Why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
 
-    var isClean: Bool { kinds.isEmpty && failure == nil }
-
     /// Runs the check.
     init(_ connection: Connection) throws {
         // Constraints on values are the rows' matter, and those are compared.

@@ -53,6 +53,24 @@ struct FileHazardTests {
         #expect(try file.dump(key: TestKeys.raw()) == original)
     }
 
+    @Test("A table whose rows are out of order, which no copy equals, is refused as damaged and left as it is")
+    func rowsOutOfOrder() throws {
+        let file = try LegacyFile {
+            try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES ('x'), ('y'), ('z')")
+        }
+        // The leaf of the table is page 2: behind its header of 8 bytes are the places of its cells, two bytes each.
+        let page = try DatabaseFile(path: file.path, access: .readWrite)
+        let places = try page.read(at: 4_096 + 8, count: 4)
+        try page.write([places[2], places[3], places[0], places[1]], at: 4_096 + 8)
+        let before = try file.digest()
+        let error = try #require(
+            #expect(throws: StoreError.self) {
+                try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+            })
+        #expect(error.code == .corrupt)
+        #expect(try file.digest() == before)
+    }
+
     private static let content: String = """
         CREATE TABLE t(a TEXT, b BLOB); CREATE INDEX i ON t(a);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)

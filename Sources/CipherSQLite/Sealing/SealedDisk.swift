@@ -1,0 +1,38 @@
+internal import CSQLCipher
+internal import Dispatch
+
+/// The file on the disk, as SQLite's own file layer opened it.
+final class SealedDisk: @unchecked Sendable {
+    // A file of SQLite's may seek before it reads or writes, so only one thread does so at a time: `turn` sees to that.
+    private let turn = DispatchSemaphore(value: 1)
+    let file: UnsafeMutablePointer<sqlite3_file>
+
+    init(_ file: UnsafeMutablePointer<sqlite3_file>) {
+        self.file = file
+    }
+
+    /// SQLite's file layer for Unix takes no more than 128 KB less a byte at once, and no page is longer than this.
+    private static let longestWrite = 65_536
+
+    var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
+
+    func write(_ bytes: UnsafePointer<UInt8>, count: Int, page: UInt32) -> Int32 {
+        turn.wait()
+        defer { turn.signal() }
+        let offset = Self.offset(of: page)
+        for start in stride(from: 0, to: count, by: Self.longestWrite) {
+            let length = min(Self.longestWrite, count - start)
+            let result = methods.xWrite(file, bytes + start, Int32(length), offset + Int64(start))
+            guard result == SQLITE_OK else { return result }
+        }
+        return SQLITE_OK
+    }
+
+    func read(_ bytes: UnsafeMutablePointer<UInt8>, page: UInt32) -> Int32 {
+        turn.wait()
+        defer { turn.signal() }
+        return methods.xRead(file, bytes, Int32(PageSealer.pageSize), Self.offset(of: page))
+    }
+
+    static func offset(of page: UInt32) -> Int64 { Int64(page - 1) * Int64(PageSealer.pageSize) }
+}

@@ -1,0 +1,138 @@
+internal import CSQLCipher
+internal import Dispatch
+
+/// A database file that SQLite writes as plaintext pages and that lies on the disk sealed.
+///
+/// Used by one thread, SQLite's. Full batches of pages are sealed and written on others; a page that is wanted again is
+/// taken from the batch that is being filled, or waited for and opened.
+final class SealedFile {
+    /// So many that each core has one to seal while another is filled, and that memory stays small.
+    private static let batchCount = 8
+
+    // Extended codes, which Swift does not import. Source: SQLite, "Result and Error Codes".
+    static let readFailure = SQLITE_IOERR | (1 << 8)
+    static let shortRead = SQLITE_IOERR | (2 << 8)
+    static let writeFailure = SQLITE_IOERR | (3 << 8)
+
+    private let disk: SealedDisk
+    private let batches: [PageBatch]
+    private let opener: PageSealer
+    private let queue = DispatchQueue(label: "CipherStore sealing", qos: .userInitiated, attributes: .concurrent)
+    /// The batch that is being filled.
+    private var current = 0
+    /// Where the pages are that may not have been written yet.
+    private var places: [UInt32: (batch: Int, place: Int)] = [:]
+    private var size: Int64
+    /// The first failure; SQLite does not look at every result.
+    private(set) var failure = SQLITE_OK
+
+    init(_ file: UnsafeMutablePointer<sqlite3_file>, _ keys: SealingKeys) throws {
+        disk = SealedDisk(file)
+        batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
+        opener = try PageSealer(keys)
+        size = 0
+        failure = disk.methods.xFileSize(file, &size)
+    }
+
+    var fileSize: Int64 { size }
+
+    // MARK: Writing
+
+    func write(_ content: UnsafeRawPointer, count: Int32, offset: Int64) -> Int32 {
+        guard failure == SQLITE_OK else { return failure }
+        // The pager writes whole pages to a database.
+        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else { return Self.writeFailure }
+        let number = Self.page(at: offset)
+        if let known = places[number] {
+            if known.batch == current {
+                batches[current].replace(known.place, content)
+                return SQLITE_OK
+            }
+            // Two threads could write the page in either order.
+            settle(known.batch)
+        }
+        places[number] = (current, batches[current].append(number, content))
+        size = max(size, offset + Int64(count))
+        if batches[current].isFull { submit() }
+        return failure
+    }
+
+    private func submit() {
+        batches[current].submit(to: disk, on: queue)
+        current = (current + 1) % batches.count
+        settle(current)
+    }
+
+    /// Waits until a batch is on the disk.
+    private func settle(_ batch: Int) {
+        for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
+        let result = batches[batch].wait()
+        if failure == SQLITE_OK { failure = result }
+    }
+
+    /// Writes what is left, and waits for it.
+    func flush() -> Int32 {
+        if !batches[current].isEmpty { submit() }
+        for batch in batches.indices { settle(batch) }
+        return failure
+    }
+
+    func truncate(to newSize: Int64) -> Int32 {
+        let result = flush()
+        guard result == SQLITE_OK else { return result }
+        size = newSize
+        return disk.methods.xTruncate(disk.file, newSize)
+    }
+
+    func sync(_ flags: Int32) -> Int32 {
+        let result = flush()
+        return result == SQLITE_OK ? disk.methods.xSync(disk.file, flags) : result
+    }
+
+    func close() -> Int32 {
+        let result = flush()
+        let closed = disk.methods.xClose(disk.file)
+        return result == SQLITE_OK ? closed : result
+    }
+
+    // MARK: Reading
+
+    /// Reads a page or a part of one.
+    func read(into buffer: UnsafeMutableRawPointer, count: Int32, offset: Int64) -> Int32 {
+        let inPage = Int(offset % Int64(PageSealer.pageSize))
+        guard inPage + Int(count) <= PageSealer.pageSize else { return Self.readFailure }
+        guard offset + Int64(count) <= size else {
+            buffer.initializeMemory(as: UInt8.self, repeating: 0, count: Int(count))
+            return Self.shortRead
+        }
+        let number = Self.page(at: offset)
+        if let known = places[number] {
+            if known.batch == current {
+                buffer.copyMemory(from: batches[current].page(at: known.place) + inPage, byteCount: Int(count))
+                return SQLITE_OK
+            }
+            settle(known.batch)
+        }
+        guard failure == SQLITE_OK else { return failure }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * PageSealer.pageSize) { memory in
+            guard let sealed = memory.baseAddress else { return SQLITE_NOMEM }
+            let page = sealed + PageSealer.pageSize
+            let result = disk.read(sealed, page: number)
+            guard result == SQLITE_OK else { return result }
+            guard opener.open(sealed, number: number, into: page) else { return Self.readFailure }
+            buffer.copyMemory(from: page + inPage, byteCount: Int(count))
+            return SQLITE_OK
+        }
+    }
+
+    private static func page(at offset: Int64) -> UInt32 { UInt32(offset / Int64(PageSealer.pageSize)) + 1 }
+
+    // MARK: Locks
+
+    func lock(_ level: Int32) -> Int32 { disk.methods.xLock(disk.file, level) }
+    func unlock(_ level: Int32) -> Int32 { disk.methods.xUnlock(disk.file, level) }
+    func checkReservedLock(_ result: UnsafeMutablePointer<Int32>?) -> Int32 {
+        disk.methods.xCheckReservedLock(disk.file, result)
+    }
+    var sectorSize: Int32 { disk.methods.xSectorSize(disk.file) }
+}
