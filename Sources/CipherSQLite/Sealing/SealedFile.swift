@@ -7,7 +7,7 @@ internal import Dispatch
 /// taken from the batch that is being filled, or waited for and opened.
 final class SealedFile {
     /// So many that each core has one to seal while another is filled, and that memory stays small.
-    private static let batchCount = 8
+    private static let batchCount = 16
 
     // Extended codes, which Swift does not import. Source: SQLite, "Result and Error Codes".
     static let readFailure = SQLITE_IOERR | (1 << 8)

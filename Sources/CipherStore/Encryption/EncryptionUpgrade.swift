@@ -117,11 +117,8 @@ package struct EncryptionUpgrade {
         let status = try preflight.checkFiles()
         try checkSchemaUntouched(preflight, inspector)
         let key = try newFileKey()
-        let derivation = BackgroundTask("key") { [options] _ in
-            try FileKey(key, salt: key.salt ?? .random(count: CipherKey.saltLength), options.settings)
-        }
-        // Waited for whatever happens: a process that ends meanwhile takes libcrypto away under the thread.
-        defer { derivation.cancel() }
+        let keys = try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.settings)
+        defer { keys.cancel() }
         try Recovery.sweep(paths)
         let record = try nextAttempt(inspector)
 
@@ -133,7 +130,7 @@ package struct EncryptionUpgrade {
             try hold.checkSchema(preflight)
             let backup = Backup(paths: paths)
             if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-            let fileKey = try buildAndProve(key, derivation, status, observer, &report)
+            let fileKey = try buildAndProve(keys, status, observer, &report)
             try observer.begin(.swapping)
             try swap(hold, status, backup, observer, &report)
             return fileKey
@@ -193,22 +190,15 @@ package struct EncryptionUpgrade {
     ///
     /// Returns the key of the copy.
     private func buildAndProve(
-        _ key: CipherKey, _ derivation: BackgroundTask<FileKey>, _ status: FileSystem.Status,
-        _ observer: UpgradeObserver, _ report: inout EncryptionReport
+        _ keys: UpgradeKeys, _ status: FileSystem.Status, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
     ) throws -> FileKey {
         try observer.begin(.building)
         try FileSystem.createExclusively(paths.copy)
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
         let original = ProofConnection(
             path: paths.database, key: nil, settings: options.settings, collations: options.collations)
-        let fileKey = try derivation.wait()
-        // For the proof: of the provider's second answer, and while the copy is built.
-        let keyAgain = try keyAskedAgain(key)
-        let salt = fileKey.key.salt
-        let secondDerivation = BackgroundTask("proof key") { [options] _ in
-            try salt.map { try FileKey(keyAgain, salt: $0, options.settings).key } ?? keyAgain
-        }
-        defer { secondDerivation.cancel() }
+        let fileKey = try keys.building.wait()
         try CopyBuilder(
             source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
             collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
@@ -220,8 +210,8 @@ package struct EncryptionUpgrade {
         defer { sync.cancel() }
         // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
         let proof = CopyProof(
-            original: original, copy: original.with(paths.copy, key: keyAgain),
-            copyWithDerivedKey: original.with(paths.copy, key: try secondDerivation.wait()), observer: observer)
+            original: original, copy: original.with(paths.copy, key: keys.again),
+            copyWithDerivedKey: original.with(paths.copy, key: try keys.proving.wait()), observer: observer)
         let proven = try proof.run()
         try sync.wait()
         report.tables = proven.tables

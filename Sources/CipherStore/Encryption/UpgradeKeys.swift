@@ -1,0 +1,27 @@
+import CipherSQLite
+
+/// The keys of one upgrade, derived on threads of their own while the source is brought to rest.
+struct UpgradeKeys {
+    /// The key of the copy, for the builder.
+    let building: BackgroundTask<FileKey>
+    /// The provider's second answer, as it gave it.
+    let again: CipherKey
+    /// The key derived from the second answer: the proof shares no key object with the builder.
+    let proving: BackgroundTask<CipherKey>
+
+    /// - Parameters:
+    ///   - key: The provider's first answer.
+    ///   - again: Its second one, which must be equal.
+    init(_ key: CipherKey, again: CipherKey, settings: CipherSettings) throws {
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        self.again = again
+        building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
+        proving = BackgroundTask("proof key") { _ in try again.rawKey(salt: salt, settings: settings) }
+    }
+
+    /// Waits for both threads: a process that ends meanwhile takes libcrypto away under them.
+    func cancel() {
+        building.cancel()
+        proving.cancel()
+    }
+}
