@@ -30,20 +30,20 @@ public struct CipherSettings: Sendable, Equatable {
         }
     }
 
-    /// The statements that pin these settings on a connection that was given its key.
+    /// The pragmas that pin these settings for a file that was given its key, without the word PRAGMA.
     package func pragmas(engine: Engine) -> [String] {
         var statements: [String]
         if engine.hasCompatibilityPragma {
-            statements = ["PRAGMA cipher_compatibility = \(compatibility)"]
+            statements = ["cipher_compatibility = \(compatibility)"]
         } else {
             statements = [
-                "PRAGMA cipher_page_size = \(pageSize)",
-                "PRAGMA kdf_iter = \(kdfIterations)",
-                "PRAGMA cipher_use_hmac = \(compatibility >= 2 ? "ON" : "OFF")",
+                "cipher_page_size = \(pageSize)",
+                "kdf_iter = \(kdfIterations)",
+                "cipher_use_hmac = \(compatibility >= 2 ? "ON" : "OFF")",
             ]
         }
         if plaintextHeaderSize > 0 {
-            statements.append("PRAGMA cipher_plaintext_header_size = \(plaintextHeaderSize)")
+            statements.append("cipher_plaintext_header_size = \(plaintextHeaderSize)")
         }
         return statements
     }

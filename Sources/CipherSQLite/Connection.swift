@@ -27,10 +27,7 @@ public final class Connection {
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
-    ///   - fileSystem: The file layer that seals pages, for a new file that gets no key; `nil` for SQLite's own.
-    package init(
-        path: String, mode: Mode, busyTimeout: Int32 = 5_000, sealingThrough fileSystem: SealingFileSystem? = nil
-    ) throws {
+    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
                 extendedCode: DatabaseError.misuse,
@@ -46,8 +43,7 @@ public final class Connection {
             }
         var opened: OpaquePointer?
         let result = sqlite3_open_v2(
-            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
-            fileSystem?.name)
+            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result
@@ -59,18 +55,7 @@ public final class Connection {
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, busyTimeout)
         try execute("PRAGMA temp_store = MEMORY")
-        if fileSystem != nil { try leaveRoomForSeals() }
     }
-
-    /// Gives new pages the size of SQLCipher's, and the room behind their content.
-    private func leaveRoomForSeals() throws {
-        try execute(SQL(text: "PRAGMA page_size = \(PageSealer.pageSize)"))
-        var reserved = Int32(PageSealer.reservedSize)
-        try check(sqlite3_file_control(handle, "main", Self.reserveBytes, &reserved))
-    }
-
-    /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
-    private static let reserveBytes: Int32 = 38
 
     /// Opens an encrypted file and proves the key by reading the schema.
     ///
@@ -121,15 +106,17 @@ public final class Connection {
     /// Gives the key and pins the cipher format, before the first read.
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
-    package func setKey(_ key: CipherKey, settings: CipherSettings) throws {
+    ///
+    /// - Parameter schema: The name of the file in this connection.
+    package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.keyBytes.withUnsafeBytes { bytes in
-            try check(sqlite3_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
+            try check(sqlite3_key_v2(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }
         // SQLCipher 4.6 writes to stderr at every wrong key, and a library is silent. The level is the process's, and
         // falls back when SQLCipher starts again after its last connection, so it is set here, behind the key.
         if Engine.current.cipherMajor >= 4 { try execute("PRAGMA cipher_log_level = NONE") }
-        for statement in settings.pragmas(engine: .current) {
-            try execute(SQL(text: statement))
+        for pragma in settings.pragmas(engine: .current) {
+            try execute(SQL(text: "PRAGMA \(schema).\(pragma)"))
         }
     }
 
@@ -138,16 +125,32 @@ public final class Connection {
         _ = try value(Int.self, "SELECT count(*) FROM sqlite_master")
     }
 
-    /// Attaches a plaintext file, which the caller only reads.
+    /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.
     ///
-    /// Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
-    /// its tables for other than their copies, and copies row by row instead of record by record.
-    package func attachPlaintext(_ path: String, as name: String) throws {
-        // Attached files would go through the main file's layer.
-        let layer = sqlite3_vfs_find(nil).map { "&vfs=\(String(cString: $0.pointee.zName))" } ?? ""
-        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw\(layer)"))
-        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
+    /// - Parameter fileSystem: The file layer that seals pages, for a file that gets no key; `nil` for SQLite's own.
+    package func attachEmpty(
+        _ path: String, as schema: String, sealingThrough fileSystem: SealingFileSystem? = nil
+    ) throws {
+        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw" + (fileSystem.map { "&vfs=\($0.name)" } ?? "")))
+        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
+        guard fileSystem != nil else { return }
+        // Pages of the size of SQLCipher's, with room behind their content for the seal.
+        try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(PageSealer.pageSize)"))
+        var reserved = Int32(PageSealer.reservedSize)
+        try check(sqlite3_file_control(handle, schema, Self.reserveBytes, &reserved))
     }
+
+    /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
+    ///
+    /// SQLite forgets them when a change of any schema is rolled back.
+    package func forgetSchemas() throws {
+        try execute("BEGIN")
+        try execute("CREATE TEMP TABLE cipherstore_forgotten(a)")
+        try execute("ROLLBACK")
+    }
+
+    /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
+    private static let reserveBytes: Int32 = 38
 
     // MARK: Running SQL
 

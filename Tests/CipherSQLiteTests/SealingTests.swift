@@ -16,20 +16,29 @@ struct SealingTests {
     /// Writes through the layer as the encryption upgrade does.
     private func sealing(cachePages: Int = 50, _ body: (Connection) throws -> Void) throws {
         let fileSystem = try SealingFileSystem(key: key)
-        let connection = try Connection(path: fixture.path, mode: .create, sealingThrough: fileSystem)
+        let connection = try attach(fileSystem)
         do {
             defer { connection.close() }
-            try connection.execute("PRAGMA journal_mode = OFF")
-            try connection.execute("PRAGMA synchronous = OFF")
-            try connection.execute(SQL(text: "PRAGMA cache_size = \(cachePages)"))
+            try connection.execute("PRAGMA copy.journal_mode = OFF")
+            try connection.execute("PRAGMA copy.synchronous = OFF")
+            try connection.execute(SQL(text: "PRAGMA copy.cache_size = \(cachePages)"))
             try body(connection)
         }
         try fileSystem.checkWritten(fixture.path)
     }
 
+    private func attach(_ fileSystem: SealingFileSystem) throws -> Connection {
+        let connection = try Connection(path: ":memory:", mode: .create)
+        if !FileManager.default.fileExists(atPath: fixture.path) {
+            try Data().write(to: URL(fileURLWithPath: fixture.path))
+        }
+        try connection.attachEmpty(fixture.path, as: "copy", sealingThrough: fileSystem)
+        return connection
+    }
+
     private func fill(_ connection: Connection, rows: Int) throws {
-        try connection.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)")
-        try connection.execute("CREATE INDEX i ON t(a)")
+        try connection.execute("CREATE TABLE copy.t(id INTEGER PRIMARY KEY, a TEXT, b BLOB)")
+        try connection.execute("CREATE INDEX copy.i ON t(a)")
         try connection.transaction {
             for id in 0..<rows {
                 // Spread over the index, so that its pages leave the small cache and come back.
@@ -101,7 +110,7 @@ struct SealingTests {
     @Test("No byte of a row, and nothing twice, lies in a sealed file")
     func hidesRows() throws {
         try sealing { connection in
-            try connection.execute("CREATE TABLE t(a TEXT)")
+            try connection.execute("CREATE TABLE copy.t(a TEXT)")
             for _ in 0..<200 {
                 try connection.execute("INSERT INTO t VALUES (\(String(repeating: "needle ", count: 500)))")
             }
@@ -116,9 +125,9 @@ struct SealingTests {
     @Test("A journal, which would be plaintext, cannot be opened through the layer")
     func refusesJournals() throws {
         let fileSystem = try SealingFileSystem(key: key)
-        let connection = try Connection(path: fixture.path, mode: .create, sealingThrough: fileSystem)
+        let connection = try attach(fileSystem)
         defer { connection.close() }
-        #expect(throws: DatabaseError.self) { try connection.execute("CREATE TABLE t(a)") }
+        #expect(throws: DatabaseError.self) { try connection.execute("CREATE TABLE copy.t(a)") }
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "-journal"))
     }
 }

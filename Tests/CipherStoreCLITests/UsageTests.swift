@@ -6,8 +6,11 @@ import Testing
     static let wrong: [(arguments: [String], says: String)] = [
         ([], "a command is missing"),
         (["inspct", "x"], "is inspect meant?"),
-        (["decrypt", "x"], "unknown command"),
-        (["rekey", "x"], "unknown command"),
+        (["shrink", "x"], "unknown command"),
+        (["decrypt", "x"], "a key is needed"),
+        (["rekey", "x", "--new-key-file", "y"], "a key is needed"),
+        (["rekey", "x", "--key-env", "K", "--plaintext-header", "7"], "--plaintext-header takes 0"),
+        (["rekey", "x", "--key-env", "K", "--new-key-env", "L", "--new-key-file", "y"], "cannot be given together"),
         (["--verson"], "is --version meant?"),
         (["--json", "inspect"], "the command comes first"),
         (["inspect"], "takes DB"),

@@ -100,7 +100,7 @@ final class PageSealer {
     }
 
     /// Source: SQLite, "Database File Format", section 1.3.1.
-    private static let magic = Array("SQLite format 3\0".utf8)
+    static let magic = Array("SQLite format 3\0".utf8)
 
     /// How much of a page's begin is neither encrypted nor authenticated.
     private func skippedBytes(of number: UInt32) -> Int { number == 1 ? salt.count : 0 }

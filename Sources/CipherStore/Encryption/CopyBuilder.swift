@@ -1,6 +1,6 @@
 import CipherSQLite
 
-/// Builds the encrypted copy of a plaintext database, exact to the rowid and the letter of the schema.
+/// Builds a copy of a database under another key or without one, exact to the rowid and the letter of the schema.
 ///
 /// The copy is scrap until it is proven, so it is built without a journal and synced once, by the caller. Rows are moved by
 /// `INSERT INTO … SELECT *`, which SQLite does by transferring whole records, index entries included, where both schemas
@@ -8,27 +8,26 @@ import CipherSQLite
 /// original's is: to the letter, with whatever functions and modules it names, loaded or not.
 /// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 struct CopyBuilder {
+    /// The original.
     let source: String
+    /// The key of the original; `nil` for a plaintext one.
+    let sourceKey: FileKey?
+    /// The file that is built.
     let copy: String
-    let key: CipherKey
-    let settings: CipherSettings
+    /// The key of the copy; `nil` for a plaintext one.
+    let copyKey: FileKey?
     let collations: [Collation]
-    let header: FileHeader
+    let header: HeaderNumbers
     let observer: UpgradeObserver
 
     /// Builds the copy.
     ///
     /// The file exists already, empty; it is not synced.
     func build() throws {
-        let sourceFile = try DatabaseFile(path: source)
-        var skeleton: CopySkeleton?
         try withConnection { connection in
             try setLayout(connection)
-            skeleton = try CopySkeleton(connection, source: sourceFile, header: header)
-        }
-        guard let skeleton else { return }
-        // A new connection reads the schema from its rows.
-        try withConnection { connection in
+            let skeleton = try CopySkeleton(connection, header: header)
+            try connection.forgetSchemas()
             try watch(connection)
             try connection.execute("BEGIN")
             for table in skeleton.tables {
@@ -38,17 +37,15 @@ struct CopyBuilder {
             try skeleton.complete(connection)
             try copyHeader(connection)
             try connection.execute("COMMIT")
-        }
-        guard !skeleton.indexesToFill.isEmpty else { return }
-        try withConnection { connection in
-            try watch(connection)
+            guard !skeleton.indexesToFill.isEmpty else { return }
+            try connection.forgetSchemas()
             for index in skeleton.indexesToFill { try fill(index, connection) }
         }
     }
 
     private func fill(_ index: String, _ connection: Connection) throws {
         do {
-            try connection.execute(SQL(text: "REINDEX main.\(SQL.quoted(identifier: index))"))
+            try connection.execute(SQL(text: "REINDEX copy.\(SQL.quoted(identifier: index))"))
         } catch let error as DatabaseError where error.namesAbsentFunction {
             throw StoreError(
                 .missingFunction, path: source,
@@ -58,69 +55,72 @@ struct CopyBuilder {
         }
     }
 
+    /// Lends a connection to the original, with the copy attached as `copy`.
+    ///
+    /// This way round, for only the main file of a connection can be opened in any cipher format.
     private func withConnection(_ body: (Connection) throws -> Void) throws {
-        let sealing = SealingFileSystem.canWrite(settings) ? try SealingFileSystem(key: key) : nil
-        let connection = try Connection(path: copy, mode: .readWrite, sealingThrough: sealing)
+        let sealing = try copyKey.flatMap {
+            SealingFileSystem.canWrite($0.settings) ? try SealingFileSystem(key: $0.key) : nil
+        }
+        // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
+        // its tables for other than their copies, and copies row by row instead of record by record.
+        let connection = try Connection(path: source, mode: .readWrite)
         do {
             defer { connection.close() }
-            if sealing == nil { try connection.setKey(key, settings: settings) }
-            try prepare(connection)
+            if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
+            connection.allowDoubleQuotedStrings()
+            connection.distrustSchema()
+            for collation in collations { try connection.register(collation) }
+            try attachCopy(connection, sealing)
             try body(connection)
         }
         try sealing?.checkWritten(copy)
     }
 
-    private func prepare(_ connection: Connection) throws {
-        connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
-        for collation in collations { try connection.register(collation) }
+    private func attachCopy(_ connection: Connection, _ sealing: SealingFileSystem?) throws {
+        // The encoding of the original is known once its schema was read, and the copy takes it on.
+        try connection.proveReadable()
+        try connection.attachEmpty(copy, as: "copy", sealingThrough: sealing)
+        if let copyKey, sealing == nil {
+            try connection.setKey(copyKey.key, settings: copyKey.settings, schema: "copy")
+        }
         // Without secure_delete a page that becomes free is never written: a hole, which SQLCipher's check of all pages
         // takes for a forged one.
         for pragma in [
-            "journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -8000",
-            "secure_delete = ON", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
+            "copy.journal_mode = OFF", "copy.synchronous = OFF", "copy.locking_mode = EXCLUSIVE",
+            "copy.cache_size = -8000", "copy.secure_delete = ON", "foreign_keys = OFF", "recursive_triggers = OFF",
+            "ignore_check_constraints = ON", "writable_schema = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))
         }
-        let encoding = try encodingOfSource()
-        try connection.execute(SQL(text: "PRAGMA encoding = \(SQL.quoted(text: encoding))"))
-        try connection.attachPlaintext(source, as: "legacy")
-        try connection.execute("PRAGMA writable_schema = ON")
-    }
-
-    /// An attached file must have the encoding of the main one, so it is asked for beforehand.
-    private func encodingOfSource() throws -> String {
-        let connection = try Connection(path: source, mode: .readOnly)
-        defer { connection.close() }
-        return try connection.value(String.self, "PRAGMA encoding") ?? "UTF-8"
     }
 
     /// What a file takes on with its first page.
     private func setLayout(_ connection: Connection) throws {
-        let autoVacuum = try connection.value(Int.self, "PRAGMA legacy.auto_vacuum") ?? 0
-        try connection.execute(SQL(text: "PRAGMA main.auto_vacuum = \(String(autoVacuum))"))
+        let autoVacuum = try connection.value(Int.self, "PRAGMA main.auto_vacuum") ?? 0
+        try connection.execute(SQL(text: "PRAGMA copy.auto_vacuum = \(String(autoVacuum))"))
         if (1..<4).contains(header.schemaFormat) { try connection.useLegacyFileFormat() }
     }
 
     private func copyRows(_ table: CopySkeleton.Table, _ connection: Connection) throws {
         let name = SQL.quoted(identifier: table.name)
-        if table.isSequence { try connection.execute(SQL(text: "DELETE FROM main.\(name)")) }
+        if table.isSequence { try connection.execute(SQL(text: "DELETE FROM copy.\(name)")) }
         guard let columns = table.namedColumns else {
             try connection.standingInForAbsentFunctions {
-                try connection.execute(SQL(text: "INSERT INTO main.\(name) SELECT * FROM legacy.\(name)"))
+                try connection.execute(SQL(text: "INSERT INTO copy.\(name) SELECT * FROM main.\(name)"))
             }
             return
         }
         let list = columns.prefix(Self.widestResult).joined(separator: ", ")
         try connection.execute(
-            SQL(text: "INSERT INTO main.\(name)(\(list)) SELECT \(list) FROM legacy.\(name) NOT INDEXED"))
+            SQL(text: "INSERT INTO copy.\(name)(\(list)) SELECT \(list) FROM main.\(name) NOT INDEXED"))
         // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
         for column in columns.dropFirst(Self.widestResult) {
             try connection.execute(
                 SQL(
                     text: """
-                        UPDATE main.\(name) SET \(column) =
-                            (SELECT old.\(column) FROM legacy.\(name) AS old WHERE old.\(columns[0]) = \(name).\(columns[0]))
+                        UPDATE copy.\(name) SET \(column) =
+                            (SELECT old.\(column) FROM main.\(name) AS old WHERE old.\(columns[0]) = \(name).\(columns[0]))
                         """))
         }
     }
@@ -135,11 +135,11 @@ struct CopyBuilder {
     /// The schema's cookie is last, for other changes raise it.
     private func copyHeader(_ connection: Connection) throws {
         if header.defaultCacheSize != 0 {
-            try connection.execute(SQL(text: "PRAGMA main.default_cache_size = \(String(header.defaultCacheSize))"))
+            try connection.execute(SQL(text: "PRAGMA copy.default_cache_size = \(String(header.defaultCacheSize))"))
         }
         for name in ["user_version", "application_id", "schema_version"] {
-            let value = try connection.value(Int.self, SQL(text: "PRAGMA legacy.\(name)")) ?? 0
-            try connection.execute(SQL(text: "PRAGMA main.\(name) = \(String(value))"))
+            let value = try connection.value(Int.self, SQL(text: "PRAGMA main.\(name)")) ?? 0
+            try connection.execute(SQL(text: "PRAGMA copy.\(name) = \(String(value))"))
         }
     }
 

@@ -26,29 +26,28 @@ struct CopySkeleton {
         let name: String
         /// The table's name as SQLite compares it.
         let table: [UInt8]
-        let sourceRoot: Int64
     }
 
     /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
-    init(_ connection: Connection, source: DatabaseFile, header: FileHeader) throws {
+    init(_ connection: Connection, header: HeaderNumbers) throws {
         let entries = try Self.entries(connection)
         try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)
-        let roots = try Self.makeRoots(entries, connection, source: source, pageSize: header.pageSize)
+        let roots = try Self.makeRoots(entries, connection)
         try connection.execute(
             """
-            INSERT INTO main.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
-            SELECT rowid, type, name, tbl_name, rootpage, sql FROM legacy.sqlite_master
+            INSERT INTO copy.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
+            SELECT rowid, type, name, tbl_name, rootpage, sql FROM main.sqlite_master
             WHERE rootpage > 0 ORDER BY rowid
             """)
         for (entry, root) in zip(entries, roots) {
-            try connection.execute("UPDATE main.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
+            try connection.execute("UPDATE copy.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
         }
         var refilled: Set<[UInt8]> = []
         for (entry, root) in zip(entries, roots) where entry.type == "table" {
             let filling = try TableFilling(entry.name, isKeyed: root.isKeyed, connection)
             if let definition = filling.definition {
-                try connection.execute("UPDATE main.sqlite_master SET sql = \(definition) WHERE rowid = \(entry.rowid)")
+                try connection.execute("UPDATE copy.sqlite_master SET sql = \(definition) WHERE rowid = \(entry.rowid)")
                 provisional.append(entry.rowid)
                 refilled.insert(entry.table)
             }
@@ -59,7 +58,7 @@ struct CopySkeleton {
         for (entry, root) in zip(entries, roots) where entry.type == "index" && refilled.contains(entry.table) {
             indexesToFill.append(entry.name)
             heldBack.append((entry.rowid, root.page))
-            try connection.execute("DELETE FROM main.sqlite_master WHERE rowid = \(entry.rowid)")
+            try connection.execute("DELETE FROM copy.sqlite_master WHERE rowid = \(entry.rowid)")
         }
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
         try connection.execute("COMMIT")
@@ -69,14 +68,14 @@ struct CopySkeleton {
         var entries: [Entry] = []
         try connection.forEachRow(
             """
-            SELECT rowid, type, name, lower(tbl_name), rootpage FROM legacy.sqlite_master
+            SELECT rowid, type, name, lower(tbl_name) FROM main.sqlite_master
             WHERE rootpage > 0 ORDER BY rowid
             """
         ) { row in
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: Array(try row.get(String.self, at: 3).utf8), sourceRoot: try row.get(at: 4)))
+                    table: Array(try row.get(String.self, at: 3).utf8)))
         }
         return entries
     }
@@ -88,21 +87,21 @@ struct CopySkeleton {
         for (rowid, root) in heldBack {
             try connection.execute(
                 """
-                INSERT INTO main.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
-                SELECT rowid, type, name, tbl_name, \(root), sql FROM legacy.sqlite_master WHERE rowid = \(rowid)
+                INSERT INTO copy.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
+                SELECT rowid, type, name, tbl_name, \(root), sql FROM main.sqlite_master WHERE rowid = \(rowid)
                 """)
         }
         for rowid in provisional {
             try connection.execute(
                 """
-                UPDATE main.sqlite_master
-                SET sql = (SELECT sql FROM legacy.sqlite_master WHERE rowid = \(rowid)) WHERE rowid = \(rowid)
+                UPDATE copy.sqlite_master
+                SET sql = (SELECT sql FROM main.sqlite_master WHERE rowid = \(rowid)) WHERE rowid = \(rowid)
                 """)
         }
         try connection.execute(
             """
-            INSERT INTO main.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
-            SELECT rowid, type, name, tbl_name, rootpage, sql FROM legacy.sqlite_master
+            INSERT INTO copy.sqlite_master(rowid, type, name, tbl_name, rootpage, sql)
+            SELECT rowid, type, name, tbl_name, rootpage, sql FROM main.sqlite_master
             WHERE rootpage IS NULL OR rootpage <= 0 ORDER BY rowid
             """)
     }
@@ -113,10 +112,10 @@ struct CopySkeleton {
     /// sorted in ascending order below format 4, so a copy must not change it.
     private static func setSchemaFormat(_ format: Int, _ connection: Connection) throws {
         guard format == 2 || format == 3 else { return }
-        try connection.execute("CREATE TABLE main.cipherstore_format(a)")
+        try connection.execute("CREATE TABLE copy.cipherstore_format(a)")
         try connection.execute(
-            SQL(text: "ALTER TABLE main.cipherstore_format ADD COLUMN b" + (format == 3 ? " DEFAULT 1" : "")))
-        try connection.execute("DROP TABLE main.cipherstore_format")
+            SQL(text: "ALTER TABLE copy.cipherstore_format ADD COLUMN b" + (format == 3 ? " DEFAULT 1" : "")))
+        try connection.execute("DROP TABLE copy.cipherstore_format")
     }
 
     private struct Root {
@@ -125,27 +124,17 @@ struct CopySkeleton {
         let isKeyed: Bool
     }
 
-    /// Makes one b-tree for each entry, of the kind that the original's root page has.
+    /// Makes one b-tree for each entry, of the kind that the schema tells of.
     ///
     /// The tables that make them are forgotten in batches: each CREATE TABLE reads the schema table through.
-    private static func makeRoots(
-        _ entries: [Entry], _ connection: Connection, source: DatabaseFile, pageSize: Int
-    ) throws -> [Root] {
+    private static func makeRoots(_ entries: [Entry], _ connection: Connection) throws -> [Root] {
+        let indexes = Set(entries.filter { $0.type == "index" }.map(\.name.utf8Bytes))
         var roots: [Root] = []
         roots.reserveCapacity(entries.count)
         for (number, entry) in entries.enumerated() {
-            let offset = (entry.sourceRoot - 1) * Int64(pageSize)
-            let isKeyed: Bool
-            switch try source.read(at: offset, count: 1).first {
-            case 0x0d, 0x05: isKeyed = false
-            case 0x0a, 0x02: isKeyed = true
-            default:
-                throw StoreError(
-                    .corrupt, path: connection.path, "the root page of \(entry.type) \(entry.name) is damaged",
-                    advice: "restore the file from a backup; nothing was changed")
-            }
+            let isKeyed = try entry.type == "index" || isWithoutRowID(entry.name, indexes, connection)
             let columns = isKeyed ? "a PRIMARY KEY) WITHOUT ROWID" : "a)"
-            try connection.execute(SQL(text: "CREATE TABLE main.cipherstore_root_\(number)(\(columns)"))
+            try connection.execute(SQL(text: "CREATE TABLE copy.cipherstore_root_\(number)(\(columns)"))
             roots.append(Root(page: 0, isKeyed: isKeyed))
             if (number + 1) % 200 == 0 || number == entries.count - 1 {
                 try takeRoots(&roots, connection)
@@ -154,11 +143,29 @@ struct CopySkeleton {
         return roots
     }
 
+    /// Whether a table is WITHOUT ROWID: its primary key is listed as an index, and has no b-tree of its own.
+    private static func isWithoutRowID(_ table: String, _ indexes: Set<[UInt8]>, _ connection: Connection) throws
+        -> Bool
+    {
+        var isWithoutRowID = false
+        try connection.forEachRow(SQL(text: "PRAGMA main.index_list(\(SQL.quoted(identifier: table)))")) { row in
+            if try row.get(String.self, at: 3) == "pk" {
+                isWithoutRowID = try !indexes.contains(row.get(String.self, at: 1).utf8Bytes)
+            }
+        }
+        return isWithoutRowID
+    }
+
     private static func takeRoots(_ roots: inout [Root], _ connection: Connection) throws {
-        let pages = try connection.values(Int64.self, "SELECT rootpage FROM main.sqlite_master ORDER BY rowid")
+        let pages = try connection.values(Int64.self, "SELECT rootpage FROM copy.sqlite_master ORDER BY rowid")
         for (index, page) in zip((roots.count - pages.count)..., pages) {
             roots[index] = Root(page: page, isKeyed: roots[index].isKeyed)
         }
-        try connection.execute("DELETE FROM main.sqlite_master")
+        try connection.execute("DELETE FROM copy.sqlite_master")
     }
+}
+
+extension String {
+    /// For sets: names that are equal as characters are two to SQLite.
+    fileprivate var utf8Bytes: [UInt8] { Array(utf8) }
 }

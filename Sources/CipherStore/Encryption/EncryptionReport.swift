@@ -1,4 +1,6 @@
-/// What an encryption upgrade did, for logs and roll-out statistics.
+import CipherSQLite
+
+/// What an encryption upgrade, a decryption or a change of key did, for logs and roll-out statistics.
 ///
 /// Holds no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
@@ -10,6 +12,14 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case alreadyEncrypted
         /// There was nothing, and an encrypted database was made.
         case created
+        /// The encrypted file was decrypted.
+        case decrypted
+        /// The file was plaintext before.
+        case alreadyPlaintext
+        /// The file was given another key or cipher format.
+        case rekeyed
+        /// The file had the new key and cipher format before.
+        case alreadyRekeyed
     }
 
     /// How the run ended.
@@ -35,10 +45,10 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     /// What could not be done, such as other names of the plaintext file.
     public var warnings: [String]
 
-    init(outcome: Outcome, path: String, cipherVersion: String) {
+    init(_ outcome: Outcome, path: String) {
         self.outcome = outcome
         self.path = path
-        self.cipherVersion = cipherVersion
+        cipherVersion = Engine.current.cipherVersion
         tables = 0
         rows = 0
         bytesBefore = 0
@@ -47,5 +57,12 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         stageSeconds = [:]
         backup = nil
         warnings = []
+    }
+
+    /// The report on a file that was left as it is.
+    init(unchanged outcome: Outcome, _ paths: DatabasePaths) throws {
+        self.init(outcome, path: paths.database)
+        bytesBefore = try FileSystem.size(paths.database) ?? 0
+        bytesAfter = bytesBefore
     }
 }

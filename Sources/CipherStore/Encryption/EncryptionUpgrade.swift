@@ -1,9 +1,6 @@
 package import CipherSQLite
-internal import Foundation
 
-/// Turns a plaintext database into an encrypted one: quiesce, build, prove, swap.
-///
-/// At every instant the file at the database's name is the whole plaintext database or the whole encrypted one.
+/// Turns a plaintext database into an encrypted one.
 package struct EncryptionUpgrade {
     /// What the caller may choose.
     package struct Options: Sendable {
@@ -61,161 +58,71 @@ package struct EncryptionUpgrade {
             // Any write makes the file's first page.
             try connection.execute("PRAGMA user_version = 0")
         }
-        var report = report(.created)
+        var report = EncryptionReport(.created, path: paths.database)
         report.bytesAfter = try FileSystem.size(paths.database) ?? 0
         return report
     }
 
     private func confirmEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
-        _ = try unlock(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-        var report = report(.alreadyEncrypted)
-        report.bytesBefore = try FileSystem.size(paths.database) ?? 0
-        report.bytesAfter = report.bytesBefore
-        return report
+        _ = try unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+        return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
     }
 
-    /// Shows that the key fits an encrypted file, and ends what a run that died after its commit left.
-    ///
-    /// - Parameter body: Reads facts from the file, before anything is written.
-    func unlock<Facts>(
-        _ key: CipherKey, _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Facts
-    ) throws -> (FileKey, Facts) {
-        func read() throws -> (FileKey, Facts) {
-            let found = try inspector.readingEncrypted(
-                key: key, settings: options.settings, hasPlaintextHeader: hasPlaintextHeader
-            ) { ($1, try body($0)) }
-            guard let found else { throw inspector.keyDoesNotFit() }
-            return found
-        }
-        let result: (FileKey, Facts)
-        do {
-            result = try read()
-        } catch let error as StoreError where error.code == .needsRecovery {
-            let unlocked = try inspector.fileKey(key, options.settings, hasPlaintextHeader: hasPlaintextHeader)
-            try EncryptedRecovery(paths: paths).run(unlocked, inspector: inspector)
-            result = try read()
-        }
-        try finishInterrupted(result.0)
-        return result
-    }
-
-    private func finishInterrupted(_ unlocked: FileKey) throws {
-        if let record = try AttemptRecord.read(paths) { _ = try endAttempt(record, unlocked) }
-        try Recovery.sweep(paths)
-    }
+    var unlocking: FileUnlocking { FileUnlocking(paths: paths, options: options) }
 
     /// Encrypts a plaintext file.
     ///
     /// The lock is held.
     func encrypt(_ inspector: Inspector) throws -> (report: EncryptionReport, fileKey: FileKey) {
-        let began = Date()
-        let observer = UpgradeObserver(
-            path: paths.database, report: options.progress, cancellation: options.cancellation)
-        let preflight = Preflight(
-            paths: paths, settings: options.settings, keepBackup: options.keepBackup, collations: options.collations)
-        let status = try preflight.checkFiles()
-        try checkSchemaUntouched(preflight, inspector)
-        let key = try newFileKey()
-        let keys = try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.settings)
-        defer { keys.cancel() }
-        try Recovery.sweep(paths)
-        let record = try nextAttempt(inspector)
-
-        var report = report(.encrypted)
-        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
-        observer.totalBytes = report.bytesBefore
-        try observer.begin(.quiescing)
-        let fileKey = try holdingSource(record) { hold in
-            try hold.checkSchema(preflight)
-            let backup = Backup(paths: paths)
-            if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-            let fileKey = try buildAndProve(keys, status, observer, &report)
-            try observer.begin(.swapping)
-            try swap(hold, status, backup, observer, &report)
-            return fileKey
+        let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
+        let wasWriteAheadLog = try inspector.header().isWriteAheadLog
+        let (report, fileKey) = try conversion.run(.encrypted, inspector, isWriteAheadLog: wasWriteAheadLog) {
+            let key = try newFileKey()
+            return try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.settings)
         }
-        if let warning = try endAttempt(record, fileKey) { report.warnings.append(warning) }
-        observer.finish()
-        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
-        report.seconds = Date().timeIntervalSince(began)
-        report.stageSeconds = Dictionary(
-            uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
+        guard let fileKey else { throw inspector.keyDoesNotFit() }
         return (report, fileKey)
     }
 
-    /// Keeps the backup that is asked for, and puts the copy in the original's place.
-    private func swap(
-        _ hold: SourceHold, _ status: FileSystem.Status, _ backup: Backup, _ observer: UpgradeObserver,
-        _ report: inout EncryptionReport
-    ) throws {
-        let swap = Swap(paths: paths, status: status)
-        let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
-        let otherNames: Int
-        do {
-            report.warnings += try swap.dress()
-            try observer.checkCancellation()
-            otherNames = try swap.commit(isAtRest: hold.isAtRest)
-        } catch {
-            // The database lives on and changes, and its old backup would refuse the next run.
-            if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
-            throw error
-        }
-        if options.keepBackup { report.backup = paths.backup }
-        report.warnings += swap.finish(hold, otherNames: otherNames)
+    /// The key for a new file, made now if the provider does so.
+    func newFileKey() throws -> CipherKey {
+        let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
+        try key.checkFits(options.settings, paths)
+        return key
     }
 
-    /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
-    private func holdingSource<Result>(
-        _ record: AttemptRecord, _ body: (SourceHold) throws -> Result
-    ) throws -> Result {
-        var hold: SourceHold?
-        do {
-            try record.write(paths)
-            let opened = try SourceHold(
-                paths, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
-                collations: options.collations)
-            hold = opened
-            try opened.settle()
-            return try body(opened)
-        } catch {
-            try Recovery.sweep(paths)
-            // Where the journal mode cannot be given back, the record stays for the next launch to do it.
-            if hold?.giveBack() != false { try AttemptRecord.remove(paths) }
-            throw (error as? DatabaseError).map(typed) ?? error
-        }
-    }
-
-    /// Builds the copy and shows that it is equal.
+    /// The key as the provider gives it to whoever opens the file next.
     ///
-    /// Returns the key of the copy.
-    private func buildAndProve(
-        _ keys: UpgradeKeys, _ status: FileSystem.Status, _ observer: UpgradeObserver,
-        _ report: inout EncryptionReport
-    ) throws -> FileKey {
-        try observer.begin(.building)
-        try FileSystem.createExclusively(paths.copy)
-        try FileSystem.setOwner(paths.copy, status.owner, status.group)
-        let original = ProofConnection(
-            path: paths.database, key: nil, settings: options.settings, collations: options.collations)
-        let fileKey = try keys.building.wait()
-        try CopyBuilder(
-            source: paths.database, copy: paths.copy, key: fileKey.key, settings: fileKey.settings,
-            collations: options.collations, header: try FileHeader(DatabaseFile(path: paths.database)),
-            observer: observer
-        ).build()
+    /// It must be the same.
+    func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
+        try provider.keyAskedAgain(first, database: paths.database)
+    }
+}
 
-        try observer.begin(.proving)
-        let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
-        defer { sync.cancel() }
-        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
-        let proof = CopyProof(
-            original: original, copy: original.with(paths.copy, key: keys.again),
-            copyWithDerivedKey: original.with(paths.copy, key: try keys.proving.wait()), observer: observer)
-        let proven = try proof.run()
-        try sync.wait()
-        report.tables = proven.tables
-        report.rows = proven.rows
-        return fileKey
+extension KeyProvider {
+    /// The key as the provider gives it to whoever opens the file next.
+    ///
+    /// It must be the same.
+    func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
+        let again = try checkedKey(for: .existing, database: database)
+        guard again == first else {
+            throw StoreError(
+                .keyChanged, path: database, "the key provider gave another key when it was asked again",
+                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
+        }
+        return again
+    }
+}
+
+extension CipherKey {
+    /// Whether a file with these settings can be opened with nothing but this key.
+    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
+        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
+        }
     }
 }

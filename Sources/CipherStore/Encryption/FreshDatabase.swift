@@ -24,7 +24,7 @@ struct FreshDatabase {
         } catch {
             try Recovery.sweep(paths)
             guard let error = error as? DatabaseError else { throw error }
-            throw upgrade.typed(error)
+            throw StoreError.upgrading(error, paths)
         }
     }
 

@@ -3,7 +3,8 @@ import CipherSQLite
 /// What is checked before anything is changed.
 struct Preflight {
     let paths: DatabasePaths
-    let settings: CipherSettings
+    /// The settings of the copy; `nil` for a plaintext one.
+    let settings: CipherSettings?
     let keepBackup: Bool
     let collations: [Collation]
 
@@ -36,7 +37,7 @@ struct Preflight {
     /// The copy is about as large as the file with its log, plus what encryption adds to each page.
     private func checkRoom(_ status: FileSystem.Status) throws {
         let content = status.size + (try FileSystem.size(paths.wal) ?? 0)
-        let usable = Double(settings.pageSize - settings.reservedBytes) / Double(settings.pageSize)
+        let usable = settings.map { Double($0.pageSize - $0.reservedBytes) / Double($0.pageSize) } ?? 1
         let copy = Int64(Double(content) / usable * 1.02) + 128 * 1024
         let needed = copy + (keepBackup ? content : 0)
         let room = try FileSystem.freeSpace(paths.folder)

@@ -1,23 +1,32 @@
 import CipherSQLite
 
-/// The legacy file at rest: no log, no journal, and a write lock on it until the swap is done.
+/// The file as it is, at rest: no log, no journal, and a write lock on it until the swap is done.
 ///
 /// Others may read meanwhile, nobody can write.
 final class SourceHold {
     private let connection: Connection
     private let paths: DatabasePaths
+    private let key: FileKey?
+    private let busyTimeout: Int32
     let wasWriteAheadLog: Bool
 
     /// Opens the file.
     ///
     /// A hot journal is rolled back.
     ///
-    /// - Parameter wasWriteAheadLog: Whether the app keeps the file in WAL mode.
-    init(_ paths: DatabasePaths, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]) throws {
+    /// - Parameters:
+    ///   - key: The key of the file, which has been tried; `nil` for a plaintext one.
+    ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
+    init(
+        _ paths: DatabasePaths, key: FileKey?, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]
+    ) throws {
         self.paths = paths
+        self.key = key
+        self.busyTimeout = busyTimeout
         self.wasWriteAheadLog = wasWriteAheadLog
-        try Self.waitUntilUnused(paths, timeout: busyTimeout)
+        if wasWriteAheadLog { try Self.waitUntilUnused(paths, timeout: busyTimeout) }
         connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
+        if let key { try connection.setKey(key.key, settings: key.settings) }
         connection.allowDoubleQuotedStrings()
         connection.distrustSchema()
         for collation in collations { try connection.register(collation) }
@@ -28,7 +37,6 @@ final class SourceHold {
     ///
     /// Asked for before anything else, for a checkpoint writes the file before it is refused.
     private static func waitUntilUnused(_ paths: DatabasePaths, timeout: Int32) throws {
-        guard try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog else { return }
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
         guard file.whileUnused(timeout: timeout, {}) != nil else { throw busy(paths) }
     }
@@ -68,7 +76,7 @@ final class SourceHold {
     ///
     /// In rollback mode and under the write lock nobody can be using them.
     private func removeStraySidecars() throws {
-        guard try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog else { return }
+        guard try !isWriteAheadLog() else { return }
         if try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
         if try !FileSystem.exists(paths.wal) { try FileSystem.removeIfPresent(paths.sharedMemory) }
     }
@@ -77,9 +85,15 @@ final class SourceHold {
     ///
     /// Only sure while the lock is held.
     func isAtRest() throws -> Bool {
-        try !FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog
+        try !isWriteAheadLog()
             && !FileSystem.exists(paths.wal) && !FileSystem.exists(paths.journal)
             && !FileSystem.exists(paths.sharedMemory)
+    }
+
+    /// What the header says, which of an encrypted file SQLite itself reads under the lock.
+    private func isWriteAheadLog() throws -> Bool {
+        guard key != nil else { return try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog }
+        return try connection.value(String.self, "PRAGMA journal_mode") == "wal"
     }
 
     private static func busy(_ paths: DatabasePaths) -> StoreError {
@@ -106,12 +120,10 @@ final class SourceHold {
             defer { connection.close() }
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             guard wasWriteAheadLog else { return true }
-            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
         } catch {
             return false
         }
-        // SQLite answers `wal` although the header could not be written, so the file is asked.
-        return (try? FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog) ?? false
+        return Attempts.restoreWriteAheadLog(paths, key, busyTimeout: busyTimeout) == nil
     }
 
     /// Overwrites page 1 of the file that has lost its name, and ends the lock.

@@ -18,7 +18,7 @@ struct Swap {
 
     /// The commit: one rename.
     ///
-    /// Before it, the plaintext database is whole; after it, the encrypted one.
+    /// Before it, the old database is whole; after it, the new one.
     ///
     /// - Parameter isAtRest: Whether the original has no sidecar.
     /// - Returns: How many other names (hard links) the original has.
@@ -46,11 +46,11 @@ struct Swap {
             isDurable = try FileSystem.syncFolder(of: paths.database)
         } catch {
             warnings.append(
-                "the folder could not be synced, so a power loss may bring the plaintext file back: \(error)")
+                "the folder could not be synced, so a power loss may bring the old file back: \(error)")
         }
         if otherNames > 0 {
             warnings.append(
-                "the plaintext file has \(otherNames) other name(s) (hard links) and is still readable there")
+                "the old file has \(otherNames) other name(s) (hard links) and is still readable there")
         }
         do {
             if isDurable && otherNames == 0 { try hold.spoil() } else { try hold.release() }

@@ -19,10 +19,10 @@ struct TableFilling {
     /// - Parameter isKeyed: Whether the table is WITHOUT ROWID, or an index.
     init(_ table: String, isKeyed: Bool, _ connection: Connection) throws {
         var indexes: [(name: String, isUnique: Bool, origin: String)] = []
-        try connection.forEachRow(SQL(text: "PRAGMA legacy.index_list(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow(SQL(text: "PRAGMA main.index_list(\(SQL.quoted(identifier: table)))")) { row in
             indexes.append((try row.get(at: 1), try row.get(Int.self, at: 2) != 0, try row.get(at: 3)))
         }
-        let columns = try TableColumns(table, schema: "legacy", connection)
+        let columns = try TableColumns(table, schema: "main", connection)
         let key = indexes.first { $0.origin == "pk" }
         let hasIntegerKey = columns.hasPrimaryKey && key == nil
         let renumbers = !isKeyed && indexes.isEmpty && !hasIntegerKey && columns.rowidAlias != nil
@@ -49,7 +49,7 @@ struct TableFilling {
 
     private static func keyColumns(_ index: String, _ connection: Connection) throws -> String {
         var columns: [String] = []
-        try connection.forEachRow(SQL(text: "PRAGMA legacy.index_xinfo(\(SQL.quoted(identifier: index)))")) { row in
+        try connection.forEachRow(SQL(text: "PRAGMA main.index_xinfo(\(SQL.quoted(identifier: index)))")) { row in
             guard try row.get(Int.self, at: 5) != 0, let name = try row.get(String?.self, at: 2) else { return }
             let collation = try row.get(String?.self, at: 4).map { " COLLATE \(SQL.quoted(identifier: $0))" } ?? ""
             columns.append(

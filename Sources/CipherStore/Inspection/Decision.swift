@@ -8,6 +8,8 @@ enum Decision: Equatable {
     case encrypt
     /// Open it with the key.
     case open
+    /// Decrypt it, then open it as plaintext.
+    case decrypt
     /// Open it as it is, and stamp it.
     case openPlaintext
     /// Touch nothing.
@@ -43,7 +45,8 @@ enum Decision: Equatable {
             if let recorded = facts.recorded, recorded > SchemaVersion(configuration.version) {
                 return .refuse(.downgrade)
             }
-            return encryption.isEnabled ? .open : .refuse(.encryptionDisabled)
+            if encryption.isEnabled { return .open }
+            return encryption.whenDisabled == .decrypt ? .decrypt : .refuse(.encryptionDisabled)
         }
     }
 }

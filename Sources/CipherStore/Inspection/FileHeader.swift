@@ -11,8 +11,12 @@ struct FileHeader {
     let fileSize: Int64
 
     init(_ file: DatabaseFile) throws {
-        fileSize = try file.size()
-        bytes = try file.read(at: 0, count: Self.length)
+        self.init(bytes: try file.read(at: 0, count: Self.length), fileSize: try file.size())
+    }
+
+    init(bytes: [UInt8], fileSize: Int64) {
+        self.bytes = bytes
+        self.fileSize = fileSize
     }
 
     static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }

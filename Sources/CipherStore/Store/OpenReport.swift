@@ -10,13 +10,15 @@ public struct OpenReport: Sendable, Codable {
         case encrypted
         /// The file was encrypted before.
         case opened
+        /// Encryption is off now: the encrypted file was decrypted.
+        case decrypted
         /// Encryption is off, or could not be done several times in a row: the file is plaintext.
         case openedPlaintext
     }
 
     /// How the file was found and left.
     public let outcome: Outcome
-    /// The encryption upgrade, where there was one.
+    /// The encryption upgrade or the decryption, where there was one.
     public let encryption: EncryptionReport?
     /// The schema migration.
     public let migration: MigrationReport

@@ -50,7 +50,7 @@ package struct StoreOpening {
             case .createPlaintext: return try openPlaintext(outcome: .created)
             case .encrypt: return try encrypt(inspector, facts)
             case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
-            case .open: throw inspector.keyDoesNotFit()
+            case .open, .decrypt: throw inspector.keyDoesNotFit()
             case .refuse(let code): throw refusal(code, facts, inspector)
             }
         }
@@ -62,12 +62,19 @@ package struct StoreOpening {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         let surface = Inspector.Surface.opaque(hasPlaintextHeader: hasPlaintextHeader)
         var facts = Decision.Facts(surface: surface)
-        let (unlocked, _) = try upgrade.unlock(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
+        let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) {
+            connection in
             facts.keyFits = true
             facts.recorded = try recordedVersion(connection)
             // Before anything is written: a file that this app may not open stays as it is.
             guard case .refuse(let code) = Decision.make(facts, configuration) else { return }
             throw refusal(code, facts, inspector)
+        }
+        if Decision.make(facts, configuration) == .decrypt {
+            let decryption = Decryption(
+                paths, provider: provider, formats: [unlocked.settings], options: options)
+            let report = try decryption.decrypt(unlocked.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
+            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: report.warnings)
         }
         return try migrate(unlocked, outcome: .opened, encryption: nil)
     }
@@ -101,7 +108,8 @@ package struct StoreOpening {
     }
 
     private func openPlaintext(
-        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
+        outcome: OpenReport.Outcome, encryption: EncryptionReport? = nil, stamped: Bool = true,
+        warnings: [String] = []
     ) throws -> Opened {
         do {
             let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
@@ -115,7 +123,8 @@ package struct StoreOpening {
             }
             return Opened(
                 path: paths.database, fileKey: nil,
-                report: OpenReport(outcome: outcome, encryption: nil, migration: report, warnings: warnings))
+                report: OpenReport(
+                    outcome: outcome, encryption: encryption, migration: report, warnings: warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
         }
@@ -206,9 +215,7 @@ package struct StoreOpening {
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: configuration.encryption.whenDisabled == .decrypt
-                    ? "turn encryption on: this release cannot decrypt yet; nothing was changed"
-                    : "turn encryption on; nothing was changed")
+                advice: "turn encryption on, or allow `whenDisabled: decrypt`; nothing was changed")
         default: return inspector.keyDoesNotFit()
         }
     }

@@ -12,6 +12,8 @@ package struct StorePlan: Sendable, Encodable {
         case encrypt
         /// The encrypted file would be opened.
         case open
+        /// The encrypted file would be decrypted first, for encryption is off.
+        case decrypt
         /// The plaintext file would be opened, for encryption is off.
         case openPlaintext
     }
@@ -79,6 +81,7 @@ extension StoreOpening {
         case .createPlaintext: return .createPlaintext
         case .encrypt: return .encrypt
         case .open: return .open
+        case .decrypt: return .decrypt
         case .openPlaintext: return .openPlaintext
         case .refuse(let code): throw refusal(code, facts, inspector)
         }

@@ -8,13 +8,23 @@ enum CipherOptions {
     static let detect = Option(
         "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
 
+    static let plaintextHeader = Option(
+        "plaintext-header", value: "BYTES",
+        "How many bytes of the header stay readable: 0 (the default) or 32, with format 4 and a key that brings its salt."
+    )
+
     /// The formats to try, in order.
     static func formats(_ invocation: Invocation) throws -> [CipherSettings] {
         guard invocation.has(detect) else { return [try settings(invocation)] }
         guard !invocation.has(compatibility) else {
             throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be given together")
         }
-        return (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+        return all
+    }
+
+    /// Every format that the engine knows, the newest first.
+    static var all: [CipherSettings] {
+        (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
     }
 
     /// The format that was asked for, or the engine's newest.
@@ -29,5 +39,14 @@ enum CipherOptions {
                 advice: "use SQLCipher \(format) or later")
         }
         return CipherSettings(compatibility: format)
+    }
+
+    /// How much of the header is to stay readable.
+    static func plaintextHeaderSize(_ invocation: Invocation, _ settings: CipherSettings) throws -> Int {
+        switch invocation[plaintextHeader] {
+        case nil, "0": return 0
+        case "32" where settings.compatibility >= 4: return 32
+        default: throw CommandFailure.usage("--\(plaintextHeader.name) takes 0, or 32 with format 4")
+        }
     }
 }

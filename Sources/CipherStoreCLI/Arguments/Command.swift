@@ -22,5 +22,5 @@ struct Command: Sendable {
     var allOptions: [Option] { options + [.json, .help] }
 
     /// The commands, in the order of the help.
-    static let all: [Command] = [inspect, encrypt, verify, plan, migrate, query, keygen]
+    static let all: [Command] = [inspect, encrypt, decrypt, rekey, verify, plan, migrate, query, keygen]
 }

@@ -1,23 +1,34 @@
 import CipherSQLite
 import CipherStore
 
-/// The options that tell where the key is.
-enum KeyOptions {
-    private static let file = Option(
-        "key-file", value: "FILE",
-        "Read the key from a file that only its owner can read: a passphrase, or a raw key as x'64 hex digits' or "
-            + "x'96 hex digits' (key and salt). One newline at the end is not part of it.")
-    private static let environment = Option(
-        "key-env", value: "VAR", "Read the key from an environment variable, in the same forms.")
-    private static let credential = Option(
-        "key-credential", value: "NAME", "Read the key from a systemd credential, in the same forms.")
+/// The options that tell where a key is.
+struct KeyOptions: Sendable {
+    /// The key of the database.
+    static let key = KeyOptions(prefix: "key", named: "the key")
+    /// The key that the database is to have.
+    static let newKey = KeyOptions(prefix: "new-key", named: "the new key")
 
-    static let all = [file, environment, credential]
+    private let file: Option
+    private let environment: Option
+    private let credential: Option
+
+    private init(prefix: String, named name: String) {
+        file = Option(
+            "\(prefix)-file", value: "FILE",
+            "Read \(name) from a file that only its owner can read: a passphrase, or a raw key as x'64 hex digits' or "
+                + "x'96 hex digits' (key and salt). One newline at the end is not part of it.")
+        environment = Option(
+            "\(prefix)-env", value: "VAR", "Read \(name) from an environment variable, in the same forms.")
+        credential = Option(
+            "\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential, in the same forms.")
+    }
+
+    var all: [Option] { [file, environment, credential] }
 
     /// The provider that was asked for; `nil` where none was.
     ///
     /// - Throws: ``CommandFailure`` with `usage` where more than one was.
-    static func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
+    func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
@@ -30,18 +41,17 @@ enum KeyOptions {
     }
 
     /// The provider of a command that cannot do without.
-    static func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
-        guard let provider = try provider(invocation) else { throw missing }
+    func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
+        guard let provider = try provider(invocation) else {
+            throw CommandFailure.usage(
+                "a key is needed", advice: "give one of \(all.map(\.usage).joined(separator: ", "))")
+        }
         return provider
     }
 
     /// Gives the key of a file that is not plaintext.
-    static func key(_ invocation: Invocation, for database: String) throws -> CipherKey {
+    func key(_ invocation: Invocation, for database: String) throws -> CipherKey {
         try requiredProvider(invocation).key(for: .existing, database: database)
-    }
-
-    private static var missing: CommandFailure {
-        .usage("a key is needed", advice: "give one of \(all.map(\.usage).joined(separator: ", "))")
     }
 }
 

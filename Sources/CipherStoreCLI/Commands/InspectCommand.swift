@@ -6,7 +6,7 @@ extension Command {
         name: "inspect",
         summary: "Tell what a database file is, and change nothing.",
         operands: [.database],
-        options: KeyOptions.all + [CipherOptions.detect, CipherOptions.compatibility],
+        options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
                 + "only a key tells), needsRecovery (a journal of a crashed writer must be rolled back first) and "
@@ -20,7 +20,7 @@ extension Command {
 enum InspectCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let path = invocation.operands[0]
-        let provider = try KeyOptions.provider(invocation)
+        let provider = try KeyOptions.key.provider(invocation)
         let formats = try CipherOptions.formats(invocation)
         guard provider != nil || !invocation.has(CipherOptions.detect) else {
             throw CommandFailure.usage("--detect needs a key to try the formats with")

@@ -5,7 +5,7 @@ extension Command {
         name: "migrate",
         summary: "Open a database as an app would: encrypt a legacy file, then migrate the schema.",
         operands: [],
-        options: StoreOptions.all + KeyOptions.all + UpgradeOptions.all,
+        options: StoreOptions.all + KeyOptions.key.all + UpgradeOptions.all,
         notes: [
             "What is done depends on what is found: nothing (a new database is made), a legacy plaintext file of any "
                 + "older version, or an encrypted one. `cipherstore plan` tells beforehand."
@@ -33,8 +33,8 @@ enum MigrateCommand {
         var sheet = FactSheet()
         switch report.outcome {
         case .created: sheet.add("created", opened.path)
-        case .encrypted:
-            if let encryption = report.encryption { EncryptionFacts.add(encryption, to: &sheet) }
+        case .encrypted, .decrypted:
+            if let encryption = report.encryption { ConversionFacts.add(encryption, to: &sheet) }
         case .opened: sheet.add("opened", "\(opened.path) (encrypted before)")
         case .openedPlaintext: sheet.add("opened", "\(opened.path) (plaintext)")
         }

@@ -5,16 +5,16 @@ extension Command {
         name: "plan",
         summary: "Print what migrate would do, as SQL with reasons and risks, and change nothing.",
         operands: [],
-        options: StoreOptions.all + KeyOptions.all,
+        options: StoreOptions.all + KeyOptions.key.all,
         notes: ["The key is needed where the file is encrypted already."],
         run: PlanCommand.run)
 }
 
 enum PlanCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let provider = try KeyOptions.provider(invocation) ?? MissingKeyProvider()
+        let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
         let opening = try StoreOptions.opening(invocation, provider: provider)
-        let plan = try opening.plan { try KeyOptions.key(invocation, for: opening.path) }
+        let plan = try opening.plan { try KeyOptions.key.key(invocation, for: opening.path) }
         guard !invocation.has(.json) else {
             try Output.json(plan)
             return .done
@@ -30,6 +30,7 @@ enum PlanCommand {
         case .createPlaintext: "there is no database: a plaintext one would be made, for encryption is off"
         case .encrypt: "a legacy plaintext file: it would be encrypted first"
         case .open: "encrypted, and the key fits"
+        case .decrypt: "encrypted, and decrypted first, for encryption is off"
         case .openPlaintext: "plaintext, and encryption is off"
         }
     }

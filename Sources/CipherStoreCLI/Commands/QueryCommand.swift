@@ -6,7 +6,7 @@ extension Command {
         name: "query",
         summary: "Run one statement of SQL that reads, and print its rows.",
         operands: [.database, .init(name: "SQL", help: "One statement; one that writes is refused.")],
-        options: KeyOptions.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
+        options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "Rows are printed as a table, in which control characters are escaped and blobs are X'hex'; with --csv by "
                 + "RFC 4180, where NULL is an empty field and empty text is \"\"; with --json as an array of objects, "
@@ -25,11 +25,11 @@ enum QueryCommand {
         }
         let path = invocation.operands[0]
         let sql = invocation.operands[1]
-        _ = try KeyOptions.provider(invocation)
+        _ = try KeyOptions.key.provider(invocation)
         let reader = try DatabaseReader(path: path)
         do {
             try reader.read(
-                formats: try CipherOptions.formats(invocation), key: { try KeyOptions.key(invocation, for: path) }
+                formats: try CipherOptions.formats(invocation), key: { try KeyOptions.key.key(invocation, for: path) }
             ) { connection, _ in
                 try run(sql, connection) { names in
                     if invocation.has(.json) { return JSONRows(names: names) }

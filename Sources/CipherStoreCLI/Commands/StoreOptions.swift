@@ -21,9 +21,9 @@ enum StoreOptions {
 
     /// The provider that the options name; one is needed where encryption is on.
     static func provider(_ invocation: Invocation) throws -> any KeyProvider {
-        if let provider = try KeyOptions.provider(invocation) { return provider }
+        if let provider = try KeyOptions.key.provider(invocation) { return provider }
         return try read(invocation).encryption.isEnabled
-            ? KeyOptions.requiredProvider(invocation) : MissingKeyProvider()
+            ? KeyOptions.key.requiredProvider(invocation) : MissingKeyProvider()
     }
 
     private static func read(_ invocation: Invocation) throws -> Configuration {

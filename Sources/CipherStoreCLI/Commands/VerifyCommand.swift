@@ -6,7 +6,7 @@ extension Command {
         name: "verify",
         summary: "Check every page and the structure of a database, and change nothing.",
         operands: [.database],
-        options: KeyOptions.all + [CipherOptions.detect, CipherOptions.compatibility],
+        options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
                 + "wrong."
@@ -18,9 +18,9 @@ enum VerifyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let path = invocation.operands[0]
         // An option that is wrong is wrong for a plaintext file, too.
-        _ = try KeyOptions.provider(invocation)
+        _ = try KeyOptions.key.provider(invocation)
         let found = try Verification.run(path: path, formats: try CipherOptions.formats(invocation)) {
-            try KeyOptions.key(invocation, for: path)
+            try KeyOptions.key.key(invocation, for: path)
         }
         for warning in found.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }

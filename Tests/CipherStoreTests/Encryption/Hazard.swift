@@ -60,8 +60,36 @@ struct Hazard: Sendable, CustomTestStringConvertible {
             }
             #expect(forged == [])
         }
-        #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
+        try expectAlone(file)
+        try goOn(file, settings, original)
         return file
+    }
+
+    private func expectAlone(_ file: LegacyFile) throws {
+        #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
+    }
+
+    /// Gives a copy of the file another key, and takes it off again: the same rows come back.
+    private func goOn(_ encrypted: LegacyFile, _ settings: CipherSettings, _ original: DatabaseDump) throws {
+        let file = try LegacyFile(copying: encrypted.path)
+        var options = EncryptionUpgrade.Options()
+        options.collations = collations
+        let newKey: @Sendable () throws -> CipherKey = { try TestKeys.raw(8) }
+        let rekeyed = try Rekeying(
+            path: file.path, oldKey: TestKeys.provider(), newKey: TestKeys.provider(newKey), formats: [settings],
+            newSettings: CipherSettings(), options: options
+        ).run()
+        #expect(rekeyed.outcome == .rekeyed)
+        let dump = try file.dump(key: newKey(), collations: collations, computed: computed)
+        #expect(dump == original, "\(dump.differences(from: original))")
+        let decrypted = try Decryption(
+            path: file.path, provider: TestKeys.provider(newKey), formats: [CipherSettings()], options: options
+        ).run()
+        #expect(decrypted.outcome == .decrypted)
+        #expect(try file.startsAsPlaintext)
+        let back = try file.dump(key: nil, collations: collations, computed: computed)
+        #expect(back == original, "\(back.differences(from: original))")
+        try expectAlone(file)
     }
 
     /// SQLite's own check finds as much wrong as before, which is nothing for most.

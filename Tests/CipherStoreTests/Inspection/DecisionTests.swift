@@ -98,6 +98,15 @@ struct DecisionTests {
         #expect(decide(found) == expected)
     }
 
+    @Test("With encryption off an opaque file is decrypted only where that is allowed")
+    func whenDisabled() {
+        let facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: false), recorded: 24, keyFits: true)
+        var configuration = Configuration(databaseName: "app.db", version: 26, encryption: .init(isEnabled: false))
+        #expect(Decision.make(facts, configuration) == .refuse(.encryptionDisabled))
+        configuration.encryption.whenDisabled = .decrypt
+        #expect(Decision.make(facts, configuration) == .decrypt)
+    }
+
     @Test(
         "Without sinceVersion the configuration's own version is the threshold", arguments: [(25, true), (26, false)])
     func defaultThreshold(recorded: Int, isLegacy: Bool) {

@@ -60,6 +60,21 @@ struct OpeningTests {
         #expect(refused?.code == .encryptionDisabled)
     }
 
+    @Test(
+        "With encryption off an encrypted file is decrypted where the configuration says so, and encrypted again later")
+    func decrypted() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: TestKeys.raw())
+        let off = Fixture.configuration(.init(isEnabled: false, sinceVersion: 24, whenDisabled: .decrypt))
+        let report = try Fixture.open(file.folder, off).report
+        #expect(report.outcome == .decrypted)
+        #expect(report.encryption?.rows == 3)
+        #expect(try file.startsAsPlaintext)
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+        #expect(try Fixture.open(file.folder, off).report.outcome == .openedPlaintext)
+        #expect(try Fixture.open(file.folder).report.outcome == .encrypted)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
     @Test("With encryption off nothing becomes a plaintext database, and is encrypted once it is on")
     func createdPlain() throws {
         let folder = try TemporaryFolder()

@@ -1,0 +1,33 @@
+internal import COpenSSL
+
+extension DatabaseFile {
+    /// The content of the first page of an encrypted file, in any format, for what the header holds and no SQL tells.
+    ///
+    /// The key has opened the file before, and SQLCipher has authenticated the page then.
+    /// Source: SQLCipher Design, "Database Encryption and Decryption".
+    ///
+    /// - Parameter key: The raw key with the file's salt.
+    /// - Throws: ``DatabaseError`` where the file cannot be read, ``KeyError`` where libcrypto refuses.
+    package func firstPage(key: CipherKey, settings: CipherSettings) throws -> [UInt8] {
+        let page = try read(at: 0, count: settings.pageSize)
+        let end = settings.pageSize - settings.reservedBytes
+        guard page.count == settings.pageSize else {
+            throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file has no whole page")
+        }
+        // The salt, or the part of the header that stays readable, is not encrypted.
+        let start = max(CipherKey.saltLength, settings.plaintextHeaderSize)
+        guard let context = EVP_CIPHER_CTX_new() else { throw KeyError.derivationFailed }
+        defer { EVP_CIPHER_CTX_free(context) }
+        var content = [UInt8](repeating: 0, count: end - start)
+        var written: Int32 = 0
+        let isDone = key.rawBytes.withUnsafeBytes { key in
+            EVP_DecryptInit_ex(
+                context, EVP_aes_256_cbc(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                Array(page[end..<(end + PageSealer.vectorSize)])) == 1
+                && EVP_CIPHER_CTX_set_padding(context, 0) == 1
+                && EVP_DecryptUpdate(context, &content, &written, Array(page[start..<end]), Int32(end - start)) == 1
+        }
+        guard isDone, Int(written) == content.count else { throw KeyError.derivationFailed }
+        return PageSealer.magic + page[PageSealer.magic.count..<start] + content
+    }
+}

@@ -1,0 +1,165 @@
+import CipherSQLite
+internal import Foundation
+
+/// Gives a database file a key, another key or cipher format, or none: quiesce, build, prove, swap.
+///
+/// At every instant the file at the database's name is the whole old database or the whole new one.
+struct Conversion {
+    let paths: DatabasePaths
+    let options: EncryptionUpgrade.Options
+    /// The key of the file as it is; `nil` for a plaintext one.
+    ///
+    /// It has been tried.
+    let sourceKey: FileKey?
+    /// The cipher settings of the file as it is to be; `nil` for a plaintext one.
+    let targetSettings: CipherSettings?
+
+    /// Converts the file.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Parameters:
+    ///   - isWriteAheadLog: Whether the file is in WAL mode.
+    ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
+    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
+    ///   back anyway.
+    func run(
+        _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
+        targetKeys: () throws -> UpgradeKeys?
+    ) throws -> (report: EncryptionReport, fileKey: FileKey?) {
+        let began = Date()
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let preflight = Preflight(
+            paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
+        let status = try preflight.checkFiles()
+        try checkSchemaUntouched(preflight, inspector)
+        let keys = try targetKeys()
+        defer { keys?.cancel() }
+        try Recovery.sweep(paths)
+        let attempts = Attempts(paths: paths, options: options)
+        let record = try attempts.next(isWriteAheadLog: isWriteAheadLog)
+
+        var report = EncryptionReport(outcome, path: paths.database)
+        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        observer.totalBytes = report.bytesBefore
+        try observer.begin(.quiescing)
+        let fileKey = try holdingSource(record) { hold in
+            try hold.checkSchema(preflight)
+            let backup = Backup(paths: paths)
+            if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
+            let fileKey = try buildAndProve(keys, status, observer, &report)
+            try observer.begin(.swapping)
+            try swap(hold, status, backup, observer, &report)
+            return fileKey
+        }
+        if let warning = try attempts.end(record, fileKey) { report.warnings.append(warning) }
+        observer.finish()
+        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
+        report.seconds = Date().timeIntervalSince(began)
+        report.stageSeconds = Dictionary(
+            uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
+        return (report, fileKey)
+    }
+
+    /// What can be found wrong with the schema before the file is brought to rest.
+    private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
+        if let sourceKey {
+            _ = try inspector.readingEncrypted(
+                key: sourceKey.key, settings: sourceKey.settings,
+                hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
+            ) { connection, _ in try preflight.checkSchema(connection) }
+        } else if try inspector.surface() == .plaintext {
+            // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
+            _ = try inspector.readingPlaintext { try preflight.checkSchema($0) }
+        }
+    }
+
+    /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
+    private func holdingSource<Result>(
+        _ record: AttemptRecord, _ body: (SourceHold) throws -> Result
+    ) throws -> Result {
+        var hold: SourceHold?
+        do {
+            try record.write(paths)
+            let opened = try SourceHold(
+                paths, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
+                collations: options.collations)
+            hold = opened
+            try opened.settle()
+            return try body(opened)
+        } catch {
+            try Recovery.sweep(paths)
+            // Where the journal mode cannot be given back, the record stays for the next launch to do it.
+            if hold?.giveBack() != false { try AttemptRecord.remove(paths) }
+            throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error
+        }
+    }
+
+    /// Builds the copy and shows that it is equal.
+    ///
+    /// Returns the key of the copy.
+    private func buildAndProve(
+        _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
+    ) throws -> FileKey? {
+        try observer.begin(.building)
+        try FileSystem.createExclusively(paths.copy)
+        try FileSystem.setOwner(paths.copy, status.owner, status.group)
+        let copyKey = try keys?.building.wait()
+        try CopyBuilder(
+            source: paths.database, sourceKey: sourceKey, copy: paths.copy, copyKey: copyKey,
+            collations: options.collations, header: try HeaderNumbers(of: paths.database, key: sourceKey),
+            observer: observer
+        ).build()
+
+        try observer.begin(.proving)
+        let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
+        defer { sync.cancel() }
+        let original = ProofConnection(
+            path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
+            collations: options.collations)
+        func copy(_ key: CipherKey?) -> ProofConnection {
+            ProofConnection(
+                path: paths.copy, key: key, settings: targetSettings ?? CipherSettings(),
+                collations: options.collations)
+        }
+        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        let proof = CopyProof(
+            original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
+            observer: observer)
+        let proven = try proof.run()
+        try sync.wait()
+        report.tables = proven.tables
+        report.rows = proven.rows
+        return copyKey
+    }
+
+    /// Keeps the backup that is asked for, and puts the copy in the original's place.
+    private func swap(
+        _ hold: SourceHold, _ status: FileSystem.Status, _ backup: Backup, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
+    ) throws {
+        let swap = Swap(paths: paths, status: status)
+        let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
+        let otherNames: Int
+        do {
+            report.warnings += try swap.dress()
+            try observer.checkCancellation()
+            otherNames = try swap.commit(isAtRest: hold.isAtRest)
+        } catch {
+            // The database lives on and changes, and its old backup would refuse the next run.
+            if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
+            throw error
+        }
+        if options.keepBackup { report.backup = paths.backup }
+        report.warnings += swap.finish(hold, otherNames: otherNames)
+    }
+}
+
+extension StoreError {
+    /// Gives a failure of SQLite during an upgrade its type.
+    static func upgrading(_ error: DatabaseError, _ paths: DatabasePaths) -> StoreError {
+        error.isInterrupted ? .cancelled(paths.database) : Inspector(paths).readFailure(error)
+    }
+}

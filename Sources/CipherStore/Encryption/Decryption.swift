@@ -1,0 +1,56 @@
+package import CipherSQLite
+
+/// Turns an encrypted database into a plaintext one: the way back.
+package struct Decryption {
+    private let paths: DatabasePaths
+    private let provider: any KeyProvider
+    private var options: EncryptionUpgrade.Options
+
+    private let formats: [CipherSettings]
+
+    /// - Parameter formats: The cipher settings that the file may have, in the order in which they are tried.
+    package init(
+        path: String, provider: any KeyProvider, formats: [CipherSettings], options: EncryptionUpgrade.Options
+    ) throws {
+        self.init(try DatabasePaths(path), provider: provider, formats: formats, options: options)
+    }
+
+    init(
+        _ paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings],
+        options: EncryptionUpgrade.Options
+    ) {
+        self.paths = paths
+        self.provider = provider
+        self.formats = formats
+        self.options = options
+        self.options.keepBackup = false
+    }
+
+    /// Decrypts the file, or finds it plaintext.
+    ///
+    /// - Throws: ``StoreError``. Until the swap nothing has changed.
+    package func run() throws -> EncryptionReport {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+            let inspector = Inspector(paths, collations: options.collations)
+            switch try inspector.surface() {
+            case .missing:
+                throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+            case .staleSidecar: throw inspector.staleSidecar()
+            case .empty, .plaintext: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .opaque(let hasPlaintextHeader):
+                let key = try provider.checkedKey(for: .existing, database: paths.database)
+                return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
+            }
+        }
+    }
+
+    /// Decrypts an encrypted file.
+    ///
+    /// The lock is held.
+    func decrypt(_ key: CipherKey, _ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
+        let (fileKey, isWriteAheadLog) = try FileUnlocking(paths: paths, options: options)
+            .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader)
+        return try Conversion(paths: paths, options: options, sourceKey: fileKey, targetSettings: nil)
+            .run(.decrypted, inspector, isWriteAheadLog: isWriteAheadLog) { nil }.report
+    }
+}

@@ -1,0 +1,28 @@
+import CipherSQLite
+import CipherStore
+
+extension Command {
+    static let decrypt = Command(
+        name: "decrypt",
+        summary: "Decrypt an encrypted database in place.",
+        operands: [.database],
+        options: KeyOptions.key.all + [CipherOptions.compatibility, CipherOptions.detect] + UpgradeOptions.all,
+        notes: [
+            "A plaintext copy is built beside the file, compared with it row by row, and takes its place by one rename. "
+                + "At every moment the file is the whole encrypted database or the whole plaintext one; after a crash, "
+                + "run the command again.",
+            "A file that is plaintext already is left as it is, with exit status 0.",
+        ],
+        run: DecryptCommand.run)
+}
+
+enum DecryptCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let provider = try KeyOptions.key.requiredProvider(invocation)
+        let formats = try CipherOptions.formats(invocation)
+        let report = try UpgradeOptions.run(invocation) { options in
+            try Decryption(path: invocation.operands[0], provider: provider, formats: formats, options: options).run()
+        }
+        return try ConversionFacts.print(report, invocation)
+    }
+}

@@ -1,0 +1,35 @@
+import CipherSQLite
+import CipherStore
+
+extension Command {
+    static let rekey = Command(
+        name: "rekey",
+        summary: "Give an encrypted database another key or cipher format, in place.",
+        operands: [.database],
+        options: KeyOptions.key.all + KeyOptions.newKey.all
+            + [CipherOptions.compatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all,
+        notes: [
+            "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
+                + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "
+                + "again with both keys.",
+            "The present cipher format is found by trying. Without a new key the file keeps its key, and only its format "
+                + "changes. A file that has the new key and format already is left as it is, with exit status 0.",
+        ],
+        run: RekeyCommand.run)
+}
+
+enum RekeyCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let oldKey = try KeyOptions.key.requiredProvider(invocation)
+        let newKey = try KeyOptions.newKey.provider(invocation) ?? oldKey
+        var settings = try CipherOptions.settings(invocation, oldest: 3)
+        settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
+        let report = try UpgradeOptions.run(invocation) { options in
+            try Rekeying(
+                path: invocation.operands[0], oldKey: oldKey, newKey: newKey, formats: CipherOptions.all,
+                newSettings: settings, options: options
+            ).run()
+        }
+        return try ConversionFacts.print(report, invocation)
+    }
+}

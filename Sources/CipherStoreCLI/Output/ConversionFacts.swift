@@ -1,0 +1,59 @@
+import CipherSQLite
+import CipherStore
+
+/// What people read of an encryption upgrade, a decryption or a change of key.
+enum ConversionFacts {
+    /// Prints the report as it was asked for.
+    static func print(_ report: EncryptionReport, _ invocation: Invocation) throws -> ExitStatus {
+        for warning in report.warnings { Output.complain("warning: \(warning)") }
+        guard !invocation.has(.json) else {
+            try Output.json(report)
+            return .done
+        }
+        var sheet = FactSheet()
+        add(report, to: &sheet)
+        try sheet.print()
+        return .done
+    }
+
+    static func add(_ report: EncryptionReport, to sheet: inout FactSheet) {
+        switch report.outcome {
+        case .encrypted, .decrypted, .rekeyed: break
+        case .alreadyEncrypted:
+            sheet.add("encrypted", "\(report.path): it was encrypted with this key before")
+            return
+        case .created:
+            sheet.add("created", "\(report.path): the file was empty, and is an empty encrypted database now")
+            return
+        case .alreadyPlaintext:
+            sheet.add("plaintext", "\(report.path): it was not encrypted before either")
+            return
+        case .alreadyRekeyed:
+            sheet.add("rekeyed", "\(report.path): it had the new key and cipher format before")
+            return
+        }
+        sheet.add(report.outcome.rawValue, report.path)
+        let authenticated =
+            report.outcome == .decrypted
+            ? "" : "; \(Engine.current.hasCipherIntegrityCheck ? "every page" : "every page in use") authenticated"
+        sheet.add(
+            "proof",
+            "\(counted(report.tables, "table")), \(counted(report.rows, "row")) compared, every value, rowid and index "
+                + "entry equal\(authenticated)")
+        sheet.add(
+            "size",
+            "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"
+        )
+        var time = "\(TerminalText.decimal(report.seconds, 2)) s"
+        if report.seconds > 0 {
+            time += " (\(TerminalText.decimal(Double(report.bytesBefore) / 1e6 / report.seconds, 0)) MB/s)"
+        }
+        sheet.add("time", time)
+        sheet.add("engine", "SQLCipher \(report.cipherVersion)")
+        sheet.add("backup", report.backup.map { "\($0): plaintext, delete it when it is no longer needed" })
+    }
+
+    private static func counted(_ number: some BinaryInteger, _ noun: String) -> String {
+        "\(TerminalText.grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+    }
+}

@@ -1,0 +1,124 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Another key, another format, none: what every hazard goes through is in ``Hazard``; here is what is refused.
+struct RekeyingTests {
+    private typealias Fixture = OpeningFixture
+
+    private static let old: @Sendable () throws -> CipherKey = { try TestKeys.raw() }
+    private static let new: @Sendable () throws -> CipherKey = { try TestKeys.passphrase() }
+
+    private func rekey(
+        _ file: LegacyFile, old: @escaping @Sendable () throws -> CipherKey = Self.old,
+        new: any KeyProvider = TestKeys.provider(Self.new), formats: [CipherSettings] = [CipherSettings()],
+        to settings: CipherSettings = CipherSettings()
+    ) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        return try Rekeying(
+            path: file.path, oldKey: TestKeys.provider(old), newKey: new, formats: formats, newSettings: settings,
+            options: options
+        ).run()
+    }
+
+    private func decrypt(_ file: LegacyFile) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        return try Decryption(
+            path: file.path, provider: TestKeys.provider(Self.old), formats: [CipherSettings()], options: options
+        ).run()
+    }
+
+    @Test("The new key opens the file and the old one does not, rows of the -wal and journal mode kept")
+    func changesKey() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        #expect(try rekey(file).outcome == .rekeyed)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+        #expect(try file.read(key: Self.new()) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        #expect(throws: DatabaseError.self) { try Fixture.rows(file, key: Self.old()) }
+        #expect(try rekey(file).outcome == .alreadyRekeyed)
+    }
+
+    @Test("A file moves from every older cipher format to the newest", arguments: [1, 2, 3])
+    func changesFormat(format: Int) throws {
+        guard format < Engine.current.defaultCompatibility else { return }
+        let settings = CipherSettings(compatibility: format)
+        // A raw key is the same in formats 2 and 3, which differ in the derivation alone.
+        let file = try Fixture.file(version: 24, encryptedWith: Self.new(), settings: settings)
+        let formats = (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+        #expect(try rekey(file, old: Self.new, formats: formats).outcome == .rekeyed)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+    }
+
+    @Test(
+        "A readable header comes and goes", .enabled(if: Engine.current.hasCompatibilityPragma))
+    func changesHeader() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let salted: @Sendable () throws -> CipherKey = { try TestKeys.rawWithSalt() }
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        #expect(try rekey(file, new: TestKeys.provider(salted), to: settings).outcome == .rekeyed)
+        #expect(try file.startsAsPlaintext)
+        #expect(try Fixture.rows(file, key: salted(), settings: settings) == Fixture.allRows)
+        #expect(try rekey(file, old: salted).outcome == .rekeyed)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+        #expect(try storeError { try rekey(file, old: Self.new, to: settings) }?.code == .saltMissing)
+    }
+
+    @Test("What cannot be rekeyed is refused, and every file stays as it was")
+    func refuses() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: TestKeys.raw(9))
+        let before = try file.digest()
+        #expect(try storeError { try rekey(file) }?.code == .keyDoesNotFit)
+        #expect(try storeError { try decrypt(file) }?.code == .keyDoesNotFit)
+        #expect(try file.digest() == before)
+
+        let plaintext = try Fixture.file(version: 24)
+        let untouched = try plaintext.digest()
+        #expect(try storeError { try rekey(plaintext) }?.code == .unexpectedPlaintext)
+        #expect(try decrypt(plaintext).outcome == .alreadyPlaintext)
+        #expect(try plaintext.digest() == untouched)
+    }
+
+    @Test("A provider that gives another new key when it is asked again is refused before anything is changed")
+    func refusesWaveringProvider() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let before = try file.digest()
+        let wavering = ClosureKeyProvider { purpose, _ in
+            purpose == .existing ? try TestKeys.raw(3) : try TestKeys.raw(4)
+        }
+        #expect(try storeError { try rekey(file, new: wavering) }?.code == .keyChanged)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("A file that another connection writes or has open in WAL mode is busy, and keeps its journal mode")
+    func busy() throws {
+        for journal in ["WAL", "DELETE"] {
+            let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: journal)
+            let other = try Connection(
+                path: file.path, mode: .readWrite, key: Self.old(), settings: CipherSettings(), busyTimeout: 0)
+            try other.execute("BEGIN IMMEDIATE")
+            #expect(try storeError { try rekey(file) }?.code == .busy)
+            #expect(try storeError { try decrypt(file) }?.code == .busy)
+            try other.execute("ROLLBACK")
+            other.close()
+            #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
+            let mode = try file.read(key: Self.old()) { try $0.value(String.self, "PRAGMA journal_mode") }
+            #expect(mode == journal.lowercased())
+        }
+    }
+
+    @Test("What a run that died left is swept, and the journal mode it took is given back")
+    func afterACrash() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: "DELETE")
+        try file.folder.write("half a copy", to: "app.db-upgrade")
+        try file.folder.write("1 wal\n", to: "app.db-attempt")
+        #expect(try decrypt(file).outcome == .decrypted)
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+        #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        #expect(try file.folder.names.filter { $0.contains("upgrade") || $0.contains("attempt") } == [])
+    }
+}
