@@ -10,16 +10,20 @@ import TestSupport
 
 // What Scripts/torture runs, kills and asks, with a fixed key:
 //
-//   CrashSubject make FILE               a plaintext database in WAL mode, its latest rows in the -wal
+//   CrashSubject make FILE [encrypted]   a database in WAL mode, its latest rows in the -wal
 //   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
-//   CrashSubject check FILE              prints "plaintext" or "encrypted" where every row is there
+//   CrashSubject rekey FILE              the change to another key
+//   CrashSubject decrypt FILE            the way back
+//   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, and the
+//                                        journal mode
 
 enum Subject {
     static let rows = 40
 
     /// Ends without closing anything, as an app that is killed does.
-    static func make(_ path: String) throws -> Never {
+    static func make(_ path: String, encrypted: Bool) throws -> Never {
         let connection = try Connection(path: path, mode: .create)
+        if encrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
         _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
         try connection.executeScript(
             """
@@ -48,17 +52,44 @@ enum Subject {
         var options = EncryptionUpgrade.Options()
         options.keepBackup = keepBackup
         options.busyTimeout = 200
-        let report = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
-        print(([report.outcome.rawValue] + report.warnings).joined(separator: "; "))
+        print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run())
     }
+
+    static func rekey(_ path: String) throws {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 200
+        print(
+            try Rekeying(
+                path: path, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try newKey() },
+                formats: [CipherSettings()], newSettings: CipherSettings(), options: options
+            ).run())
+    }
+
+    static func decrypt(_ path: String) throws {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 200
+        print(
+            try Decryption(
+                path: path, provider: TestKeys.provider(), formats: [CipherSettings()], options: options
+            ).run())
+    }
+
+    private static func print(_ report: EncryptionReport) {
+        Swift.print(([report.outcome.rawValue] + report.warnings).joined(separator: "; "))
+    }
+
+    private static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
 
     /// Reads as the next launch does, recovery included.
     static func check(_ path: String) throws {
         let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(
             with: Array("SQLite format 3\0".utf8))
+        let isRekeyed = try !isPlaintext && opens(path, newKey())
         let connection = try Connection(path: path, mode: .readWrite)
         defer { connection.close() }
-        if !isPlaintext { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+        if !isPlaintext {
+            try connection.setKey(isRekeyed ? newKey() : TestKeys.raw(), settings: CipherSettings())
+        }
         let found = try connection.values(
             String.self, "SELECT body || length(content) || hex(substr(content, 1, 1)) FROM chat ORDER BY id")
         let expected = (1...rows).map { "message \($0)300" + hex($0) }
@@ -67,11 +98,19 @@ enum Subject {
             try connection.value(String.self, "PRAGMA integrity_check") == "ok",
             try connection.value(Int.self, "PRAGMA user_version") == 23
         else {
-            print("rows are missing: \(found.count) and \(rowids.count) of \(rows)")
+            Swift.print("rows are missing: \(found.count) and \(rowids.count) of \(rows)")
             exit(1)
         }
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
-        print("\(isPlaintext ? "plaintext" : "encrypted") \(mode)")
+        Swift.print("\(isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted") \(mode)")
+    }
+
+    /// Asked of the first page alone: a journal that must be rolled back keeps a connection for reading out, and one for
+    /// writing under a wrong key would checkpoint and delete a log.
+    private static func opens(_ path: String, _ key: CipherKey) throws -> Bool {
+        let file = try DatabaseFile(path: path)
+        let raw = try key.rawKey(salt: SecretBytes(file.read(at: 0, count: 16)), settings: CipherSettings())
+        return try file.firstPage(key: raw, settings: CipherSettings())[72..<92].allSatisfy { $0 == 0 }
     }
 
     private static func hex(_ byte: Int) -> String {
@@ -82,13 +121,15 @@ enum Subject {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|check FILE")
+    print("usage: CrashSubject make|encrypt|rekey|decrypt|check FILE")
     exit(64)
 }
 do {
     switch arguments[1] {
-    case "make": try Subject.make(arguments[2])
+    case "make": try Subject.make(arguments[2], encrypted: arguments.dropFirst(3).first == "encrypted")
     case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
+    case "rekey": try Subject.rekey(arguments[2])
+    case "decrypt": try Subject.decrypt(arguments[2])
     case "check": try Subject.check(arguments[2])
     default: exit(64)
     }

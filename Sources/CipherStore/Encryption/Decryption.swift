@@ -36,7 +36,14 @@ package struct Decryption {
             case .missing:
                 throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
             case .staleSidecar: throw inspector.staleSidecar()
-            case .empty, .plaintext: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .plaintext:
+                // A run that died after its commit may have left work.
+                if let record = try AttemptRecord.read(paths) {
+                    _ = try Attempts(paths: paths, options: options).end(record, nil)
+                }
+                try Recovery.sweep(paths)
+                return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)
                 return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
