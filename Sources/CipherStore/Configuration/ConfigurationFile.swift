@@ -66,7 +66,7 @@ extension Configuration {
             recordedVersion: try section["recordedVersion"].map { try RecordedVersion($0, databaseName: name) }
                 ?? .userVersion,
             schema: try section["dbTables"].map { .tables(try DeclaredTable.list($0)) } ?? .none,
-            destructiveChanges: try section["destructiveChanges"]?.choice() ?? .refuse)
+            destructiveChanges: try section["destructiveChanges"]?.choice() ?? .withhold)
     }
 
     private static func unreadable(_ path: String, _ failure: SmallFile.Failure) -> StoreError {

@@ -6,16 +6,22 @@ package import CipherSQLite
 package struct SchemaMigrator {
     private let version: Int
     private let source: any SchemaSource
+    private let policy: Configuration.DestructiveChanges
 
     /// A migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
-        self.init(version: configuration.version, source: configuration.schemaSource)
+        self.init(
+            version: configuration.version, source: configuration.schemaSource,
+            policy: configuration.destructiveChanges)
     }
 
     /// A migrator to a version with a source of its own.
-    package init(version: Int, source: any SchemaSource) {
+    package init(
+        version: Int, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
+    ) {
         self.version = version
         self.source = source
+        self.policy = policy
     }
 
     // MARK: Planning
@@ -37,6 +43,7 @@ package struct SchemaMigrator {
     private func completePlan(for state: DatabaseState) throws -> Plan {
         try checkVersion(state)
         var plan = try source.plan(for: state)
+        try PlanLint(policy: policy, path: state.connection.path).check(plan)
         if state.isFresh, !state.isAdopted, let recorded = state.recorded, recorded > .zero {
             plan.notes.append("version \(recorded) is recorded, but the database holds no tables")
         }
@@ -120,7 +127,7 @@ package struct SchemaMigrator {
         guard let left = rest.operations.first else { return }
         throw StoreError(
             .migration, path: connection.path,
-            "after the migration \(left.kind.rawValue) \(left.subject) was still left to do",
+            "after the migration \(left.title) was still left to do",
             advice: "correct the schema; nothing was changed")
     }
 
@@ -131,8 +138,7 @@ package struct SchemaMigrator {
     }
 
     private func detail(of plan: Plan) -> String {
-        (plan.operations.map { [$0.kind.rawValue, $0.subject].filter { !$0.isEmpty }.joined(separator: " ") }
-            + plan.notes).joined(separator: "; ")
+        (plan.operations.map(\.title) + plan.notes).joined(separator: "; ")
     }
 
     // MARK: Surroundings

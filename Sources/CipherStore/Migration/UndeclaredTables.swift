@@ -44,7 +44,7 @@ struct UndeclaredTables {
         if table.isVirtual { return "the schema does not name it; virtual tables are never dropped" }
         if isShadow(table, of: state.tables) { return nil }
         if SQLName(table.name) == versionTable { return "it holds the version that the app recorded" }
-        if policy == .refuse { return "the schema does not name it, and destructiveChanges is refuse" }
+        if policy != .allow { return "the schema does not name it, and destructiveChanges is \(policy.rawValue)" }
         return nil
     }
 

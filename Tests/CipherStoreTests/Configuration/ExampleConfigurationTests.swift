@@ -30,7 +30,7 @@ struct ExampleConfigurationTests {
         #expect(configuration.databaseName == "local.db")
         #expect(configuration.version == 26)
         #expect(configuration.encryption == Configuration.Encryption(sinceVersion: 24))
-        #expect(configuration.destructiveChanges == .refuse)
+        #expect(configuration.destructiveChanges == .withhold)
         guard case .userVersion = configuration.recordedVersion else {
             Issue.record("the version is recorded elsewhere")
             return
