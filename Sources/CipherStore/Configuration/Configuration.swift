@@ -111,31 +111,3 @@ public struct Configuration: Sendable {
         case tables([DeclaredTable])
     }
 }
-
-/// A table as the configuration declares it.
-public struct DeclaredTable: Sendable, Equatable {
-    /// The table's name.
-    public var name: String
-    /// Its columns, in order.
-    public var columns: [Column]
-
-    /// A declared table.
-    public init(name: String, columns: [Column]) {
-        self.name = name
-        self.columns = columns
-    }
-
-    /// A column with its type and constraints, such as `INTEGER PRIMARY KEY AUTOINCREMENT`.
-    public struct Column: Sendable, Equatable {
-        /// The column's name.
-        public var name: String
-        /// Type and constraints, as in `CREATE TABLE`.
-        public var definition: String
-
-        /// A declared column.
-        public init(name: String, definition: String) {
-            self.name = name
-            self.definition = definition
-        }
-    }
-}

@@ -34,7 +34,8 @@ package struct SchemaComparison {
 
     /// What leads from the real database to the wanted schema.
     package func changes(for state: DatabaseState) throws -> SchemaChanges {
-        SchemaChanges()
+        var difference = try SchemaDifference(self, state)
+        return try difference.compare()
     }
 }
 

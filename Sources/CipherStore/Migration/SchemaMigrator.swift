@@ -95,7 +95,7 @@ package struct SchemaMigrator {
         }
         guard !preview.isEmpty else { return MigrationReport(preview, event: nil) }
         return try reportingFailures(connection, "the transaction") {
-            try withForeignKeysOff(connection) {
+            try SchemaChangeSettings(connection).during {
                 try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
             }
         }
@@ -109,20 +109,24 @@ package struct SchemaMigrator {
         let plan = try completePlan(for: state)
         guard !plan.isEmpty else { return MigrationReport(plan, event: nil) }
         let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
+        let dangling = try DanglingObjects(in: connection, state)
         try PlanExecutor(connection: connection).apply(plan)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
             in: connection)
-        try verify(connection, against: violations)
+        try verify(connection, against: violations, dangling)
         return MigrationReport(plan, event: event)
     }
 
     /// Plans again, which must find nothing left to do.
-    private func verify(_ connection: Connection, against violations: ForeignKeyViolations) throws {
+    private func verify(
+        _ connection: Connection, against violations: ForeignKeyViolations, _ dangling: DanglingObjects
+    ) throws {
         let after = try DatabaseState(of: connection, countsRows: false) { nil }
         try ForeignKeyViolations(in: connection, tables: after.tables)
             .requireNoneBeyond(violations, path: connection.path)
+        try DanglingObjects(in: connection, after).requireNoneBeyond(dangling, path: connection.path)
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError(
@@ -142,24 +146,6 @@ package struct SchemaMigrator {
     }
 
     // MARK: Surroundings
-
-    /// Runs `body` without foreign keys, and gives them back on every path.
-    ///
-    /// They can be switched only outside of a transaction. While they are on, dropping a table deletes the rows that
-    /// refer to it.
-    private func withForeignKeysOff<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
-        guard try connection.value(Bool.self, "PRAGMA foreign_keys") == true else { return try body() }
-        try connection.execute("PRAGMA foreign_keys = OFF")
-        let result: Result
-        do {
-            result = try body()
-        } catch {
-            try connection.execute("PRAGMA foreign_keys = ON")
-            throw error
-        }
-        try connection.execute("PRAGMA foreign_keys = ON")
-        return result
-    }
 
     private func reportingFailures<Result>(
         _ connection: Connection, _ action: String, _ body: () throws -> Result

@@ -198,7 +198,9 @@ struct SchemaMigratorTests {
         let before = try fixture.bytes()
         let error = try storeError {
             try fixture.launch(
-                .declaring(["a": ["x": ""], "chat": ["id": "", "n": "INTEGER DEFAULT 0 CHECK (n > 3)"]]))
+                .declaring([
+                    "a": ["x": ""], "chat": ["id": "INTEGER PRIMARY KEY", "n": "INTEGER DEFAULT 0 CHECK (n > 3)"],
+                ]))
         }
         #expect(error?.detail.contains("chat.n") == true)
         #expect(try fixture.bytes() == before)

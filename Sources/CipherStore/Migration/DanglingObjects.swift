@@ -1,0 +1,45 @@
+internal import CipherSQLite
+
+/// The views and triggers that SQLite cannot compile, since what they name is not there.
+///
+/// Legacy databases have such, so a migration is held to make no new ones.
+struct DanglingObjects {
+    private var failures: [String: DatabaseError] = [:]
+
+    /// Has SQLite compile every view, and every statement that would fire a trigger; nothing runs.
+    init(in connection: Connection, _ state: DatabaseState) throws {
+        for view in state.objects where view.type == "view" {
+            try compile("SELECT * FROM main.\(identifier: view.name)", "the view \(view.name)", connection)
+        }
+        var tables: [SQLName: String] = [:]
+        for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
+        for table in tables.values {
+            let columns = try ColumnState.read(table: table, from: connection).filter { $0.generation == nil }
+            let subject = "the triggers of \(table)"
+            try compile("DELETE FROM main.\(identifier: table)", subject, connection)
+            guard let column = columns.first else { continue }
+            let insert = "INSERT INTO main.\(SQL.quoted(identifier: table)) (\(SQL.quoted(identifier: column.name)))"
+            try compile(SQL(text: "\(insert) SELECT NULL"), subject, connection)
+            let all = columns.map { "\(SQL.quoted(identifier: $0.name)) = NULL" }.joined(separator: ", ")
+            try compile(
+                SQL(text: "UPDATE main.\(SQL.quoted(identifier: table)) SET \(all)"), subject, connection)
+        }
+    }
+
+    private mutating func compile(_ sql: SQL, _ subject: String, _ connection: Connection) throws {
+        do {
+            try connection.withStatement(sql) { _ in }
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            failures["\(subject): \(error.message)"] = error
+        }
+    }
+
+    /// Fails where there is one that was not there before.
+    func requireNoneBeyond(_ before: DanglingObjects, path: String) throws {
+        for subject in failures.keys.sorted() where before.failures[subject] == nil {
+            throw StoreError(
+                .migration, path: path, "the migration would break \(subject)",
+                advice: "correct the schema; nothing was changed", underlying: failures[subject])
+        }
+    }
+}
