@@ -37,6 +37,16 @@ public struct MigrationReport: Sendable, Equatable {
             findings: plan.findings, notes: plan.notes)
     }
 
+    /// What is said of a database that has lost everything but its version.
+    static func emptiness(at version: SchemaVersion) -> String {
+        "version \(version) is recorded, but the database holds no tables: nothing was there to keep"
+    }
+
+    /// The notes that an app must not overlook.
+    var warnings: [String] {
+        from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? []
+    }
+
     /// Whether an older database became the current version at this launch; `false` for a fresh install.
     public var isUpdate: Bool {
         event != nil && event != .created && from != SchemaVersion(to)

@@ -31,15 +31,28 @@ struct SQLToken: Sendable, Equatable {
     private static let values = Set(
         ["true", "false", "null", "current_time", "current_date", "current_timestamp"].map(SQLName.init))
 
-    /// The same for tokens that mean the same to SQLite.
-    var normalized: String {
+    /// The same for tokens that mean the same to SQLite, which compares bytes.
+    var normalized: SQLWord {
         switch kind {
-        case .word, .number, .symbol: String(decoding: SQLName(content).folded, as: UTF8.self)
+        case .word, .number, .symbol: SQLWord(bytes: SQLName(content).folded)
         case .quotedName:
-            (Self.values.contains(SQLName(content)) ? "\"" : "")
-                + String(decoding: SQLName(content).folded, as: UTF8.self)
-        case .literal: content
+            SQLWord(
+                bytes: (Self.values.contains(SQLName(content)) ? Array("\"".utf8) : []) + SQLName(content).folded)
+        case .literal: SQLWord(bytes: Array(content.utf8))
         }
+    }
+}
+
+/// A token without its formatting, compared by its bytes.
+struct SQLWord: Sendable, Hashable, ExpressibleByStringLiteral {
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    init(stringLiteral value: String) {
+        bytes = Array(value.utf8)
     }
 }
 
@@ -60,7 +73,7 @@ struct SQLTokens {
     }
 
     /// Equal for texts that differ only in white space, comments, quotes around names and the case of letters.
-    static func normalized(_ text: String) -> [String] { SQLTokens(text).tokens.map(\.normalized) }
+    static func normalized(_ text: String) -> [SQLWord] { SQLTokens(text).tokens.map(\.normalized) }
 
     /// The text with some tokens replaced, each by its place in ``tokens``.
     func replacing(_ replacements: [Int: String]) -> String {

@@ -44,8 +44,9 @@ package struct SchemaMigrator {
         try checkVersion(state)
         var plan = try source.plan(for: state)
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
-        if state.isFresh, !state.isAdopted, let recorded = state.recorded, recorded > .zero {
-            plan.notes.append("version \(recorded) is recorded, but the database holds no tables")
+        let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
+        if state.isFresh, isBegun, let recorded = state.recorded, recorded > .zero {
+            plan.notes.append(MigrationReport.emptiness(at: recorded))
         }
         guard !state.isAdopted || state.userVersion != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]

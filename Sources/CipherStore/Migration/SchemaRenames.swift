@@ -69,7 +69,9 @@ struct SchemaRenames {
     private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, of table: String?) throws {
         let place = table.map { "\($0)." } ?? ""
         var sources: [SQLName: SQLName] = [:]
-        for (new, old) in hints.sorted(by: { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }) {
+        // Sorted, so that the same fault is named each time.
+        let sorted = hints.sorted { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }
+        for (new, old) in sorted {
             guard wanted.contains(new) else {
                 throw failure("\(place)\(text(new)) is to be renamed from \(old), and the schema does not have it")
             }
@@ -78,7 +80,7 @@ struct SchemaRenames {
                 throw failure("\(place)\(old) is renamed twice, to \(text(other)) and to \(text(new))")
             }
         }
-        for (new, old) in hints {
+        for (new, old) in sorted {
             try checkCycle(from: new, hints, place)
             guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
                 throw failure("\(place)\(old) is renamed to \(text(new)), and the schema still has it too")

@@ -14,11 +14,11 @@ package struct TableShape: Sendable, Equatable {
     /// What makes two tables the same or not, beyond the columns themselves; in no order.
     struct Facts: Sendable, Equatable {
         /// The column collations, and the expressions of generated columns.
-        var collations: [SQLName: [String]] = [:]
-        var generated: [SQLName: [String]] = [:]
-        var checks: Set<[String]> = []
-        var conflicts: Set<[String]> = []
-        var deferrals: Set<[String]> = []
+        var collations: [SQLName: [SQLWord]] = [:]
+        var generated: [SQLName: [SQLWord]] = [:]
+        var checks: Set<[SQLWord]> = []
+        var conflicts: Set<[SQLWord]> = []
+        var deferrals: Set<[SQLWord]> = []
         var foreignKeys: Set<ForeignKey> = []
         var keys: Set<Key> = []
         var isStrict = false
@@ -125,7 +125,7 @@ extension TableShape.Facts {
                 collations[column] = [name]
             case "conflict":
                 guard let action = rest.first, action != "abort" else { break }
-                let subject = column.map { [$0.folded.map(String.init).joined(separator: ".")] } ?? words
+                let subject = column.map { [SQLWord(bytes: $0.folded)] } ?? words
                 conflicts.insert(subject + words[max(0, index - 3)..<index] + [action])
             case "deferrable": deferrals.insert((column == nil ? words : Array(words.prefix(1))) + rest.prefix(2))
             default: break
@@ -133,7 +133,7 @@ extension TableShape.Facts {
         }
     }
 
-    private func group(_ all: SQLTokens, _ open: Int) -> [String] {
+    private func group(_ all: SQLTokens, _ open: Int) -> [SQLWord] {
         guard let close = all.closing(open) else { return [] }
         return all.tokens[(open + 1)..<close].map(\.normalized)
     }

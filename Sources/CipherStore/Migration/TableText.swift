@@ -11,6 +11,12 @@ struct TableText: Sendable, Equatable {
         /// Its text.
         var text: String
 
+        /// By byte, as SQLite compares.
+        static func == (left: Item, right: Item) -> Bool {
+            left.column.map(SQLName.init) == right.column.map(SQLName.init)
+                && left.text.utf8.elementsEqual(right.text.utf8)
+        }
+
         /// Whether it names a column, for instance in a constraint.
         func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
     }
@@ -48,7 +54,7 @@ struct TableText: Sendable, Equatable {
         items.insert(column, at: columns.count)
     }
 
-    func hasOption(_ words: String...) -> Bool {
+    func hasOption(_ words: SQLWord...) -> Bool {
         let suffix = SQLTokens.normalized(self.suffix)
         return suffix.indices.contains { suffix[$0...].starts(with: words) }
     }

@@ -109,7 +109,7 @@ package struct WantedSchema {
     package var fingerprint: String {
         var checksum = Checksum()
         for sql in tables.map(\.sql) + virtualTables.map(\.sql) + objects.map(\.sql) {
-            for token in SQLTokens.normalized(sql) { checksum.add(token) }
+            for token in SQLTokens.normalized(sql) { checksum.add(token.bytes) }
             checksum.add("")
         }
         return checksum.text
