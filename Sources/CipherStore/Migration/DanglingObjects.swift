@@ -24,6 +24,22 @@ struct DanglingObjects {
             try compile(
                 SQL(text: "UPDATE main.\(SQL.quoted(identifier: table)) SET \(all)"), subject, connection)
         }
+        if !Engine.current.canRenameColumns { try forgetViews(connection) }
+    }
+
+    /// Has the connection read the schema anew.
+    ///
+    /// Engines before SQLite 3.26 keep the columns of a view that was compiled once, also when its tables change.
+    private func forgetViews(_ connection: Connection) throws {
+        struct Undo: Error {}
+        do {
+            try connection.savepoint {
+                try connection.execute("CREATE TABLE main.cipherstore_probe (x)")
+                throw Undo()
+            }
+        } catch is Undo {
+            return
+        }
     }
 
     private mutating func compile(_ sql: SQL, _ subject: String, _ connection: Connection) throws {

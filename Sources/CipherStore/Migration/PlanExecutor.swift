@@ -9,10 +9,18 @@ struct PlanExecutor {
         for operation in plan.operations {
             do {
                 try keepingRows(of: operation) { try run(operation) }
+                try checkTransaction(operation)
             } catch let error as DatabaseError {
                 throw StoreError(migration: error, path: connection.path, action: operation.title)
             }
         }
+    }
+
+    private func checkTransaction(_ operation: Plan.Operation) throws {
+        guard !connection.isInTransaction else { return }
+        throw StoreError(
+            .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
+            advice: "take COMMIT and ROLLBACK out of it; check the database, for what ran before may have been kept")
     }
 
     private func run(_ operation: Plan.Operation) throws {

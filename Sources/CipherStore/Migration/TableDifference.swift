@@ -52,16 +52,20 @@ struct TableDifference {
 
     private mutating func keepColumns(in target: inout TableTarget) throws {
         for column in existing.columns where wanted.column(SQLName(column.name)) == nil {
-            let values = try lint.values(of: column)
             let user = users.user(of: column.name, in: existing.name)
             if comparison.policy == .withhold || user != nil {
-                let reason = user.map { ", but \($0) needs it" } ?? "; it holds \(values.of("value"))"
+                // At a launch that has nothing to do, not even whole columns are read.
+                let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
+                let reason =
+                    user.map { ", but \($0) needs it" } ?? values.number.map { _ in "; it holds \(values.of("value"))" }
+                    ?? ""
                 withheld.append(
                     Plan.Withheld(
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
                         reason: "the schema does not name it\(reason)"))
                 target.keep(SQLName(column.name))
             } else {
+                let values = try lint.values(of: column)
                 let name = "\(existing.name).\(column.name)"
                 findings.append(
                     Plan.Finding(

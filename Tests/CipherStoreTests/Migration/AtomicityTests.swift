@@ -98,6 +98,18 @@ struct AtomicityTests {
             }),
     ]
 
+    @Test("because a step ends the transaction says which one, and what that means", arguments: ["COMMIT", "ROLLBACK"])
+    func noticesCommit(sql: String) throws {
+        let fixture = try MigrationFixture()
+        let ending = Plan.Operation(.sql, object: "step", sql: [sql], reason: "test")
+        let error = try storeError {
+            try fixture.with {
+                try SchemaMigrator(version: 25, source: FixedSource(operations: [ending])).migrate($0) { 1 }
+            }
+        }
+        #expect(error?.detail == "sql step ended the migration's transaction")
+    }
+
     @Test("in Swift is told by the type of its error, never by what that says")
     func hidesErrors() throws {
         struct Secret: Error { let value = "4711" }
