@@ -13,18 +13,23 @@ struct DanglingObjects {
         }
         var tables: [SQLName: String] = [:]
         for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
-        for table in tables.values {
-            let columns = try ColumnState.read(table: table, from: connection).filter { $0.generation == nil }
-            let subject = "the triggers of \(table)"
-            try compile("DELETE FROM main.\(identifier: table)", subject, connection)
-            guard let column = columns.first else { continue }
-            let insert = "INSERT INTO main.\(SQL.quoted(identifier: table)) (\(SQL.quoted(identifier: column.name)))"
-            try compile(SQL(text: "\(insert) SELECT NULL"), subject, connection)
-            let all = columns.map { "\(SQL.quoted(identifier: $0.name)) = NULL" }.joined(separator: ", ")
-            try compile(
-                SQL(text: "UPDATE main.\(SQL.quoted(identifier: table)) SET \(all)"), subject, connection)
-        }
+        for table in tables.values { try compileTriggers(of: table, connection) }
         if !Engine.current.canRenameColumns { try forgetViews(connection) }
+    }
+
+    private mutating func compileTriggers(of table: String, _ connection: Connection) throws {
+        let subject = "the triggers of \(table)"
+        let name = "main.\(SQL.quoted(identifier: table))"
+        try compile(SQL(text: "DELETE FROM \(name)"), subject, connection)
+        var columns: [ColumnState] = []
+        try noting(subject) {
+            columns = try ColumnState.read(table: table, from: connection).filter { $0.generation == nil }
+        }
+        let names = columns.map { SQL.quoted(identifier: $0.name) }
+        guard let first = names.first else { return }
+        try compile(SQL(text: "INSERT INTO \(name) (\(first)) SELECT NULL"), subject, connection)
+        let all = names.map { "\($0) = NULL" }.joined(separator: ", ")
+        try compile(SQL(text: "UPDATE \(name) SET \(all)"), subject, connection)
     }
 
     /// Has the connection read the schema anew.
@@ -43,10 +48,14 @@ struct DanglingObjects {
     }
 
     private mutating func compile(_ sql: SQL, _ subject: String, _ connection: Connection) throws {
+        // Not a statement that the connection keeps: that was compiled before the migration.
+        try noting(subject) { _ = try Statement(sql.text, on: connection) }
+    }
+
+    private mutating func noting(_ subject: String, _ body: () throws -> Void) throws {
         do {
-            // Not one that the connection keeps: that was compiled before the migration.
-            _ = try Statement(sql.text, on: connection)
-        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            try body()
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
             failures["\(subject): \(error.message)"] = error
         }
     }

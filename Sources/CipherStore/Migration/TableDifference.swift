@@ -113,7 +113,7 @@ struct TableDifference {
         // In a strict table nothing is stored in a column of type ANY as anything else.
         let isAny = wanted.facts.isStrict && SQLName(new.type) == SQLName("ANY")
         guard !isAny, Affinity(old.type) != Affinity(new.type) else { return ValueLint.Count(number: 0) }
-        return try lint.changed(by: new.type, in: SQLName(new.name))
+        return try lint.changed(by: new.type, in: SQLName(new.name), from: Affinity(old.type))
     }
 
     // MARK: Operations

@@ -66,13 +66,16 @@ struct ValueLint {
     }
 
     /// The values that would not be the same once they were stored in a column of another type.
-    func changed(by type: String, in column: SQLName) throws -> Count {
+    ///
+    /// A column without affinity would not turn them back.
+    func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
         guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
         // Text becomes a number where it looks like one, which is where it equals that number.
+        let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
-            "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) "
-            + "AND CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY)"
+            "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
         switch Affinity(type) {
+        case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
         case .text:
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer, .numeric: return try count(where: text)

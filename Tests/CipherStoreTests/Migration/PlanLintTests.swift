@@ -30,6 +30,10 @@ struct PlanLintTests {
             script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('007'), ('7'), ('x'), (NULL), (x'00')",
             wanted: "CREATE TABLE t(a INTEGER)", finding: "alters 1 value of t.a"),
         Change(
+            testDescription: "numbers among texts in a column that kept both apart",
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (7), ('7'), ('x'), (NULL), (x'00')",
+            finding: "alters 1 value of t.a"),
+        Change(
             testDescription: "a large number that a float cannot hold",
             script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (9007199254740993), (9007199254740992), (1)",
             wanted: "CREATE TABLE t(a REAL)", finding: "alters 1 value of t.a"),

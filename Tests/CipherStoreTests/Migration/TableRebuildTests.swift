@@ -196,6 +196,8 @@ struct TableRebuildTests {
             .init(isEncrypted: false, journalMode: "DELETE"),
             """
             CREATE TABLE a(x); CREATE VIEW works AS SELECT x FROM a; CREATE VIEW dangles AS SELECT * FROM gone;
+            CREATE VIEW sorted AS SELECT x FROM a ORDER BY x COLLATE nosuch;
+            CREATE TRIGGER far INSTEAD OF DELETE ON dangles BEGIN SELECT 1; END;
             CREATE TABLE b(y); CREATE TRIGGER t AFTER DELETE ON b BEGIN DELETE FROM a WHERE x = old.y; END;
             """)
         let before = try fixture.content()
