@@ -7,19 +7,15 @@ struct DeclaredSchemaTests {
     private static let legacy = """
         CREATE TABLE message(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT, day INTEGER, junk BLOB);
         INSERT INTO message VALUES (7, 'one', 20200101, x'00ff'), (4294967296, NULL, NULL, NULL);
-        CREATE TABLE tag(message INTEGER REFERENCES message(id) ON DELETE CASCADE, name TEXT);
+        CREATE TABLE tag(ref INTEGER REFERENCES message(id) ON DELETE CASCADE, name TEXT);
         INSERT INTO tag VALUES (7, 'x');
-        CREATE VIEW tagged AS SELECT content, name FROM message JOIN tag ON tag.message = message.id;
+        CREATE VIEW tagged AS SELECT content, name FROM message JOIN tag ON tag.ref = message.id;
         """
 
     @Test("goes through migrate with its renames, changes of type and constraints, and ends encrypted and current")
     func migrates() throws {
         let fixture = try ToolFixture()
-        // The view's column is a table's name too, which only engines that rename in views themselves can tell apart.
-        try fixture.make(
-            "app.db",
-            Self.legacy.replacing("message INTEGER", with: "ref INTEGER")
-                .replacing("tag.message", with: "tag.ref"))
+        try fixture.make("app.db", Self.legacy)
         try fixture.folder.write(
             "<plist version=\"1.0\"><dict><key>dbVersion</key><integer>21</integer></dict></plist>", to: "last.plist")
         let configuration = try fixture.keys.write(

@@ -68,7 +68,10 @@ struct PresentSchema {
         }
         let isColumn = tables.values.contains { $0.shape.column(old) != nil }
         for index in objects.indices where old.isMentioned(in: objects[index].object.sql) {
-            objects[index].rewrite(doubt: isColumn ? oldName : nil) { $0.renamingTable(old, as: new) }
+            let isUnclear = isColumn && SQLTokens(objects[index].object.sql).isUnclear(old)
+            objects[index].rewrite(doubt: isUnclear ? oldName : nil) {
+                $0.renamingTable(old, as: new, isColumn: isColumn)
+            }
             if SQLName(objects[index].object.table) == old { objects[index].object.table = new }
         }
     }

@@ -8,12 +8,43 @@ extension SQLTokens {
         return replacing(replacements)
     }
 
+    /// What a name in a view, index or trigger stands for, by where it stands.
+    private enum Use { case table, column, either }
+
+    private func use(of index: Int) -> Use {
+        func token(_ place: Int, is words: String...) -> Bool {
+            tokens.indices.contains(place) && words.contains(where: tokens[place].isKeyword)
+        }
+        if token(index + 1, is: ".") { return .table }
+        if token(index - 1, is: ".") { return token(index - 2, is: "main", "temp") ? .table : .column }
+        if token(index - 1, is: "FROM", "JOIN", "INTO", "UPDATE") || token(index - 2, is: "OR") { return .table }
+        // The first ON of a trigger or an index; others begin conditions.
+        let isIndex = tokens.prefix(4).contains { $0.isKeyword("INDEX") }
+        let isTrigger = tokens.prefix(4).contains { $0.isKeyword("TRIGGER") }
+        if isIndex || isTrigger, tokens.firstIndex(where: { $0.isKeyword("ON") }) == index - 1 { return .table }
+        if isIndex || token(index - 1, is: "OF") { return .column }
+        return .either
+    }
+
     /// In a view, index or trigger: every name that is the table's.
-    func renamingTable(_ old: SQLName, as new: String) -> String {
+    ///
+    /// - Parameter isColumn: Whether a column has that name too; what can be either is then left as it is.
+    func renamingTable(_ old: SQLName, as new: String, isColumn: Bool) -> String {
         let own = ownName
         return replacing(new) { index in
-            tokens[index].isNamed(old) && index != own && !(index > 0 && tokens[index - 1].isKeyword("AS"))
+            guard tokens[index].isNamed(old), index != own else { return false }
+            switch use(of: index) {
+            case .table: return true
+            case .column: return false
+            case .either: return !isColumn && !(index > 0 && tokens[index - 1].isKeyword("AS"))
+            }
         }
+    }
+
+    /// Whether a name stands where it can be a table's or a column's.
+    func isUnclear(_ name: SQLName) -> Bool {
+        let own = ownName
+        return tokens.indices.contains { tokens[$0].isNamed(name) && $0 != own && use(of: $0) == .either }
     }
 
     /// In a view, index or trigger: every name that is the column's.
