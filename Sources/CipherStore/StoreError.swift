@@ -64,8 +64,10 @@ public struct StoreError: Error, Sendable {
         case configuration
         /// The recorded version cannot be read.
         case recordedVersion
-        /// The schema migration cannot or may not be done.
+        /// The schema migration cannot be done.
         case migration
+        /// The schema migration would lose tables, columns or values, and the configuration refuses that.
+        case destructiveChanges
         /// The system or SQLite failed at a read, a write, a sync or a rename.
         case inputOutput
     }

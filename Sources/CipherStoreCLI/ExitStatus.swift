@@ -47,7 +47,7 @@ extension ExitStatus {
             case .noSpace, .backupExists: .cannotCreate
             case .busy, .needsRecovery, .cancelled: .tryAgain
             case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .engineTooOld, .plainSQLite,
-                .configuration:
+                .configuration, .destructiveChanges:
                 .configuration
             case .proofFailed, .repeatedFailure, .closed, .misuse: .internalFailure
             case .inputOutput: .inputOutput

@@ -260,4 +260,59 @@ import Testing
         #expect(try fixture.run(shell: "ulimit -f 0; exec \"$@\" 2>&-", ["keygen", "other.key"]).status == 73)
         #expect(try fixture.snapshot() == before)
     }
+
+    @Test("plan prints what would be lost, and a policy of refuse ends with 78")
+    func planFindings() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(
+            "app.db",
+            """
+            CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT, payload BLOB, weight REAL, draft TEXT);
+            INSERT INTO note(body, draft) VALUES ('a', 'x'), ('b', NULL), ('c', 'y'); PRAGMA user_version = 23;
+            """)
+        let store = ["--directory", fixture.folder.path(""), "--key-file", fixture.key]
+        func plan(_ policy: String, _ options: String...) throws -> ToolRun {
+            let configuration = try fixture.configuration("\"destructiveChanges\": \"\(policy)\",")
+            return try fixture.run(["plan", "--config", configuration] + store + options)
+        }
+        let withheld = try plan("withhold")
+        #expect(withheld.status == 0, "\(withheld.errors)")
+        #expect(withheld.output.contains("-- withheld: dropColumn note.draft (2 values)"))
+        let allowed = try plan("allow")
+        #expect(allowed.output.contains("-- LOSS: drops 2 non-NULL values of note.draft"))
+        #expect(allowed.output.contains("-- RISK: removes or changes values"))
+        let findings = try #require(
+            (try plan("allow", "--json").object()["schema"] as? [String: Any])?["findings"] as? [[String: Any]])
+        #expect(findings.first?["severity"] as? String == "losesData")
+        #expect(findings.first?["count"] as? Int == 2)
+        let before = try fixture.snapshot()
+        let refused = try plan("refuse", "--json")
+        #expect(refused.status == 78)
+        #expect(try refused.failureCode() == "destructiveChanges")
+        #expect(
+            refused.errors.contains("drops 2 non-NULL values of note.draft")
+                || refused.output.contains("drops 2 non-NULL values of note.draft"))
+        let configuration = try fixture.configuration("\"destructiveChanges\": \"refuse\",")
+        #expect(try fixture.run(["migrate", "--config", configuration] + store).status == 78)
+        #expect(try fixture.snapshot() == before)
+    }
+
+    @Test("two processes that migrate at once both succeed, and one of them does it", arguments: [true, false])
+    func migratesOnce(isEncrypted: Bool) throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: isEncrypted)
+        let arguments = [
+            "migrate", "--json", "--config", try fixture.configuration(), "--directory", fixture.folder.path(""),
+            "--key-file", fixture.key,
+        ]
+        let processes = try (0..<3).map { _ in try ToolProcess(Programs.tool, arguments, in: fixture.folder.path("")) }
+        let runs = try processes.map { fixture.checked(try $0.finish()) }
+        for run in runs { #expect(run.status == 0, "\(run.errors)") }
+        let migrations = try runs.map { try #require(try $0.object()["migration"] as? [String: Any]) }
+        #expect(migrations.compactMap { $0["event"] as? String } == ["adopted"])
+        let history = try fixture.run(
+            "query", fixture.database, "SELECT count(*) AS n FROM cipherstore_history WHERE event = 'adopted'",
+            "--csv", "--key-file", fixture.key)
+        #expect(history.output == "n\r\n1\r\n")
+    }
 }

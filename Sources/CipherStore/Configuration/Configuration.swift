@@ -14,7 +14,7 @@ public struct Configuration: Sendable {
     public var recordedVersion: RecordedVersion
     /// Where the wanted schema comes from.
     public var schema: SchemaSourceKind
-    /// Whether a migration may drop tables that the schema no longer names.
+    /// What becomes of changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
@@ -23,7 +23,7 @@ public struct Configuration: Sendable {
     public init(
         databaseName: String, version: Int, encryption: Encryption = Encryption(),
         recordedVersion: RecordedVersion = .userVersion, schema: SchemaSourceKind = .none,
-        destructiveChanges: DestructiveChanges = .refuse, collations: [Collation] = []
+        destructiveChanges: DestructiveChanges = .withhold, collations: [Collation] = []
     ) {
         self.databaseName = databaseName
         self.version = version
@@ -91,8 +91,17 @@ public struct Configuration: Sendable {
     /// What happens when an upgrade did not end, several times in a row.
     public enum OnRepeatedFailure: String, Sendable, CaseIterable { case refuse, openPlaintext }
 
-    /// Whether a migration may drop tables that the schema no longer names.
-    public enum DestructiveChanges: String, Sendable, CaseIterable { case refuse, allow }
+    /// What becomes of changes that would lose tables, columns or values.
+    public enum DestructiveChanges: String, Sendable, CaseIterable {
+        /// They are made.
+        case allow
+        /// They are left undone and reported, and everything else is done.
+        ///
+        /// An app's own SQL and Swift steps are run.
+        case withhold
+        /// The migration is refused, and nothing is changed.
+        case refuse
+    }
 
     /// Where the wanted schema comes from.
     public enum SchemaSourceKind: Sendable {
@@ -100,33 +109,5 @@ public struct Configuration: Sendable {
         case none
         /// Tables declared with their columns.
         case tables([DeclaredTable])
-    }
-}
-
-/// A table as the configuration declares it.
-public struct DeclaredTable: Sendable, Equatable {
-    /// The table's name.
-    public var name: String
-    /// Its columns, in order.
-    public var columns: [Column]
-
-    /// A declared table.
-    public init(name: String, columns: [Column]) {
-        self.name = name
-        self.columns = columns
-    }
-
-    /// A column with its type and constraints, such as `INTEGER PRIMARY KEY AUTOINCREMENT`.
-    public struct Column: Sendable, Equatable {
-        /// The column's name.
-        public var name: String
-        /// Type and constraints, as in `CREATE TABLE`.
-        public var definition: String
-
-        /// A declared column.
-        public init(name: String, definition: String) {
-            self.name = name
-            self.definition = definition
-        }
     }
 }

@@ -49,7 +49,10 @@ extension Configuration {
         let futureSources = ["updates", "tableVersions", "template"]
         let section = try ConfigurationSection(
             root,
-            keys: ["dbName", "dbVersion", "encryption", "recordedVersion", "dbTables", "destructiveChanges"]
+            keys: [
+                "dbName", "dbVersion", "encryption", "recordedVersion", "dbTables", "tableOptions",
+                "destructiveChanges",
+            ]
                 + futureSources)
         for source in futureSources {
             if let node = section[source] {
@@ -57,6 +60,13 @@ extension Configuration {
             }
         }
         let name = try section.required("dbName").fileName()
+        var tables = try section["dbTables"].map { try DeclaredTable.list($0) }
+        if let options = section["tableOptions"] {
+            guard let declared = tables else {
+                throw options.failure("has no meaning without dbTables", advice: "leave it out")
+            }
+            tables = try DeclaredTable.addOptions(options, to: declared)
+        }
         self.init(
             databaseName: name,
             // PRAGMA user_version holds 32 bits.
@@ -65,8 +75,8 @@ extension Configuration {
                 ?? Encryption(),
             recordedVersion: try section["recordedVersion"].map { try RecordedVersion($0, databaseName: name) }
                 ?? .userVersion,
-            schema: try section["dbTables"].map { .tables(try DeclaredTable.list($0)) } ?? .none,
-            destructiveChanges: try section["destructiveChanges"]?.choice() ?? .refuse)
+            schema: tables.map { .tables($0) } ?? .none,
+            destructiveChanges: try section["destructiveChanges"]?.choice() ?? .withhold)
     }
 
     private static func unreadable(_ path: String, _ failure: SmallFile.Failure) -> StoreError {

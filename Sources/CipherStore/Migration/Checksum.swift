@@ -6,7 +6,11 @@ struct Checksum {
 
     /// Adds a text with its length, so that pieces cannot be shifted from one to the next.
     mutating func add(_ text: String) {
-        let bytes = Array(text.utf8)
+        add(Array(text.utf8))
+    }
+
+    /// Adds bytes with their number.
+    mutating func add(_ bytes: [UInt8]) {
         for byte in Array("\(bytes.count):".utf8) + bytes {
             state = (state ^ UInt64(byte)) &* 0x100_0000_01b3
         }

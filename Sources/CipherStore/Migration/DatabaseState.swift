@@ -27,7 +27,8 @@ package struct DatabaseState {
     package let hasHistory: Bool
     /// Whether CipherStore has recorded a version before.
     package let isAdopted: Bool
-    private let countsRows: Bool
+    /// Whether whole tables may be read to count their rows.
+    let countsRows: Bool
 
     /// Reads the state.
     ///
@@ -60,8 +61,12 @@ package struct DatabaseState {
 
     /// How many rows a table holds; `nil` where this state does not count.
     package func rowCount(of table: String) throws -> Int? {
-        guard countsRows else { return nil }
-        return try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)")
+        countsRows ? try countedRows(of: table) : nil
+    }
+
+    /// How many rows a table holds, counted in every case.
+    func countedRows(of table: String) throws -> Int {
+        try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)") ?? 0
     }
 
     /// Whether a table holds any row.

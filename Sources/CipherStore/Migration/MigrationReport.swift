@@ -12,26 +12,39 @@ public struct MigrationReport: Sendable, Equatable {
     ///
     /// Rows are counted only where something was applied: a launch that has nothing to do should not read whole tables.
     public var withheld: [Plan.Withheld]
+    /// What the operations meant for the values in the database.
+    public var findings: [Plan.Finding]
     /// What else the caller should know.
     public var notes: [String]
 
     /// A report of the given parts.
     public init(
         from: SchemaVersion?, to: Int, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
-        withheld: [Plan.Withheld] = [], notes: [String] = []
+        withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
     ) {
         self.from = from
         self.to = to
         self.event = event
         self.applied = applied
         self.withheld = withheld
+        self.findings = findings
         self.notes = notes
     }
 
     init(_ plan: Plan, event: HistoryEvent?) {
         self.init(
             from: plan.from, to: plan.to, event: event, applied: plan.operations, withheld: plan.withheld,
-            notes: plan.notes)
+            findings: plan.findings, notes: plan.notes)
+    }
+
+    /// What is said of a database that has lost everything but its version.
+    static func emptiness(at version: SchemaVersion) -> String {
+        "version \(version) is recorded, but the database holds no tables: nothing was there to keep"
+    }
+
+    /// The notes that an app must not overlook.
+    var warnings: [String] {
+        from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? []
     }
 
     /// Whether an older database became the current version at this launch; `false` for a fresh install.
@@ -41,7 +54,7 @@ public struct MigrationReport: Sendable, Equatable {
 }
 
 extension MigrationReport: Codable {
-    private enum CodingKeys: String, CodingKey { case from, to, event, applied, withheld, notes }
+    private enum CodingKeys: String, CodingKey { case from, to, event, applied, withheld, findings, notes }
 
     /// Reads what ``encode(to:)`` wrote.
     public init(from decoder: any Decoder) throws {
@@ -56,6 +69,7 @@ extension MigrationReport: Codable {
         event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)
         applied = try container.decode([Plan.Operation].self, forKey: .applied)
         withheld = try container.decode([Plan.Withheld].self, forKey: .withheld)
+        findings = try container.decodeIfPresent([Plan.Finding].self, forKey: .findings) ?? []
         notes = try container.decode([String].self, forKey: .notes)
     }
 
@@ -67,6 +81,7 @@ extension MigrationReport: Codable {
         try container.encode(event, forKey: .event)
         try container.encode(applied, forKey: .applied)
         try container.encode(withheld, forKey: .withheld)
+        try container.encode(findings, forKey: .findings)
         try container.encode(notes, forKey: .notes)
     }
 }

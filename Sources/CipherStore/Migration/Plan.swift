@@ -15,19 +15,22 @@ public struct Plan: Sendable, Equatable {
     public var operations: [Operation]
     /// What the schema asks for and is not done, with the reasons.
     public var withheld: [Withheld]
+    /// What the operations mean for the values in the database.
+    public var findings: [Finding]
     /// What else the caller should know.
     public var notes: [String]
 
     /// A plan of the given parts.
     public init(
         from: SchemaVersion?, to: Int, fingerprint: String = "", operations: [Operation] = [],
-        withheld: [Withheld] = [], notes: [String] = []
+        withheld: [Withheld] = [], findings: [Finding] = [], notes: [String] = []
     ) {
         self.from = from
         self.to = to
         self.fingerprint = fingerprint
         self.operations = operations
         self.withheld = withheld
+        self.findings = findings
         self.notes = notes
     }
 
@@ -36,7 +39,7 @@ public struct Plan: Sendable, Equatable {
 }
 
 extension Plan: Encodable {
-    private enum CodingKeys: String, CodingKey { case from, to, fingerprint, operations, withheld, notes }
+    private enum CodingKeys: String, CodingKey { case from, to, fingerprint, operations, withheld, findings, notes }
 
     /// Writes the plan for machine output: `from` is the version's text or null.
     public func encode(to encoder: any Encoder) throws {
@@ -46,6 +49,7 @@ extension Plan: Encodable {
         try container.encode(fingerprint, forKey: .fingerprint)
         try container.encode(operations, forKey: .operations)
         try container.encode(withheld, forKey: .withheld)
+        try container.encode(findings, forKey: .findings)
         try container.encode(notes, forKey: .notes)
     }
 }

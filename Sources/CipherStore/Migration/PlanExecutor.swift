@@ -8,12 +8,51 @@ struct PlanExecutor {
     func apply(_ plan: Plan) throws {
         for operation in plan.operations {
             do {
-                for sql in operation.sql { try connection.execute(SQL(text: sql)) }
+                try keepingRows(of: operation) { try run(operation) }
+                try checkTransaction(operation)
             } catch let error as DatabaseError {
-                throw StoreError(
-                    migration: error, path: connection.path,
-                    action: [operation.kind.rawValue, operation.subject].filter { !$0.isEmpty }.joined(separator: " "))
+                throw StoreError(migration: error, path: connection.path, action: operation.title)
             }
+        }
+    }
+
+    private func checkTransaction(_ operation: Plan.Operation) throws {
+        guard !connection.isInTransaction else { return }
+        throw StoreError(
+            .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
+            advice: "take COMMIT and ROLLBACK out of it; check the database, for what ran before may have been kept")
+    }
+
+    private func run(_ operation: Plan.Operation) throws {
+        for sql in operation.sql { try connection.execute(SQL(text: sql)) }
+        guard let action = operation.action else { return }
+        do {
+            try action.body(connection)
+        } catch let error as DatabaseError {
+            throw error
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            // The type alone: what an error of the app says may hold values.
+            throw StoreError(
+                .migration, path: connection.path,
+                "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
+                advice: "correct the step; nothing was changed")
+        }
+    }
+
+    /// A rebuilt table has the rows that it had.
+    private func keepingRows(of operation: Plan.Operation, _ body: () throws -> Void) throws {
+        guard operation.kind == .rebuildTable, let table = operation.table else { return try body() }
+        let count = SQL("SELECT count(*) FROM main.\(identifier: table)")
+        let before = try connection.value(Int.self, count)
+        try body()
+        let after = try connection.value(Int.self, count)
+        guard before == after else {
+            throw StoreError(
+                .migration, path: connection.path,
+                "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
+                advice: "report this; nothing was changed")
         }
     }
 }

@@ -6,16 +6,22 @@ package import CipherSQLite
 package struct SchemaMigrator {
     private let version: Int
     private let source: any SchemaSource
+    private let policy: Configuration.DestructiveChanges
 
     /// A migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
-        self.init(version: configuration.version, source: configuration.schemaSource)
+        self.init(
+            version: configuration.version, source: configuration.schemaSource,
+            policy: configuration.destructiveChanges)
     }
 
     /// A migrator to a version with a source of its own.
-    package init(version: Int, source: any SchemaSource) {
+    package init(
+        version: Int, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
+    ) {
         self.version = version
         self.source = source
+        self.policy = policy
     }
 
     // MARK: Planning
@@ -37,8 +43,10 @@ package struct SchemaMigrator {
     private func completePlan(for state: DatabaseState) throws -> Plan {
         try checkVersion(state)
         var plan = try source.plan(for: state)
-        if state.isFresh, !state.isAdopted, let recorded = state.recorded, recorded > .zero {
-            plan.notes.append("version \(recorded) is recorded, but the database holds no tables")
+        try PlanLint(policy: policy, path: state.connection.path).check(plan)
+        let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
+        if state.isFresh, isBegun, let recorded = state.recorded, recorded > .zero {
+            plan.notes.append(MigrationReport.emptiness(at: recorded))
         }
         guard !state.isAdopted || state.userVersion != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
@@ -88,7 +96,7 @@ package struct SchemaMigrator {
         }
         guard !preview.isEmpty else { return MigrationReport(preview, event: nil) }
         return try reportingFailures(connection, "the transaction") {
-            try withForeignKeysOff(connection) {
+            try SchemaChangeSettings(connection).during {
                 try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
             }
         }
@@ -102,25 +110,29 @@ package struct SchemaMigrator {
         let plan = try completePlan(for: state)
         guard !plan.isEmpty else { return MigrationReport(plan, event: nil) }
         let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
+        let dangling = try DanglingObjects(in: connection, state)
         try PlanExecutor(connection: connection).apply(plan)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
             in: connection)
-        try verify(connection, against: violations)
+        try verify(connection, against: violations, dangling)
         return MigrationReport(plan, event: event)
     }
 
     /// Plans again, which must find nothing left to do.
-    private func verify(_ connection: Connection, against violations: ForeignKeyViolations) throws {
+    private func verify(
+        _ connection: Connection, against violations: ForeignKeyViolations, _ dangling: DanglingObjects
+    ) throws {
         let after = try DatabaseState(of: connection, countsRows: false) { nil }
         try ForeignKeyViolations(in: connection, tables: after.tables)
             .requireNoneBeyond(violations, path: connection.path)
+        try DanglingObjects(in: connection, after).requireNoneBeyond(dangling, path: connection.path)
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError(
             .migration, path: connection.path,
-            "after the migration \(left.kind.rawValue) \(left.subject) was still left to do",
+            "after the migration \(left.title) was still left to do",
             advice: "correct the schema; nothing was changed")
     }
 
@@ -131,29 +143,10 @@ package struct SchemaMigrator {
     }
 
     private func detail(of plan: Plan) -> String {
-        (plan.operations.map { [$0.kind.rawValue, $0.subject].filter { !$0.isEmpty }.joined(separator: " ") }
-            + plan.notes).joined(separator: "; ")
+        (plan.operations.map(\.title) + plan.notes).joined(separator: "; ")
     }
 
     // MARK: Surroundings
-
-    /// Runs `body` without foreign keys, and gives them back on every path.
-    ///
-    /// They can be switched only outside of a transaction. While they are on, dropping a table deletes the rows that
-    /// refer to it.
-    private func withForeignKeysOff<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
-        guard try connection.value(Bool.self, "PRAGMA foreign_keys") == true else { return try body() }
-        try connection.execute("PRAGMA foreign_keys = OFF")
-        let result: Result
-        do {
-            result = try body()
-        } catch {
-            try connection.execute("PRAGMA foreign_keys = ON")
-            throw error
-        }
-        try connection.execute("PRAGMA foreign_keys = ON")
-        return result
-    }
 
     private func reportingFailures<Result>(
         _ connection: Connection, _ action: String, _ body: () throws -> Result

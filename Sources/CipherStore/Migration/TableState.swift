@@ -34,7 +34,8 @@ package struct ColumnState: Sendable, Equatable {
     /// Whether both are defined alike, as far as SQLite tells without the text of the schema: type, NOT NULL, default,
     /// primary key.
     func isDefined(like other: ColumnState) -> Bool {
-        SQLName(type) == SQLName(other.type) && isNotNull == other.isNotNull && defaultSQL == other.defaultSQL
+        SQLTokens.normalized(type) == SQLTokens.normalized(other.type) && isNotNull == other.isNotNull
+            && defaultSQL.map(SQLTokens.normalized) == other.defaultSQL.map(SQLTokens.normalized)
             && primaryKeyPosition == other.primaryKeyPosition && generation == other.generation
     }
 

@@ -99,12 +99,15 @@ package struct StoreOpening {
     /// Builds a database beside the name and publishes it whole, at the current version.
     private func create() throws -> Opened {
         let (unlocked, report) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
-            try SchemaMigrator(configuration: configuration).migrate(connection) { nil }
+            // A record beside a database that is gone: this is no fresh install.
+            try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            }
         }
         return Opened(
             path: paths.database, fileKey: unlocked,
             report: OpenReport(
-                outcome: .created, encryption: nil, migration: report, warnings: []))
+                outcome: .created, encryption: nil, migration: report, warnings: report.warnings))
     }
 
     private func openPlaintext(
@@ -124,7 +127,8 @@ package struct StoreOpening {
             return Opened(
                 path: paths.database, fileKey: nil,
                 report: OpenReport(
-                    outcome: outcome, encryption: encryption, migration: report, warnings: warnings))
+                    outcome: outcome, encryption: encryption, migration: report,
+                    warnings: warnings + report.warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
         }
@@ -151,7 +155,7 @@ package struct StoreOpening {
                 path: paths.database, fileKey: unlocked,
                 report: OpenReport(
                     outcome: outcome, encryption: encryption, migration: report,
-                    warnings: encryption?.warnings ?? []))
+                    warnings: (encryption?.warnings ?? []) + report.warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
         }

@@ -42,7 +42,8 @@ extension StoreOpening {
             // Without a name SQLite makes a private database, which stays empty here.
             let connection = try Connection(path: "", mode: .create)
             defer { connection.close() }
-            return try schemaPlan(connection, step, recorded: nil)
+            let recorded = try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            return try schemaPlan(connection, step, recorded: recorded)
         case .plaintext:
             let plan = try inspector.readingPlaintext { connection in
                 let recorded = try recordedVersion(connection)

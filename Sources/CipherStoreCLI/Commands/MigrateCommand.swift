@@ -44,6 +44,6 @@ enum MigrateCommand {
         sheet.add("schema", "version \(from)\(migration.to)\(event)")
         try sheet.print()
         try SchemaText.print(migration.applied)
-        try SchemaText.print(withheld: migration.withheld, notes: migration.notes)
+        try SchemaText.print(withheld: migration.withheld, findings: migration.findings, notes: migration.notes)
     }
 }

@@ -7,30 +7,40 @@ enum SchemaText {
         try Output.line("-- schema version: \(from) -> \(plan.to)")
         if plan.isEmpty { try Output.line("-- nothing to do") }
         try print(plan.operations)
-        try print(withheld: plan.withheld, notes: plan.notes)
+        try print(withheld: plan.withheld, findings: plan.findings, notes: plan.notes)
     }
 
     static func print(_ operations: [Plan.Operation]) throws {
         for operation in operations {
-            let subject = [operation.table, operation.column].compactMap { $0 }.joined(separator: ".")
             try Output.line()
-            try Output.line("-- \(operation.kind.rawValue)\(subject.isEmpty ? "" : " \(subject)"): \(operation.reason)")
+            try Output.line("-- \(operation.title): \(operation.reason)")
             switch operation.risk {
             case .none: break
-            case .removesSchema: try Output.line("-- RISK: removes a part of the schema that holds no row")
-            case .losesData: try Output.line("-- RISK: removes rows")
+            case .removesSchema: try Output.line("-- RISK: removes a part of the schema that holds no value")
+            case .losesData: try Output.line("-- RISK: removes or changes values")
             }
             for statement in operation.sql { try Output.line("\(statement);") }
+            if let action = operation.action { try Output.line("-- runs the app's own \(action.name)") }
         }
     }
 
-    static func print(withheld: [Plan.Withheld], notes: [String]) throws {
-        if !withheld.isEmpty { try Output.line() }
+    static func print(withheld: [Plan.Withheld], findings: [Plan.Finding], notes: [String]) throws {
+        if !withheld.isEmpty || !findings.isEmpty { try Output.line() }
+        for finding in findings { try Output.line("-- \(word(finding.severity)): \(finding.message)") }
         for change in withheld {
-            let subject = [change.table, change.column].compactMap { $0 }.joined(separator: ".")
-            let rows = change.rows.map { " (\(TerminalText.grouped($0)) rows)" } ?? ""
+            let subject = change.object ?? [change.table, change.column].compactMap { $0 }.joined(separator: ".")
+            let unit = change.column == nil ? "row" : "value"
+            let rows = change.rows.map { " (\(TerminalText.grouped($0)) \(unit)\($0 == 1 ? "" : "s"))" } ?? ""
             try Output.line("-- withheld: \(change.kind.rawValue) \(subject)\(rows): \(change.reason)")
         }
         for note in notes { try Output.line("-- note: \(note)") }
+    }
+
+    private static func word(_ severity: Plan.Finding.Severity) -> String {
+        switch severity {
+        case .note: "finding"
+        case .removesSchema, .losesData: "LOSS"
+        case .impossible: "IMPOSSIBLE"
+        }
     }
 }

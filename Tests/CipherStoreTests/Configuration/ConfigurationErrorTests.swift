@@ -40,7 +40,7 @@ struct ConfigurationErrorTests {
             (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
             (
                 #""dbName": "a.db", "dbVersion": 1, "destructiveChanges": "alow""#,
-                "destructiveChanges: must be \"refuse\" or \"allow\", and is \"alow\"; did you mean \"allow\"?"
+                "destructiveChanges: must be \"allow\" or \"withhold\" or \"refuse\", and is \"alow\"; did you mean \"allow\"?"
             ),
         ])
     func top(entries: String, expected: String) {

@@ -30,7 +30,7 @@ struct ExampleConfigurationTests {
         #expect(configuration.databaseName == "local.db")
         #expect(configuration.version == 26)
         #expect(configuration.encryption == Configuration.Encryption(sinceVersion: 24))
-        #expect(configuration.destructiveChanges == .refuse)
+        #expect(configuration.destructiveChanges == .withhold)
         guard case .userVersion = configuration.recordedVersion else {
             Issue.record("the version is recorded elsewhere")
             return
@@ -92,5 +92,21 @@ struct ExampleConfigurationTests {
                         .init(name: "uid", definition: "TEXT"),
                     ])
             ])
+    }
+
+    @Test("The options that the documentation shows fit the example, and make a database")
+    func documentedOptions() throws {
+        let text = try String(contentsOf: Self.examples.appending(path: "README.md"), encoding: .utf8)
+        let block = try #require(text.split(separator: "```json\n").first { $0.hasPrefix("\"tableOptions\"") })
+        let options = try #require(block.split(separator: "\n```").first)
+        let example = try String(contentsOf: Self.examples.appending(path: "ChatStore.json"), encoding: .utf8)
+        let end = try #require(example.lastIndex(of: "}"))
+        let configuration = try Configuration(data: Data("\(example[..<end]), \(options)}".utf8), place: "README.md")
+        let connection = try Connection(path: folder.path("documented.db"), mode: .create)
+        defer { connection.close() }
+        _ = try SchemaMigrator(configuration: configuration).migrate(connection) { nil }
+        let indexes = try connection.values(
+            String.self, "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name")
+        #expect(indexes == ["chat_thread", "chat_uid"])
     }
 }

@@ -38,8 +38,11 @@ struct ForeignKeyTests {
     @Test("that referred to nothing before do not hinder it, nor do those that cannot be checked", arguments: old)
     func toleratesOldViolations(script: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), script)
+        let definition = script.contains("PRIMARY KEY REFERENCES") ? "PRIMARY KEY " : ""
+        let parent = script.contains("gone") ? "gone" : "b"
         let configuration = Configuration.declaring([
-            "a": ["x": "", "n": "INTEGER REFERENCES c(id)"], "c": ["id": "INTEGER PRIMARY KEY"],
+            "a": ["x": "\(definition)REFERENCES \(parent)(y)", "n": "INTEGER REFERENCES c(id)"],
+            "c": ["id": "INTEGER PRIMARY KEY"],
         ])
         #expect(
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])

@@ -86,7 +86,7 @@ extension Configuration {
     /// The configuration of an app of system B.
     static func declaring(
         _ tables: KeyValuePairs<String, KeyValuePairs<String, String>>, version: Int = 25,
-        recordedVersion: RecordedVersion = .userVersion, destructiveChanges: DestructiveChanges = .refuse,
+        recordedVersion: RecordedVersion = .userVersion, destructiveChanges: DestructiveChanges = .withhold,
         collations: [Collation] = []
     ) -> Configuration {
         Configuration(

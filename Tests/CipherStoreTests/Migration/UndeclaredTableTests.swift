@@ -15,17 +15,20 @@ struct UndeclaredTableTests {
 
     private func configuration(
         _ destructiveChanges: Configuration.DestructiveChanges, version: Int = 25,
-        recordedVersion: RecordedVersion = .userVersion
+        recordedVersion: RecordedVersion = .userVersion, extra: String? = nil
     ) -> Configuration {
         .declaring(
-            ["chat": ["id": "INTEGER PRIMARY KEY"]], version: version, recordedVersion: recordedVersion,
+            extra.map { ["chat": ["id": "INTEGER PRIMARY KEY", "other": $0]] } ?? [
+                "chat": ["id": "INTEGER PRIMARY KEY"]
+            ],
+            version: version, recordedVersion: recordedVersion,
             destructiveChanges: destructiveChanges)
     }
 
     @Test("is kept with its rows, which are counted, by default", arguments: MigrationFixture.Form.all)
     func keeps(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
-        let report = try fixture.launch(configuration(.refuse))
+        let report = try fixture.launch(configuration(.withhold))
         #expect(report.applied.map(\.kind) == [.stamp])
         #expect(report.withheld.map(\.table) == ["draft", "hollow"])
         #expect(report.withheld.map(\.rows) == [3, 0])
@@ -49,6 +52,8 @@ struct UndeclaredTableTests {
     struct Kept: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var script: String
+        /// The definition of another column that is declared.
+        var extra: String?
         var withheld: [String]
         var dropped: [String] = []
     }
@@ -61,14 +66,16 @@ struct UndeclaredTableTests {
         Kept(
             testDescription: "referred to by a foreign key of a table that stays",
             script:
-                "CREATE TABLE chat(id INTEGER PRIMARY KEY, u REFERENCES User(id)); CREATE TABLE user(id PRIMARY KEY)",
+                "CREATE TABLE chat(id INTEGER PRIMARY KEY, other REFERENCES User(id)); CREATE TABLE user(id PRIMARY KEY)",
+            extra: "REFERENCES User(id)",
             withheld: ["user"]),
         Kept(
             testDescription: "referred to by one that is kept itself",
             script: """
                 CREATE TABLE a(id PRIMARY KEY); CREATE TABLE b(id PRIMARY KEY, a REFERENCES a(id));
-                CREATE TABLE chat(id INTEGER PRIMARY KEY, b REFERENCES b(id));
+                CREATE TABLE chat(id INTEGER PRIMARY KEY, other REFERENCES b(id));
                 """,
+            extra: "REFERENCES b(id)",
             withheld: ["b", "a"]),
         Kept(
             testDescription: "tables that refer to each other go together",
@@ -103,7 +110,7 @@ struct UndeclaredTableTests {
             try $0.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         let wanted = configuration(
-            .allow, recordedVersion: .table(.init(table: "db_version", column: "n")))
+            .allow, recordedVersion: .table(.init(table: "db_version", column: "n")), extra: kept.extra)
         let report = try fixture.launch(wanted, recorded: 3)
         #expect(report.withheld.filter { $0.kind == .dropTable }.map(\.table) == kept.withheld)
         #expect(report.applied.filter { $0.kind == .dropTable }.map(\.table) == kept.dropped)

@@ -1,0 +1,78 @@
+extension DeclaredTable {
+    /// Reads the `tableOptions` dictionary into the tables that it names.
+    static func addOptions(_ node: ConfigurationNode, to tables: [DeclaredTable]) throws -> [DeclaredTable] {
+        var tables = tables
+        var seen: Set<SchemaName> = []
+        for (name, options) in try node.entries() {
+            guard let index = tables.firstIndex(where: { SchemaName($0.name) == SchemaName(name) }) else {
+                let suggestion = Suggestion.nearest(to: name, among: tables.map(\.name))
+                throw options.failure(
+                    "dbTables declares no such table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
+            }
+            guard seen.insert(SchemaName(name)).inserted else { throw options.failure("the table has options twice") }
+            try tables[index].add(options)
+        }
+        return tables
+    }
+
+    private mutating func add(_ node: ConfigurationNode) throws {
+        let section = try ConfigurationSection(
+            node, keys: ["renamedFrom", "renamedColumns", "withoutRowid", "strict", "constraints", "indexes"])
+        if let value = section["renamedFrom"] { renamedFrom = try value.schemaName() }
+        if let value = section["renamedColumns"] { try addRenames(value) }
+        if let value = section["withoutRowid"] { isWithoutRowID = try value.boolean() }
+        if let value = section["strict"] { isStrict = try value.boolean() }
+        if let value = section["constraints"] { constraints = try value.elements().map { try $0.sqlPart() } }
+        if let value = section["indexes"] {
+            indexes = try value.entries().map { try Index(name: $0.name, $0.node) }
+        }
+    }
+
+    private mutating func addRenames(_ node: ConfigurationNode) throws {
+        for (new, old) in try node.entries() {
+            guard columns.contains(where: { SchemaName($0.name) == SchemaName(new) }) else {
+                let suggestion = Suggestion.nearest(to: new, among: columns.map(\.name))
+                throw old.failure(
+                    "the table declares no such column",
+                    advice: suggestion.map { "did you mean \"\($0)\"? The new name is the key" }
+                        ?? "the new name is the key, the old one the value")
+            }
+            renamedColumns[new] = try old.schemaName()
+        }
+    }
+}
+
+extension DeclaredTable.Index {
+    /// Reads a list of columns, or a dictionary with more.
+    fileprivate init(name: String, _ node: ConfigurationNode) throws {
+        if let fault = SchemaName.fault(of: name) { throw node.failure("the index's name \(fault)") }
+        if let prefix = SchemaName(name).reservedPrefix {
+            throw node.failure(
+                "the index's name begins with \(prefix), which is reserved", advice: "choose another name")
+        }
+        self.init(name: name, columns: [])
+        guard case .dictionary = node.value else {
+            try read(columns: node)
+            return
+        }
+        let section = try ConfigurationSection(node, keys: ["columns", "unique", "where"])
+        try read(columns: section.required("columns"))
+        if let value = section["unique"] { isUnique = try value.boolean() }
+        if let value = section["where"] { condition = try value.sqlPart() }
+    }
+
+    private mutating func read(columns node: ConfigurationNode) throws {
+        columns = try node.elements().map { try $0.sqlPart() }
+        guard !columns.isEmpty else { throw node.failure("an index needs at least one column") }
+    }
+}
+
+extension ConfigurationNode {
+    /// SQL that keeps to its place in a statement.
+    fileprivate func sqlPart() throws -> String {
+        let text = try text()
+        guard !text.isEmpty else { throw failure("is empty") }
+        if let fault = DefinitionScanner.problem(in: text) { throw failure(fault) }
+        return text
+    }
+}

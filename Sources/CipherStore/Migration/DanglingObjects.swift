@@ -1,0 +1,71 @@
+internal import CipherSQLite
+
+/// The views and triggers that SQLite cannot compile, since what they name is not there.
+///
+/// Legacy databases have such, so a migration is held to make no new ones.
+struct DanglingObjects {
+    private var failures: [String: DatabaseError] = [:]
+
+    /// Has SQLite compile every view, and every statement that would fire a trigger; nothing runs.
+    init(in connection: Connection, _ state: DatabaseState) throws {
+        for view in state.objects where view.type == "view" {
+            try compile("SELECT * FROM main.\(identifier: view.name)", "the view \(view.name)", connection)
+        }
+        var tables: [SQLName: String] = [:]
+        for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
+        for table in tables.values { try compileTriggers(of: table, connection) }
+        if !Engine.current.canRenameColumns { try forgetViews(connection) }
+    }
+
+    private mutating func compileTriggers(of table: String, _ connection: Connection) throws {
+        let subject = "the triggers of \(table)"
+        let name = "main.\(SQL.quoted(identifier: table))"
+        try compile(SQL(text: "DELETE FROM \(name)"), subject, connection)
+        var columns: [ColumnState] = []
+        try noting(subject) {
+            columns = try ColumnState.read(table: table, from: connection).filter { $0.generation == nil }
+        }
+        let names = columns.map { SQL.quoted(identifier: $0.name) }
+        guard let first = names.first else { return }
+        try compile(SQL(text: "INSERT INTO \(name) (\(first)) SELECT NULL"), subject, connection)
+        let all = names.map { "\($0) = NULL" }.joined(separator: ", ")
+        try compile(SQL(text: "UPDATE \(name) SET \(all)"), subject, connection)
+    }
+
+    /// Has the connection read the schema anew.
+    ///
+    /// Engines before SQLite 3.26 keep the columns of a view that was compiled once, also when its tables change.
+    private func forgetViews(_ connection: Connection) throws {
+        struct Undo: Error {}
+        do {
+            try connection.savepoint {
+                try connection.execute("CREATE TABLE main.cipherstore_probe (x)")
+                throw Undo()
+            }
+        } catch is Undo {
+            return
+        }
+    }
+
+    private mutating func compile(_ sql: SQL, _ subject: String, _ connection: Connection) throws {
+        // Not a statement that the connection keeps: that was compiled before the migration.
+        try noting(subject) { _ = try Statement(sql.text, on: connection) }
+    }
+
+    private mutating func noting(_ subject: String, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            failures["\(subject): \(error.message)"] = error
+        }
+    }
+
+    /// Fails where there is one that was not there before.
+    func requireNoneBeyond(_ before: DanglingObjects, path: String) throws {
+        for subject in failures.keys.sorted() where before.failures[subject] == nil {
+            throw StoreError(
+                .migration, path: path, "the migration would break \(subject)",
+                advice: "correct the schema; nothing was changed", underlying: failures[subject])
+        }
+    }
+}

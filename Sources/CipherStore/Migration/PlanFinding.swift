@@ -1,0 +1,41 @@
+extension Plan {
+    /// What a plan means for the values in the database, found by looking at them.
+    public struct Finding: Sendable, Equatable, Codable {
+        /// How bad it is.
+        public enum Severity: String, Sendable, Equatable, Codable, CaseIterable {
+            /// Worth knowing; nothing is lost.
+            case note
+            /// A part of the schema goes that holds no value.
+            case removesSchema
+            /// Values go or change.
+            case losesData
+            /// The values do not allow it.
+            case impossible
+        }
+
+        /// How bad it is.
+        public var severity: Severity
+        /// The table it concerns.
+        public var table: String?
+        /// The column it concerns.
+        public var column: String?
+        /// How many rows or values, where they were counted.
+        public var count: Int?
+        /// What it is, such as `drops 1204 non-NULL values of chat.draft`.
+        public var message: String
+
+        /// A finding of the given parts.
+        public init(
+            _ severity: Severity, table: String? = nil, column: String? = nil, count: Int? = nil, message: String
+        ) {
+            self.severity = severity
+            self.table = table
+            self.column = column
+            self.count = count
+            self.message = message
+        }
+
+        /// Whether the policy decides about it.
+        var isDestructive: Bool { severity == .losesData || severity == .removesSchema }
+    }
+}

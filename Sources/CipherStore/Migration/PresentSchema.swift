@@ -1,0 +1,148 @@
+internal import CipherSQLite
+
+/// The real schema as it is once the wanted renames are made.
+///
+/// The renames are worked out on the text, before anything runs: the comparison that follows needs their result, and a
+/// rebuild has to make indexes and triggers again under the new names.
+struct PresentSchema {
+    /// A table of the database.
+    struct Table {
+        /// The table after the renames.
+        var shape: TableShape
+        /// Its name in the database now, to ask for its rows.
+        let name: String
+        /// New column name to the one in the database now.
+        var columns: [SQLName: String] = [:]
+        /// Whether the engine leaves the old names in the table's text, so that it must be rebuilt.
+        var isOutdated = false
+
+        /// What a column is called in the database now.
+        func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
+    }
+
+    /// A view, index or trigger of the database.
+    struct Object {
+        /// What it is after the renames.
+        var object: DatabaseState.Object
+        /// Whether the engine leaves the old names in its text, so that it must be made again.
+        var isOutdated = false
+        /// A name in it of which nobody can tell from the text whether it is the renamed one.
+        var doubt: String?
+    }
+
+    var tables: [SQLName: Table] = [:]
+    var objects: [Object]
+    var operations: [Plan.Operation] = []
+    private let path: String
+
+    init(_ state: DatabaseState) throws {
+        path = state.connection.path
+        objects = state.objects.map { Object(object: $0) }
+        for table in state.tables where !table.isVirtual && !SQLName(table.name).hasPrefix("cipherstore_") {
+            let shape = try TableShape(table.name, in: state.connection)
+            tables[SQLName(table.name)] = Table(shape: shape, name: table.name)
+        }
+    }
+
+    func objects(of table: SQLName) -> [Object] {
+        objects.filter { $0.object.type != "view" && SQLName($0.object.table) == table }
+    }
+
+    // MARK: Tables
+
+    /// Renames a table that is there to a name that is free.
+    mutating func rename(_ old: SQLName, to new: String, _ trial: TrialTables) throws {
+        guard var table = tables.removeValue(forKey: old) else { return }
+        let oldName = table.shape.name
+        operations.append(
+            Plan.Operation(
+                .renameTable, table: oldName,
+                sql: ["ALTER TABLE \(SQL.quoted(identifier: oldName)) RENAME TO \(SQL.quoted(identifier: new))"],
+                reason: "the schema calls it \(new)"))
+        table.shape.name = new
+        tables[SQLName(new)] = table
+        for (name, other) in tables {
+            let text = other.shape.text.mapping { $0.renamingReferences(to: old, as: new) }
+            guard text != other.shape.text else { continue }
+            try replaceText(of: name, text, trial)
+        }
+        let isColumn = tables.values.contains { $0.shape.column(old) != nil }
+        for index in objects.indices where old.isMentioned(in: objects[index].object.sql) {
+            let isUnclear = isColumn && SQLTokens(objects[index].object.sql).isUnclear(old)
+            objects[index].rewrite(doubt: isUnclear ? oldName : nil) {
+                $0.renamingTable(old, as: new, isColumn: isColumn)
+            }
+            if SQLName(objects[index].object.table) == old { objects[index].object.table = new }
+        }
+    }
+
+    // MARK: Columns
+
+    /// Renames a column that is there to a name that is free.
+    mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ trial: TrialTables) throws {
+        guard let present = tables[table], let column = present.shape.column(old) else { return }
+        if Engine.current.canRenameColumns {
+            operations.append(
+                Plan.Operation(
+                    .renameColumn, table: present.shape.name, column: column.name,
+                    sql: [
+                        "ALTER TABLE \(SQL.quoted(identifier: present.shape.name)) RENAME COLUMN "
+                            + "\(SQL.quoted(identifier: column.name)) TO \(SQL.quoted(identifier: new))"
+                    ], reason: "the schema calls it \(new)"))
+        }
+        tables[table]?.columns[SQLName(new)] = present.column(old)
+        tables[table]?.columns[old] = nil
+        tables[table]?.isOutdated = !Engine.current.canRenameColumns
+        try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), trial)
+        for name in tables.keys where name != table {
+            guard let other = tables[name] else { continue }
+            let text = other.shape.text.mapping { $0.renamingReferenced(old, as: new, of: table) }
+            if text != other.shape.text { try replaceText(of: name, text, trial) }
+        }
+        for index in objects.indices { rewrite(index, column: column.name, as: new, of: table) }
+    }
+
+    private mutating func rewrite(_ index: Int, column: String, as new: String, of table: SQLName) {
+        let object = objects[index].object
+        let old = SQLName(column)
+        let isOwn = object.type != "view" && SQLName(object.table) == table
+        guard old.isMentioned(in: object.sql), isOwn || table.isMentioned(in: object.sql) else { return }
+        let isElsewhere =
+            object.type != "index"
+            && tables.contains { name, other in
+                name != table && other.shape.column(old) != nil && name.isMentioned(in: object.sql)
+            }
+        objects[index].rewrite(doubt: isElsewhere || old == table ? column : nil) { $0.renamingColumn(old, as: new) }
+    }
+
+    private mutating func replaceText(of name: SQLName, _ text: TableText, _ trial: TrialTables) throws {
+        guard var table = tables[name] else { return }
+        do {
+            table.shape = try trial.shape(of: text, name: table.shape.name)
+        } catch let error as DatabaseError {
+            throw StoreError(
+                .migration, path: path, "after the renames \(table.shape.name) would not be a table",
+                advice: "correct the renames; nothing was changed", underlying: error)
+        }
+        if !Engine.current.canRenameColumns { table.isOutdated = true }
+        tables[name] = table
+    }
+}
+
+extension PresentSchema.Object {
+    fileprivate mutating func rewrite(doubt: String?, _ body: (SQLTokens) -> String) {
+        let sql = body(SQLTokens(object.sql))
+        guard sql != object.sql else { return }
+        object.sql = sql
+        self.doubt = self.doubt ?? doubt
+        // Engines with RENAME COLUMN carry renames into views and triggers, and every engine carries them into indexes.
+        if !Engine.current.canRenameColumns, object.type != "index" { isOutdated = true }
+    }
+}
+
+extension Engine {
+    /// RENAME COLUMN came with SQLite 3.25, and with it renames that reach views, triggers and other tables.
+    ///
+    /// From 3.26 on the latter does not depend on `foreign_keys`.
+    var canRenameColumns: Bool { sqliteVersionNumber >= 3_026_000 }
+}

@@ -1,0 +1,107 @@
+internal import CipherSQLite
+
+/// Works out which of the wanted renames are still to be made, and in which order.
+///
+/// A hint stays in an app's configuration for good, so it does nothing where its rename was made before, and nothing
+/// where the database is older than the thing that was renamed.
+struct SchemaRenames {
+    let wanted: WantedSchema
+    let path: String
+
+    func apply(to present: inout PresentSchema) throws -> [String] {
+        try check()
+        var notes: [String] = []
+        let tables = order(wanted.renames.tables) { present.tables[$0] != nil }
+        for (old, new) in tables {
+            guard let table = wanted.tables.first(where: { SQLName($0.name) == new }) else { continue }
+            try present.rename(old, to: table.name, wanted.trial)
+        }
+        for table in wanted.tables {
+            guard let hints = wanted.renames.columns[SQLName(table.name)],
+                let found = present.tables[SQLName(table.name)]
+            else { continue }
+            let columns = order(hints) { found.shape.column($0) != nil }
+            for (old, new) in columns {
+                guard let column = table.column(new) else { continue }
+                try present.renameColumn(old, to: column.name, of: SQLName(table.name), wanted.trial)
+            }
+            for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
+                notes.append(
+                    "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added"
+                )
+            }
+        }
+        return notes.sorted()
+    }
+
+    // MARK: Order
+
+    /// Pairs of old and new, so ordered that each new name is free when its turn comes.
+    private func order(
+        _ hints: [SQLName: String], isPresent: (SQLName) -> Bool
+    ) -> [(old: SQLName, new: SQLName)] {
+        var left = hints.map { (old: SQLName($0.value), new: $0.key) }.filter { isPresent($0.old) }
+            .sorted { $0.old.folded.lexicographicallyPrecedes($1.old.folded) }
+        var occupied = Set(left.flatMap { [$0.old, $0.new] }.filter(isPresent))
+        var ordered: [(old: SQLName, new: SQLName)] = []
+        while let index = left.firstIndex(where: { !occupied.contains($0.new) }) {
+            let pair = left.remove(at: index)
+            occupied.remove(pair.old)
+            ordered.append(pair)
+        }
+        // What is left has its new name already, and was renamed before.
+        return ordered
+    }
+
+    // MARK: Faults
+
+    private func check() throws {
+        try check(
+            wanted.renames.tables, wanted: Set(wanted.tables.map { SQLName($0.name) }), of: nil)
+        for (table, hints) in wanted.renames.columns {
+            guard let shape = wanted.tables.first(where: { SQLName($0.name) == table }) else {
+                throw failure("columns are renamed of a table that the schema does not have: \(text(table))")
+            }
+            try check(hints, wanted: Set(shape.columns.map { SQLName($0.name) }), of: shape.name)
+        }
+    }
+
+    private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, of table: String?) throws {
+        let place = table.map { "\($0)." } ?? ""
+        var sources: [SQLName: SQLName] = [:]
+        // Sorted, so that the same fault is named each time.
+        let sorted = hints.sorted { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }
+        for (new, old) in sorted {
+            guard wanted.contains(new) else {
+                throw failure("\(place)\(text(new)) is to be renamed from \(old), and the schema does not have it")
+            }
+            guard SQLName(old) != new else { throw failure("\(place)\(old) is renamed to itself") }
+            if let other = sources.updateValue(new, forKey: SQLName(old)) {
+                throw failure("\(place)\(old) is renamed twice, to \(text(other)) and to \(text(new))")
+            }
+        }
+        for (new, old) in sorted {
+            try checkCycle(from: new, hints, place)
+            guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
+                throw failure("\(place)\(old) is renamed to \(text(new)), and the schema still has it too")
+            }
+        }
+    }
+
+    private func checkCycle(from start: SQLName, _ hints: [SQLName: String], _ place: String) throws {
+        var name = start
+        for _ in 0..<hints.count {
+            guard let old = hints[name] else { return }
+            name = SQLName(old)
+            if name == start { throw failure("the renames of \(place)\(text(start)) are a cycle") }
+        }
+    }
+
+    private func text(_ name: SQLName) -> String { String(decoding: name.folded, as: UTF8.self) }
+
+    private func failure(_ problem: String) -> StoreError {
+        StoreError(
+            .migration, path: path, "the renames cannot be made: \(problem)",
+            advice: "correct them in the configuration; nothing was changed")
+    }
+}

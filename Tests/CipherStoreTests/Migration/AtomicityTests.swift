@@ -1,0 +1,127 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("A migration that fails")
+struct AtomicityTests {
+    static let script = """
+        CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT, sent INTEGER, junk BLOB);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO chat SELECT i * 3, 'text ' || i, i, zeroblob(100) FROM n;
+        CREATE TABLE message(chat REFERENCES chat(id) ON DELETE CASCADE, note TEXT);
+        INSERT INTO message SELECT id, content FROM chat;
+        CREATE TABLE old(x); INSERT INTO old VALUES (1);
+        CREATE TABLE gone(x); INSERT INTO gone VALUES (1);
+        CREATE INDEX chat_sent ON chat(sent); CREATE INDEX message_note ON message(note);
+        CREATE VIEW news AS SELECT content FROM chat; CREATE VIEW stale AS SELECT 1;
+        CREATE TRIGGER chat_delete AFTER DELETE ON chat BEGIN DELETE FROM message WHERE chat = old.id; END;
+        CREATE TRIGGER stale_trigger AFTER DELETE ON message BEGIN SELECT 1; END;
+        """
+
+    /// Wants every kind of change.
+    static let source: WantedSource = {
+        var source = WantedSource(
+            statements: [
+                "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT, sent TEXT)",
+                "CREATE TABLE message(chat REFERENCES chat(id) ON DELETE CASCADE, note TEXT, added TEXT)",
+                "CREATE TABLE young(x)", "CREATE TABLE label(id INTEGER PRIMARY KEY, name TEXT)",
+                "CREATE INDEX chat_sent ON chat(sent)", "CREATE INDEX message_note ON message(note, chat)",
+                "CREATE VIEW news AS SELECT body FROM chat", "CREATE VIEW fresh AS SELECT name FROM label",
+                "CREATE TRIGGER chat_delete AFTER DELETE ON chat BEGIN DELETE FROM message WHERE chat = old.id; END",
+                "CREATE TRIGGER label_insert AFTER INSERT ON label BEGIN SELECT 1; END",
+            ], policy: .allow, unnamedObjects: .drop)
+        source.renames.tables[SQLName("young")] = "old"
+        source.renames.columns[SQLName("chat")] = [SQLName("body"): "content"]
+        source.steps = [
+            Plan.Operation(
+                .copyRows, table: "label", sql: ["INSERT INTO label(name) SELECT body FROM chat LIMIT 3"],
+                reason: "test"),
+            Plan.Operation(.sql, object: "step", sql: ["UPDATE chat SET body = body || '.'"], reason: "test"),
+            Plan.Operation(
+                .swift, object: "step", reason: "test",
+                action: .init("step") { try $0.execute("DELETE FROM message WHERE chat < 100") }),
+        ]
+        return source
+    }()
+
+    @Test("at whichever operation leaves everything as it was", arguments: MigrationFixture.Form.all)
+    func changesNothing(form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.script)
+        let plan = try fixture.with(.readOnly) {
+            try SchemaMigrator(version: 25, source: Self.source, policy: .allow).plan($0, recorded: 1)
+        }
+        var kinds = Set(Plan.Operation.Kind.allCases)
+        // Where the engine has no RENAME COLUMN, a rebuild does it.
+        if Engine.current.sqliteVersionNumber < 3_025_000 { kinds.remove(.renameColumn) }
+        #expect(Set(plan.operations.map(\.kind)) == kinds)
+        let (dump, bytes) = (try fixture.dump(), try fixture.bytes())
+        for position in 0...plan.operations.count {
+            for failure in Self.failures {
+                var operations = plan.operations
+                operations.insert(failure, at: position)
+                let error = try storeError {
+                    try fixture.with { connection in
+                        try connection.execute("PRAGMA foreign_keys = ON")
+                        defer { #expect((try? connection.value(Bool.self, "PRAGMA foreign_keys")) == true) }
+                        return try SchemaMigrator(version: 25, source: FixedSource(operations: operations))
+                            .migrate(connection) { 1 }
+                    }
+                }
+                #expect(error?.code == .migration, "at \(position)")
+                #expect(error?.detail.contains("\(failure.kind.rawValue) failing") == true, "at \(position)")
+                let differences = try fixture.dump().differences(from: dump)
+                #expect(differences.isEmpty, "at \(position): \(differences)")
+                if form.journalMode == "DELETE" { #expect(try fixture.bytes() == bytes, "at \(position)") }
+            }
+        }
+        let report = try fixture.launch(Self.source, foreignKeys: true)
+        #expect(report.titles.count == plan.operations.count - 1)
+        #expect(try fixture.rows("SELECT count(*) FROM chat") == ["\(Value.integer(300))"])
+        #expect(try fixture.rows("SELECT count(*) FROM message") == ["\(Value.integer(267))"])
+        #expect(try fixture.rows("PRAGMA foreign_key_check").isEmpty)
+        #expect(try fixture.launch(Self.source).applied.isEmpty)
+    }
+
+    private struct Mishap: Error {}
+
+    static let failures = [
+        Plan.Operation(
+            .sql, object: "failing",
+            sql: ["CREATE TABLE half(x)", "DELETE FROM sqlite_sequence", "SELECT * FROM nosuch"],
+            reason: "test"),
+        Plan.Operation(
+            .swift, object: "failing", reason: "test",
+            action: .init("failing") { connection in
+                try connection.execute("CREATE TABLE half(x)")
+                throw Mishap()
+            }),
+    ]
+
+    @Test("because a step ends the transaction says which one, and what that means", arguments: ["COMMIT", "ROLLBACK"])
+    func noticesCommit(sql: String) throws {
+        let fixture = try MigrationFixture()
+        let ending = Plan.Operation(.sql, object: "step", sql: [sql], reason: "test")
+        let error = try storeError {
+            try fixture.with {
+                try SchemaMigrator(version: 25, source: FixedSource(operations: [ending])).migrate($0) { 1 }
+            }
+        }
+        #expect(error?.detail == "sql step ended the migration's transaction")
+    }
+
+    @Test("in Swift is told by the type of its error, never by what that says")
+    func hidesErrors() throws {
+        struct Secret: Error { let value = "4711" }
+        let fixture = try MigrationFixture()
+        let failing = Plan.Operation(
+            .swift, object: "step", reason: "test", action: .init("secretive") { _ in throw Secret() })
+        let error = try storeError {
+            try fixture.with {
+                try SchemaMigrator(version: 25, source: FixedSource(operations: [failing])).migrate($0) { 1 }
+            }
+        }
+        #expect(error?.detail == "the schema migration failed at swift step: secretive threw Secret")
+        #expect(error?.description.contains("4711") == false)
+    }
+}

@@ -1,0 +1,151 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("What a plan would do to values")
+struct PlanLintTests {
+    struct Change: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var script: String
+        var wanted = "CREATE TABLE t(a TEXT)"
+        var finding: String
+        var severity = Plan.Finding.Severity.losesData
+    }
+
+    static let losses = [
+        Change(
+            testDescription: "a column with values",
+            script: "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES (1, 2), (3, NULL), (4, 5)",
+            finding: "drops 2 non-NULL values of t.b"),
+        Change(
+            testDescription: "a column without", script: "CREATE TABLE t(a TEXT, b); INSERT INTO t VALUES (1, NULL)",
+            finding: "drops t.b, which holds no value", severity: .removesSchema),
+        Change(
+            testDescription: "a table with rows",
+            script: "CREATE TABLE t(a TEXT); CREATE TABLE u(x); INSERT INTO u VALUES (1)",
+            finding: "drops 1 row of u"),
+        Change(
+            testDescription: "text that is another as a number",
+            script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('007'), ('7'), ('x'), (NULL), (x'00')",
+            wanted: "CREATE TABLE t(a INTEGER)", finding: "alters 1 value of t.a"),
+        Change(
+            testDescription: "numbers among texts in a column that kept both apart",
+            script: "CREATE TABLE t(a); INSERT INTO t VALUES (7), ('7'), ('x'), (NULL), (x'00')",
+            finding: "alters 1 value of t.a"),
+        Change(
+            testDescription: "a large number that a float cannot hold",
+            script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES (9007199254740993), (9007199254740992), (1)",
+            wanted: "CREATE TABLE t(a REAL)", finding: "alters 1 value of t.a"),
+    ]
+
+    @Test("is withheld by default, done where allowed, and refused with all findings", arguments: losses)
+    func followsPolicy(change: Change) throws {
+        func fixture() throws -> MigrationFixture {
+            try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
+        }
+        let withheld = try fixture()
+        let content = try withheld.content().filter { !$0.contains("user_version") }
+        let report = try withheld.launch(WantedSource(statements: [change.wanted]))
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.count == 1)
+        #expect(report.findings.isEmpty)
+        #expect(try Set(content).isSubset(of: withheld.content()))
+        #expect(try withheld.launch(WantedSource(statements: [change.wanted])).applied.isEmpty)
+
+        let refused = try fixture()
+        let before = try refused.bytes()
+        let error = try storeError {
+            try refused.launch(WantedSource(statements: [change.wanted], policy: .refuse))
+        }
+        #expect(error?.code == .destructiveChanges)
+        #expect(error?.detail.contains(change.finding) == true)
+        #expect(try refused.bytes() == before)
+
+        let allowed = try fixture()
+        let done = try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow))
+        #expect(done.findings.map(\.severity) == [change.severity])
+        #expect(done.findings.first?.message.hasPrefix(change.finding) == true)
+        #expect(done.applied.first?.risk == (change.severity == .losesData ? .losesData : .removesSchema))
+        #expect(done.withheld.isEmpty)
+        #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
+    }
+
+    static let impossible =
+        [
+            Change(
+                testDescription: "NULL in a column that becomes NOT NULL",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES (NULL), (NULL), (1)",
+                wanted: "CREATE TABLE t(a TEXT NOT NULL)",
+                finding: "t.a becomes NOT NULL without default, and holds 2 NULLs"),
+            Change(
+                testDescription: "rows without the new column",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES (1), (2)",
+                wanted: "CREATE TABLE t(a TEXT, b NOT NULL)", finding: "NOT NULL column t.b without default on 2 rows"),
+            Change(
+                testDescription: "values that repeat",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), (NULL), (NULL)",
+                wanted: "CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE)",
+                finding: "1 value of t(a) would have to be unique"),
+        ]
+        + (Engine.current.hasStrictTables
+            ? [
+                Change(
+                    testDescription: "values that a strict table does not take",
+                    script: "CREATE TABLE t(a INTEGER); INSERT INTO t VALUES ('x'), (1.5), (2), (x'00'), (NULL)",
+                    wanted: "CREATE TABLE t(a INTEGER) STRICT",
+                    finding: "3 values of t.a would not fit INTEGER of a strict table")
+            ] : [])
+
+    @Test(
+        "is refused with the count before anything is changed, under every policy", arguments: impossible,
+        Configuration.DestructiveChanges.allCases)
+    func refusesImpossible(change: Change, policy: Configuration.DestructiveChanges) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(WantedSource(statements: [change.wanted], policy: policy)) }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains(change.finding) == true)
+        #expect(try fixture.bytes() == before)
+    }
+
+    @Test(
+        "gives NULLs the default where the column becomes NOT NULL and has one",
+        arguments: ["'none'", "none", "\"none\"", "('no' || 'ne')"])
+    func fillsNulls(value: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, none); INSERT INTO t VALUES (NULL, 1), ('x', 2)")
+        let report = try fixture.launch(
+            WantedSource(statements: ["CREATE TABLE t(a TEXT NOT NULL DEFAULT \(value), none)"]))
+        #expect(report.findings.map(\.message) == ["gives 1 NULL of t.a the default, for it becomes NOT NULL"])
+        #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
+    }
+
+    @Test("is nothing where a column's type changes and every value could change back")
+    func convertsValues() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a INTEGER, b TEXT); INSERT INTO t VALUES (9223372036854775807, '7'), ('x', NULL)")
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE t(a TEXT, b INTEGER)"]))
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(
+            try fixture.rows("SELECT a, b FROM t").first == "\(Value.text("9223372036854775807"))|\(Value.integer(7))")
+    }
+
+    @Test("takes an index along with a column, and keeps a column that a view, a trigger or a foreign key needs")
+    func knowsUsers() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE t(a, b, c, d, e UNIQUE); CREATE INDEX t_b ON t(b); CREATE VIEW v AS SELECT c FROM t;
+            CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET d = 1; END; CREATE TABLE u(x REFERENCES t(e));
+            """)
+        let report = try fixture.launch(
+            WantedSource(statements: ["CREATE TABLE t(a)", "CREATE TABLE u(x REFERENCES t(e))"], policy: .allow))
+        #expect(report.titles == ["rebuildTable t"])
+        #expect(report.withheld.map(\.column) == ["c", "d", "e"])
+        #expect(try fixture.schema()["t_b"] == nil)
+        #expect(try fixture.with { try ColumnState.read(table: "t", from: $0).map(\.name) } == ["a", "c", "d", "e"])
+    }
+}

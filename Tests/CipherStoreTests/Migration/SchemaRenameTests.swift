@@ -1,0 +1,189 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("A rename by hint")
+struct SchemaRenameTests {
+    static let script = """
+        CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT CHECK (content <> ''), parent REFERENCES chat(id));
+        INSERT INTO chat VALUES (7, 'one', NULL), (9, 'two', 7); DELETE FROM chat WHERE id = 9;
+        INSERT INTO chat(content, parent) VALUES ('three', 7);
+        CREATE UNIQUE INDEX chat_content ON chat(content) WHERE content IS NOT NULL;
+        CREATE TABLE message(chat REFERENCES chat(id) ON DELETE CASCADE, note TEXT);
+        INSERT INTO message VALUES (7, 'a'), (10, 'b');
+        CREATE TABLE log(what);
+        CREATE TRIGGER chat_update AFTER UPDATE OF content ON chat BEGIN INSERT INTO log VALUES (old.content); END;
+        CREATE TRIGGER message_insert AFTER INSERT ON message BEGIN UPDATE chat SET content = new.note WHERE id = new.chat; END;
+        CREATE VIEW talk AS SELECT chat.content AS said, note FROM chat JOIN message ON message.chat = chat.id;
+        """
+
+    private func wanted(
+        _ statements: [String], tables: [String: String] = [:], columns: [String: [String: String]] = [:]
+    )
+        -> WantedSource
+    {
+        var source = WantedSource(statements: statements)
+        for (new, old) in tables { source.renames.tables[SQLName(new)] = old }
+        for (table, pairs) in columns {
+            source.renames.columns[SQLName(table)] = Dictionary(
+                uniqueKeysWithValues: pairs.map { (SQLName($0.key), $0.value) })
+        }
+        return source
+    }
+
+    @Test(
+        "of columns keeps values, and is followed by indexes, triggers and views", arguments: MigrationFixture.Form.all)
+    func renamesColumns(form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.script)
+        let source = wanted(
+            [
+                "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT CHECK (body <> ''), parent REFERENCES chat(id))"
+            ], columns: ["chat": ["body": "content"]])
+        let report = try fixture.launch(source, foreignKeys: true)
+        if Engine.current.sqliteVersionNumber >= 3_025_000 {
+            #expect(report.titles == ["renameColumn chat.content"])
+        } else {
+            #expect(report.titles.contains("rebuildTable chat"))
+        }
+        #expect(
+            try fixture.rows("SELECT id || body FROM chat ORDER BY id")
+                == ["7one", "10three"].map { "\(Value.text($0))" })
+        #expect(
+            try fixture.rows("SELECT said || note FROM talk ORDER BY 1")
+                == ["onea", "threeb"].map { "\(Value.text($0))" })
+        try fixture.with { connection in
+            try connection.executeScript("INSERT INTO message VALUES (7, 'new')")
+            #expect(throws: DatabaseError.self) { try connection.execute("UPDATE chat SET body = '' WHERE id = 7") }
+            #expect(throws: DatabaseError.self) { try connection.execute("UPDATE chat SET body = 'new'") }
+        }
+        #expect(try fixture.rows("SELECT body FROM chat WHERE id = 7") == ["\(Value.text("new"))"])
+        #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("one"))"])
+        #expect(try fixture.rows("PRAGMA foreign_key_check").isEmpty)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test(
+        "of tables keeps rows and sequence, and is followed by references, triggers and views",
+        arguments: MigrationFixture.Form.all)
+    func renamesTables(form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.script)
+        let source = wanted(
+            [
+                "CREATE TABLE talkative(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT CHECK (content <> ''), parent REFERENCES talkative(id))"
+            ], tables: ["talkative": "chat"])
+        let report = try fixture.launch(source, foreignKeys: true)
+        #expect(report.titles.contains("renameTable chat"))
+        #expect(report.withheld.map(\.table).sorted() == ["log", "message"])
+        #expect(try fixture.rows("SELECT id FROM talkative ORDER BY id").count == 2)
+        #expect(
+            try fixture.rows("SELECT said || note FROM talk ORDER BY 1")
+                == ["onea", "threeb"].map { "\(Value.text($0))" })
+        #expect(try fixture.rows("SELECT name FROM sqlite_sequence") == ["\(Value.text("talkative"))"])
+        #expect(try fixture.rows("PRAGMA foreign_key_check").isEmpty)
+        #expect(try fixture.schema()["message"]?.contains("talkative") == true)
+        try fixture.with { connection in
+            try connection.execute("PRAGMA foreign_keys = ON")
+            try connection.executeScript("INSERT INTO message VALUES (7, 'new'); DELETE FROM talkative WHERE id = 10")
+        }
+        #expect(try fixture.rows("SELECT chat FROM message").count == 2, "references follow, so the delete cascades")
+        #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("one"))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("goes together with other changes of the same table, and of its name")
+    func combines() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), Self.script)
+        let source = wanted(
+            [
+                "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT, up INTEGER REFERENCES chat(id), added TEXT NOT NULL DEFAULT 'x')",
+                "CREATE TABLE letter(chat REFERENCES chat(id) ON DELETE CASCADE, line TEXT UNIQUE)",
+            ], tables: ["letter": "message"],
+            columns: ["chat": ["body": "content", "up": "parent"], "letter": ["line": "note"]])
+        try fixture.launch(source)
+        #expect(
+            try fixture.rows("SELECT id || body || coalesce(up, '-') || added FROM chat ORDER BY id")
+                == ["7one-x", "10three7x"].map { "\(Value.text($0))" })
+        #expect(try fixture.rows("SELECT chat || line FROM letter") == ["7a", "10b"].map { "\(Value.text($0))" })
+        #expect(try fixture.rows("SELECT * FROM talk").count == 2)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("of a table tells it from columns of the same name")
+    func tellsColumns() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE chat(id INTEGER PRIMARY KEY); INSERT INTO chat VALUES (3);
+            CREATE TABLE tag(chat INTEGER REFERENCES chat(id), name INTEGER); INSERT INTO tag VALUES (3, 1);
+            CREATE INDEX tag_chat ON tag(chat);
+            CREATE TRIGGER tag_update AFTER UPDATE OF chat ON tag
+                BEGIN INSERT OR IGNORE INTO chat(id) VALUES (new.chat); DELETE FROM chat WHERE chat.id = old.chat; END;
+            CREATE VIEW tagged AS SELECT tag.chat, chat.id FROM chat JOIN tag ON tag.chat = chat.id;
+            """)
+        let source = wanted(
+            [
+                "CREATE TABLE talk(id INTEGER PRIMARY KEY)",
+                "CREATE TABLE tag(chat INTEGER REFERENCES talk(id), name TEXT)",
+            ],
+            tables: ["talk": "chat"])
+        #expect(try fixture.launch(source).titles.contains("rebuildTable tag"))
+        try fixture.with { try $0.executeScript("UPDATE tag SET chat = 9") }
+        #expect(try fixture.rows("SELECT id FROM talk") == ["\(Value.integer(9))"])
+        #expect(try fixture.rows("SELECT * FROM tagged") == ["\(Value.integer(9))|\(Value.integer(9))"])
+        #expect(try fixture.schema()["tag_chat"] == "CREATE INDEX tag_chat ON tag(chat)")
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("may form a chain, which is done from its end")
+    func renamesChains() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)")
+        let source = wanted(["CREATE TABLE t(b, c)"], columns: ["t": ["b": "a", "c": "b"]])
+        try fixture.launch(source)
+        #expect(try fixture.rows("SELECT b, c FROM t") == ["\(Value.integer(1))|\(Value.integer(2))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("of a column that the database never had just adds it, and says so")
+    func addsUnknown() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
+        let report = try fixture.launch(wanted(["CREATE TABLE t(a, c)"], columns: ["t": ["c": "b"]]))
+        #expect(report.titles == ["addColumn t.c"])
+        #expect(report.notes == ["t has no column b that could become c; it is added"])
+    }
+
+    struct Fault: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var statements = ["CREATE TABLE t(a, b)", "CREATE TABLE u(x)"]
+        var tables: [String: String] = [:]
+        var columns: [String: [String: String]] = [:]
+    }
+
+    static let faults = [
+        Fault(testDescription: "renames of t.a are a cycle", columns: ["t": ["a": "b", "b": "a"]]),
+        Fault(testDescription: "renames of t are a cycle", tables: ["t": "u", "u": "t"]),
+        Fault(testDescription: "is renamed twice, to a and to b", columns: ["t": ["a": "old", "b": "OLD"]]),
+        Fault(testDescription: "old is renamed twice", tables: ["t": "old", "u": "old"]),
+        Fault(
+            testDescription: "t.c is to be renamed from a, and the schema does not have it", columns: ["t": ["c": "a"]]),
+        Fault(testDescription: "t.b is renamed to a, and the schema still has it too", columns: ["t": ["a": "b"]]),
+        Fault(testDescription: "t.A is renamed to itself", columns: ["t": ["a": "A"]]),
+        Fault(
+            testDescription: "columns are renamed of a table that the schema does not have: v",
+            columns: ["v": ["a": "b"]]),
+    ]
+
+    @Test("that cannot be is a typed error that names the place, and changes nothing", arguments: faults)
+    func refusesFaults(fault: Fault) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); CREATE TABLE u(x)")
+        let before = try fixture.bytes()
+        let error = try storeError {
+            try fixture.launch(wanted(fault.statements, tables: fault.tables, columns: fault.columns))
+        }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains(fault.testDescription) == true)
+        #expect(try fixture.bytes() == before)
+    }
+}

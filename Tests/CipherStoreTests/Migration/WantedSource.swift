@@ -1,0 +1,69 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+
+/// A source that wants what some CREATE statements make.
+struct WantedSource: SchemaSource {
+    var statements: [String]
+    var renames = WantedSchema.Renames()
+    var policy = Configuration.DestructiveChanges.withhold
+    var unnamedObjects = SchemaComparison.Unnamed.keep
+    /// Steps of an app's own, done once.
+    var steps: [Plan.Operation] = []
+
+    func plan(for state: DatabaseState) throws -> Plan {
+        var wanted = try WantedSchema()
+        for (index, sql) in statements.enumerated() { try wanted.add(sql, at: "statement \(index)") }
+        wanted.renames = renames
+        let comparison = SchemaComparison(wanted: wanted, policy: policy, unnamedObjects: unnamedObjects)
+        var plan = Plan(from: state.recorded, to: 25, fingerprint: wanted.fingerprint)
+        plan.add(try comparison.changes(for: state))
+        if !state.isAdopted { plan.operations += steps }
+        return plan
+    }
+}
+
+extension MigrationFixture {
+    /// Migrates to what a source wants.
+    @discardableResult
+    func launch(_ source: WantedSource, foreignKeys: Bool = false) throws -> MigrationReport {
+        try with { connection in
+            try connection.execute(SQL(text: "PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF")"))
+            let report = try SchemaMigrator(version: 25, source: source, policy: source.policy)
+                .migrate(connection) { 1 }
+            return report
+        }
+    }
+
+    /// The texts of the schema by the names of what they make.
+    func schema() throws -> [String: String] {
+        try with(.readOnly) { connection in
+            var texts: [String: String] = [:]
+            try connection.forEachRow("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL") { row in
+                texts[try row.get(at: 0)] = try row.get(String.self, at: 1)
+            }
+            return texts
+        }
+    }
+
+    /// The rows of a query as text.
+    func rows(_ sql: String) throws -> [String] {
+        try with(.readOnly) { connection in
+            var rows: [String] = []
+            try connection.forEachRow(SQL(text: sql)) { row in
+                rows.append((0..<row.count).map { "\(row.value(at: $0))" }.joined(separator: "|"))
+            }
+            return rows
+        }
+    }
+
+    /// Everything that SQL can see, by the tests' own means.
+    func dump() throws -> DatabaseDump {
+        try with(.readOnly) { try DatabaseDump($0) }
+    }
+}
+
+extension MigrationReport {
+    /// Kinds and subjects of what was done, without the record of the version.
+    var titles: [String] { applied.filter { $0.kind != .stamp }.map(\.title) }
+}

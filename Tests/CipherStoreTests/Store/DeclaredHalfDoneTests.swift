@@ -1,0 +1,127 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The states in which a crash of an app with a declared schema leaves its files.
+@Suite("A half-done upgrade of an app with a declared schema")
+struct DeclaredHalfDoneTests {
+    private static func configuration(
+        _ recorded: RecordedVersion = .propertyList(file: "SpeSqlSetting.plist", key: "dbVersion"),
+        unexpected: Configuration.UnexpectedPlaintext = .refuse
+    ) -> Configuration {
+        Configuration(
+            databaseName: "local.db", version: 26,
+            encryption: .init(sinceVersion: 24, unexpectedPlaintext: unexpected), recordedVersion: recorded,
+            schema: .tables([
+                DeclaredTable(
+                    name: "chat",
+                    columns: [
+                        .init(name: "id", definition: "INTEGER PRIMARY KEY AUTOINCREMENT"),
+                        .init(name: "uid", definition: "TEXT"), .init(name: "body", definition: "TEXT"),
+                    ])
+            ]))
+    }
+
+    private func folder(recording version: Int) throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try folder.write(
+            "<plist version=\"1.0\"><dict><key>dbVersion</key><integer>\(version)</integer></dict></plist>",
+            to: "SpeSqlSetting.plist")
+        return folder
+    }
+
+    private func open(_ folder: TemporaryFolder, _ configuration: Configuration = configuration()) throws -> OpenReport
+    {
+        try StoreOpening(
+            configuration: configuration, directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).run().report
+    }
+
+    private func make(_ folder: TemporaryFolder, key: CipherKey? = nil, _ script: String) throws {
+        let connection = try Connection(path: folder.path("local.db"), mode: .create)
+        defer { connection.close() }
+        if let key { try connection.setKey(key, settings: CipherSettings()) }
+        try connection.executeScript(script)
+    }
+
+    enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }
+
+    @Test(
+        "that left an empty database, or none, is no fresh install, and the report says so", arguments: Remains.allCases
+    )
+    func reportsLoss(remains: Remains) throws {
+        let folder = try folder(recording: 23)
+        switch remains {
+        case .nothing: break
+        case .noBytes: try folder.write("", to: "local.db")
+        case .emptyEncrypted: try make(folder, key: TestKeys.raw(), "CREATE TABLE t(x); DROP TABLE t")
+        }
+        let plan = try StoreOpening(
+            configuration: Self.configuration(), directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).plan { try TestKeys.raw() }
+        #expect(plan.schema.notes.count == 1)
+        let report = try open(folder)
+        #expect(report.migration.event == .adopted)
+        #expect(report.migration.from == 23)
+        #expect(
+            report.warnings == ["version 23 is recorded, but the database holds no tables: nothing was there to keep"])
+        #expect(try open(folder).warnings.isEmpty)
+    }
+
+    @Test("that left nothing at all is a fresh install")
+    func recognizesFreshInstall() throws {
+        let report = try open(try TemporaryFolder())
+        #expect(report.migration.event == .created)
+        #expect(report.warnings.isEmpty)
+    }
+
+    @Test("that the app's closure knows of is no fresh install either")
+    func asksClosure() throws {
+        let report = try open(try TemporaryFolder(), Self.configuration(.custom { _ in 24 }))
+        #expect(report.migration.event == .adopted)
+        #expect(report.warnings.count == 1)
+    }
+
+    @Test("with a kept list newer than the database is repaired by looking at the database", arguments: [24, 25, 26])
+    func repairsOlderDatabase(version: Int) throws {
+        let folder = try folder(recording: version)
+        try make(
+            folder, key: TestKeys.raw(),
+            "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid INTEGER); INSERT INTO chat VALUES (5, 7)")
+        let report = try open(folder)
+        #expect(report.migration.applied.map(\.title) == ["rebuildTable chat", "stamp"])
+        let rows = try LegacyFile(copying: folder.path("local.db")).read(key: TestKeys.raw()) {
+            try $0.values(String.self, "SELECT id || uid || coalesce(body, 'none') FROM chat")
+        }
+        #expect(rows == ["57none"])
+    }
+
+    @Test("with a kept list newer than a plaintext database is refused until the configuration accepts it")
+    func refusesNewerList() throws {
+        let folder = try folder(recording: 25)
+        try make(
+            folder,
+            "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT); INSERT INTO chat VALUES (5, 'a')")
+        let before = try Data(contentsOf: folder.url.appending(path: "local.db"))
+        let error = try storeError { try open(folder) }
+        #expect(error?.code == .unexpectedPlaintext)
+        #expect(try Data(contentsOf: folder.url.appending(path: "local.db")) == before)
+        let report = try open(folder, Self.configuration(unexpected: .encrypt))
+        #expect(report.outcome == .encrypted)
+        #expect(report.migration.applied.map(\.title) == ["addColumn chat.body", "stamp"])
+    }
+
+    @Test("with a kept list newer than the app is a downgrade", arguments: [true, false])
+    func refusesDowngrade(exists: Bool) throws {
+        let folder = try folder(recording: 27)
+        if exists { try make(folder, "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT)") }
+        let names = try folder.names
+        #expect(try storeError { try open(folder) }?.code == .downgrade)
+        #expect(try folder.names == names)
+    }
+}
