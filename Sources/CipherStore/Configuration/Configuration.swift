@@ -6,8 +6,8 @@ public import CipherSQLite
 public struct Configuration: Sendable {
     /// The file name of the database inside the app's directory.
     public var databaseName: String
-    /// The version of the schema that the app wants.
-    public var version: Int
+    /// The version of the schema that the app wants: a whole number, or an app's version such as `1.10.0`.
+    public var version: SchemaVersion
     /// Whether and how the file is encrypted.
     public var encryption: Encryption
     /// Where the version of a legacy file is recorded.
@@ -21,7 +21,7 @@ public struct Configuration: Sendable {
 
     /// A configuration in Swift.
     public init(
-        databaseName: String, version: Int, encryption: Encryption = Encryption(),
+        databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
         recordedVersion: RecordedVersion = .userVersion, schema: SchemaSourceKind = .none,
         destructiveChanges: DestructiveChanges = .withhold, collations: [Collation] = []
     ) {

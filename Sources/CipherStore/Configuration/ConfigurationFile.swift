@@ -69,8 +69,7 @@ extension Configuration {
         }
         self.init(
             databaseName: name,
-            // PRAGMA user_version holds 32 bits.
-            version: try section.required("dbVersion").wholeNumber(in: 0...Int(Int32.max)),
+            version: try section.required("dbVersion").schemaVersion(),
             encryption: try section["encryption"].map { try Encryption($0, newestFormat: newestFormat) }
                 ?? Encryption(),
             recordedVersion: try section["recordedVersion"].map { try RecordedVersion($0, databaseName: name) }

@@ -19,7 +19,7 @@ package struct DatabaseState {
     package let tables: [TableState]
     /// Views, indexes and triggers.
     package let objects: [Object]
-    /// The version that counts: `user_version` once CipherStore has recorded one, else what the app recorded.
+    /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
     package let recorded: SchemaVersion?
     /// `PRAGMA user_version`, whatever it means.
     package let userVersion: Int
@@ -43,7 +43,7 @@ package struct DatabaseState {
         hasHistory = try HistoryTable.exists(connection)
         isAdopted = try HistoryTable.isAdopted(connection)
         userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
-        self.recorded = isAdopted ? SchemaVersion(userVersion) : try recorded()
+        self.recorded = isAdopted ? try HistoryTable.recordedVersion(connection) : try recorded()
         objects = try Self.readObjects(connection)
         tables = try Self.readTables(connection)
     }

@@ -3,7 +3,7 @@ public struct MigrationReport: Sendable, Equatable {
     /// The version that was found; `nil` where none was recorded.
     public var from: SchemaVersion?
     /// The version that the database has now.
-    public var to: Int
+    public var to: SchemaVersion
     /// What the history calls this migration; `nil` where nothing was to do and nothing was written.
     public var event: HistoryEvent?
     /// What was done, in order.
@@ -19,7 +19,7 @@ public struct MigrationReport: Sendable, Equatable {
 
     /// A report of the given parts.
     public init(
-        from: SchemaVersion?, to: Int, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
+        from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
         withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
     ) {
         self.from = from
@@ -49,7 +49,7 @@ public struct MigrationReport: Sendable, Equatable {
 
     /// Whether an older database became the current version at this launch; `false` for a fresh install.
     public var isUpdate: Bool {
-        event != nil && event != .created && from != SchemaVersion(to)
+        event != nil && event != .created && from != to
     }
 }
 
@@ -65,7 +65,7 @@ extension MigrationReport: Codable {
             throw DecodingError.dataCorruptedError(
                 forKey: .from, in: container, debugDescription: "\(text) is not a version")
         }
-        to = try container.decode(Int.self, forKey: .to)
+        to = try container.decode(SchemaVersion.self, forKey: .to)
         event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)
         applied = try container.decode([Plan.Operation].self, forKey: .applied)
         withheld = try container.decode([Plan.Withheld].self, forKey: .withheld)

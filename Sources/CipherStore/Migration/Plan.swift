@@ -5,7 +5,7 @@ public struct Plan: Sendable, Equatable {
     /// The version that the database has; `nil` where none is recorded.
     public var from: SchemaVersion?
     /// The version that the configuration wants.
-    public var to: Int
+    public var to: SchemaVersion
     /// A checksum that tells one wanted schema from another.
     ///
     /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
@@ -22,7 +22,7 @@ public struct Plan: Sendable, Equatable {
 
     /// A plan of the given parts.
     public init(
-        from: SchemaVersion?, to: Int, fingerprint: String = "", operations: [Operation] = [],
+        from: SchemaVersion?, to: SchemaVersion, fingerprint: String = "", operations: [Operation] = [],
         withheld: [Withheld] = [], findings: [Finding] = [], notes: [String] = []
     ) {
         self.from = from

@@ -4,7 +4,7 @@ package import CipherSQLite
 ///
 /// Knows no source: it has a plan made, applies it in one transaction, and records that it did.
 package struct SchemaMigrator {
-    private let version: Int
+    private let version: SchemaVersion
     private let source: any SchemaSource
     private let policy: Configuration.DestructiveChanges
 
@@ -17,7 +17,7 @@ package struct SchemaMigrator {
 
     /// A migrator to a version with a source of its own.
     package init(
-        version: Int, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
+        version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
     ) {
         self.version = version
         self.source = source
@@ -48,24 +48,27 @@ package struct SchemaMigrator {
         if state.isFresh, isBegun, let recorded = state.recorded, recorded > .zero {
             plan.notes.append(MigrationReport.emptiness(at: recorded))
         }
-        guard !state.isAdopted || state.userVersion != version else { return plan }
+        guard !state.isAdopted || state.recorded != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
+        // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
+        let record = version.wholeNumber.map { ["PRAGMA user_version = \($0)"] } ?? []
         plan.operations.append(
             Plan.Operation(
-                .stamp, sql: history + ["PRAGMA user_version = \(version)"],
+                .stamp, sql: history + record,
                 reason: state.isAdopted
-                    ? "the database has version \(state.userVersion)" : "CipherStore has recorded no version yet"))
+                    ? "the database has version \(state.recorded ?? .zero)"
+                    : "CipherStore has recorded no version yet"))
         return plan
     }
 
     private func checkVersion(_ state: DatabaseState) throws {
-        guard (0...Int(Int32.max)).contains(version) else {
+        guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
                 "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
-        if let recorded = state.recorded, recorded > SchemaVersion(version) {
+        if let recorded = state.recorded, recorded > version {
             throw StoreError(
                 .downgrade, path: state.connection.path,
                 "the database has version \(recorded) and the app only knows \(version)",

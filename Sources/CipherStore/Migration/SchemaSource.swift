@@ -9,7 +9,7 @@ package protocol SchemaSource {
 
 /// The source of an app that takes care of its schema itself.
 struct UnmanagedSource: SchemaSource {
-    let version: Int
+    let version: SchemaVersion
 
     func plan(for state: DatabaseState) -> Plan {
         Plan(from: state.recorded, to: version)

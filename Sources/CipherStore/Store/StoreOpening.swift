@@ -186,10 +186,8 @@ package struct StoreOpening {
 
     /// The version that counts: CipherStore's own once it has recorded one, the app's before.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
-        guard try HistoryTable.isAdopted(connection) else {
-            return try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
-        }
-        return SchemaVersion(try connection.value(Int.self, "PRAGMA user_version") ?? 0)
+        try HistoryTable.recordedVersion(connection)
+            ?? configuration.recordedVersion.read(from: connection, databasePath: paths.database)
     }
 
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
