@@ -12,23 +12,30 @@ public struct Configuration: Sendable {
     public var encryption: Encryption
     /// Where the version of a legacy file is recorded.
     public var recordedVersion: RecordedVersion
+    /// The version of a legacy file that has tables and records none; by default such a file is refused by a source
+    /// that must know its version.
+    public var assumedVersion: SchemaVersion?
     /// Where the wanted schema comes from.
     public var schema: SchemaSourceKind
     /// What becomes of changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
+    /// What the app runs while its database is opened.
+    public var launch = LaunchHooks()
 
     /// A configuration in Swift.
+    ///
+    /// - Parameter recordedVersion: By default where the system that the schema source succeeds kept it.
     public init(
         databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
-        recordedVersion: RecordedVersion = .userVersion, schema: SchemaSourceKind = .none,
+        recordedVersion: RecordedVersion? = nil, schema: SchemaSourceKind = .none,
         destructiveChanges: DestructiveChanges = .withhold, collations: [Collation] = []
     ) {
         self.databaseName = databaseName
         self.version = version
         self.encryption = encryption
-        self.recordedVersion = recordedVersion
+        self.recordedVersion = recordedVersion ?? schema.defaultRecordedVersion
         self.schema = schema
         self.destructiveChanges = destructiveChanges
         self.collations = collations
@@ -109,5 +116,7 @@ public struct Configuration: Sendable {
         case none
         /// Tables declared with their columns.
         case tables([DeclaredTable])
+        /// Steps from version to version.
+        case steps(MigrationSteps)
     }
 }

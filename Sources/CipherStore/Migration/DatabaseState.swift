@@ -59,6 +59,14 @@ package struct DatabaseState {
         objects.isEmpty && tables.allSatisfy { SQLName($0.name) == SQLName(HistoryTable.name) }
     }
 
+    /// Whether nothing of an app's is in the database but tables that hold its record of the version.
+    func isFresh(besides recordTables: Set<SQLName>) -> Bool {
+        objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
+            && tables.allSatisfy {
+                SQLName($0.name) == SQLName(HistoryTable.name) || recordTables.contains(SQLName($0.name))
+            }
+    }
+
     /// How many rows a table holds; `nil` where this state does not count.
     package func rowCount(of table: String) throws -> Int? {
         countsRows ? try countedRows(of: table) : nil

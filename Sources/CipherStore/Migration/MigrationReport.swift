@@ -33,7 +33,8 @@ public struct MigrationReport: Sendable, Equatable {
 
     init(_ plan: Plan, event: HistoryEvent?) {
         self.init(
-            from: plan.from, to: plan.to, event: event, applied: plan.operations, withheld: plan.withheld,
+            from: plan.from, to: plan.to, event: event, applied: plan.operations + plan.everyLaunch,
+            withheld: plan.withheld,
             findings: plan.findings, notes: plan.notes)
     }
 
@@ -45,6 +46,12 @@ public struct MigrationReport: Sendable, Equatable {
     /// The notes that an app must not overlook.
     var warnings: [String] {
         from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? []
+    }
+
+    /// Which kind of launch this was.
+    public var launch: LaunchKind {
+        if event == .created { return .firstInstall }
+        return isUpdate ? .upgrade(from: from, to: to) : .unchanged
     }
 
     /// Whether an older database became the current version at this launch; `false` for a fresh install.

@@ -7,21 +7,28 @@ package struct SchemaMigrator {
     private let version: SchemaVersion
     private let source: any SchemaSource
     private let policy: Configuration.DestructiveChanges
+    private let launch: LaunchHooks
+    /// The tables of an app's that hold nothing but its record of the version.
+    private let recordTables: Set<SQLName>
 
     /// A migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
         self.init(
             version: configuration.version, source: configuration.schemaSource,
-            policy: configuration.destructiveChanges)
+            policy: configuration.destructiveChanges, launch: configuration.launch,
+            recordTables: configuration.recordedVersion.tables)
     }
 
     /// A migrator to a version with a source of its own.
     package init(
-        version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
+        version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold,
+        launch: LaunchHooks = LaunchHooks(), recordTables: Set<SQLName> = []
     ) {
         self.version = version
         self.source = source
         self.policy = policy
+        self.launch = launch
+        self.recordTables = recordTables
     }
 
     // MARK: Planning
@@ -45,9 +52,10 @@ package struct SchemaMigrator {
         var plan = try source.plan(for: state)
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
-        if state.isFresh, isBegun, let recorded = state.recorded, recorded > .zero {
+        if state.isFresh(besides: recordTables), isBegun, let recorded = state.recorded, recorded > .zero {
             plan.notes.append(MigrationReport.emptiness(at: recorded))
         }
+        launch.add(for: launchKind(state), to: &plan)
         guard !state.isAdopted || state.recorded != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
         // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
@@ -97,7 +105,7 @@ package struct SchemaMigrator {
                 try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
             }
         }
-        guard !preview.isEmpty else { return MigrationReport(preview, event: nil) }
+        guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
         return try reportingFailures(connection, "the transaction") {
             try SchemaChangeSettings(connection).during {
                 try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
@@ -111,10 +119,13 @@ package struct SchemaMigrator {
     ) throws -> MigrationReport {
         let state = try DatabaseState(of: connection, recorded: recorded)
         let plan = try completePlan(for: state)
-        guard !plan.isEmpty else { return MigrationReport(plan, event: nil) }
+        guard !plan.isEmpty else {
+            try PlanExecutor(connection: connection).apply(plan.everyLaunch)
+            return MigrationReport(plan, event: nil)
+        }
         let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
         let dangling = try DanglingObjects(in: connection, state)
-        try PlanExecutor(connection: connection).apply(plan)
+        try PlanExecutor(connection: connection).apply(plan.operations + plan.everyLaunch)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
@@ -142,7 +153,12 @@ package struct SchemaMigrator {
     private func event(for state: DatabaseState) -> HistoryEvent {
         if state.isAdopted { return .migrated }
         // A recorded version without any table is no fresh install: something is gone.
-        return state.isFresh && state.recorded ?? .zero == .zero ? .created : .adopted
+        return state.isFresh(besides: recordTables) && state.recorded ?? .zero == .zero ? .created : .adopted
+    }
+
+    private func launchKind(_ state: DatabaseState) -> LaunchKind {
+        if event(for: state) == .created { return .firstInstall }
+        return state.recorded == version ? .unchanged : .upgrade(from: state.recorded, to: version)
     }
 
     private func detail(of plan: Plan) -> String {

@@ -22,6 +22,7 @@ extension Configuration {
         switch schema {
         case .none: UnmanagedSource(version: version)
         case .tables(let tables): DeclaredTablesSource(tables: tables, configuration: self)
+        case .steps(let steps): StepsSource(steps, configuration: self)
         }
     }
 }

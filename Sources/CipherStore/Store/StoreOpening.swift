@@ -111,7 +111,7 @@ package struct StoreOpening {
             defer { connection.close() }
             try prepare(connection)
             let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
             }
             if stamped, try !HistoryTable.isStampedPlaintext(connection) {
                 try HistoryTable.append(.openedPlaintext, in: connection)
@@ -140,7 +140,7 @@ package struct StoreOpening {
             try prepare(connection)
             if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
             let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
             }
             return Opened(
                 path: paths.database, fileKey: unlocked,
@@ -187,7 +187,7 @@ package struct StoreOpening {
     /// The version that counts: CipherStore's own once it has recorded one, the app's before.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
         try HistoryTable.recordedVersion(connection)
-            ?? configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
     }
 
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {

@@ -33,7 +33,7 @@ struct ConfigurationErrorTests {
             (#""dbName": "a.db", "dbVersion": 2147483648"#, "dbVersion: must be a whole number from 0 to"),
             (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion: must be a whole number or text such"),
             (#""dbName": "a.db", "dbVersion": null"#, "dbVersion: must be a whole number or text such"),
-            (#""dbName": "a.db", "dbVersion": 1, "updates": {}"#, "updates: this schema source is not yet supported"),
+            (#""dbName": "a.db", "dbVersion": 1, "updates": {}"#, #"updates: the key "directory" is missing"#),
             (#""dbName": "a.db", "dbVersion": 1, "template": {}"#, "template: this schema source is not yet suppor"),
             (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions: this schema source is not y"),
             (#""dbName": "a.db", "dbVersion": 1, "dbTabels": []"#, "unknown key \"dbTabels\"; did you mean \"dbTables"),
