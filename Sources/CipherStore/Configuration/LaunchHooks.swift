@@ -22,9 +22,9 @@ public struct LaunchHooks: Sendable {
     public var firstInstall: (@Sendable (Connection) throws -> Void)?
     /// Runs when the schema has been brought from an older version to the app's.
     public var upgrade: (@Sendable (Connection, _ from: SchemaVersion?, _ to: SchemaVersion) throws -> Void)?
-    /// Runs when the database has the app's version already.
+    /// Runs when the database has the app's version already; every launch then waits for the write lock.
     public var unchanged: (@Sendable (Connection) throws -> Void)?
-    /// Runs at every launch, after the others.
+    /// Runs at every launch, after the others; every launch then waits for the write lock.
     public var everyLaunch: (@Sendable (Connection) throws -> Void)?
 
     /// Hooks for the kinds of launch that matter to the app.

@@ -65,6 +65,23 @@ struct NumberedStepsTests {
         #expect(try fixture.open().launch == .firstInstall)
     }
 
+    @Test("can be in Swift, where each step runs once and in order", arguments: [nil, 1, 2, 3])
+    func swiftSteps(version: Int?) throws {
+        let steps = MigrationSteps(
+            baseline: .sql(["CREATE TABLE log (line TEXT)"]),
+            updates: [
+                .init(3, .sql(["INSERT INTO log VALUES ('three')"])),
+                .init(2, name: "second", .swift { try $0.execute("INSERT INTO log VALUES ('two')") }),
+            ],
+            everyLaunch: ["INSERT INTO log VALUES ('launch')"])
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), version == nil ? "" : "CREATE TABLE log (line TEXT)")
+        let configuration = Configuration(databaseName: "app.db", version: 3, schema: .steps(steps))
+        for _ in 1...2 { try fixture.launch(configuration, recorded: version.map { SchemaVersion($0) }) }
+        let lines = try fixture.with { try $0.values(String.self, "SELECT line FROM log ORDER BY rowid") }
+        #expect(lines == Array(["two", "three"].dropFirst((version ?? 1) - 1)) + ["launch", "launch"])
+    }
+
     // MARK: Faults and half-done states
 
     @Test(
@@ -143,6 +160,22 @@ struct NumberedStepsTests {
         let error = try fixture.refusal()
         #expect(error.code == .migration)
         #expect(error.detail.contains("user_info.name"))
+    }
+
+    @Test("keeps a table that a step should have dropped, and says so")
+    func keepsLeftover() throws {
+        let files = [
+            "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
+            "sql_update_2.plist": #"["DROP TABLE t", "CREATE TABLE u (x)"]"#, "sql_update_3.plist": "[]",
+        ]
+        let fixture = try StepsFixture(files)
+        try fixture.write {
+            try $0.executeScript(
+                "CREATE TABLE t (x); INSERT INTO t VALUES (5); CREATE TABLE u (x); PRAGMA user_version = 2")
+        }
+        let report = try fixture.open()
+        #expect(report.migration.notes == ["the table t, which a step takes away, is still there and is kept"])
+        #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 
     @Test("makes a new schema in a database that holds nothing but an empty record")

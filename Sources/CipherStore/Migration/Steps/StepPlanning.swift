@@ -56,7 +56,9 @@ struct StepPlanning {
         let repair = StepRepair(
             version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
             pending: course.stages[past...].flatMap { $0 }, path: state.connection.path)
-        for operation in try repair.operations(for: rehearsal.snapshot()) {
+        let found = try rehearsal.snapshot()
+        notes += repair.leftovers(in: found).map { "the \($0), which a step takes away, is still there and is kept" }
+        for operation in try repair.operations(for: found) {
             for sql in operation.sql { try rehearse(.init(place: operation.title, sql: sql)) }
             operations.append(operation)
         }

@@ -17,7 +17,7 @@ struct StepRepair {
         let removedLater = pending.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.removed) }
         let missing = wanted.items.subtracting(found.items).subtracting(removedLater)
         guard !missing.isEmpty else { return [] }
-        try checkLeftovers(wanted, found, missing)
+        try checkLeftovers(found, missing)
         var made: Set<SchemaSnapshot.Item> = []
         var operations: [Plan.Operation] = []
         for passage in past {
@@ -35,16 +35,21 @@ struct StepRepair {
         return operations + objects(wanted, missing)
     }
 
-    /// A table of another name may hold the rows of one that is missing.
-    private func checkLeftovers(
-        _ wanted: SchemaSnapshot, _ found: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>
-    ) throws {
+    /// The tables and columns that a step takes away and that the database still has.
+    func leftovers(in found: SchemaSnapshot) -> [SchemaSnapshot.Item] {
+        guard let wanted = past.last?.change.after else { return [] }
         let everMade = past.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.after.items) }
-        let leftovers = everMade.subtracting(wanted.items).intersection(found.items).filter { item in
-            item.kind == .table || item.kind == .column && wanted.items.contains { $0.owner == item.owner }
-        }
+        return everMade.subtracting(wanted.items).intersection(found.items)
+            .filter { item in
+                item.kind == .table || item.kind == .column && wanted.items.contains { $0.owner == item.owner }
+            }
+            .sorted(by: Self.byName)
+    }
+
+    /// A table of another name may hold the rows of one that is missing.
+    private func checkLeftovers(_ found: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>) throws {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
-        guard let leftover = leftovers.min(by: Self.byName), let first = lost.min(by: Self.byName) else { return }
+        guard let leftover = leftovers(in: found).first, let first = lost.min(by: Self.byName) else { return }
         throw differs("the \(first) is missing, and the \(leftover), which a step takes away, is still there")
     }
 
