@@ -10,13 +10,35 @@ extension SQL {
         let bytes = Array(script.utf8)
         var statements: [String] = []
         var start = 0
-        for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: ";") {
-            guard isComplete(bytes[start...index]) else { continue }
-            append(bytes[start..<index], to: &statements)
-            start = index + 1
+        var position = 0
+        while position < bytes.count {
+            let end = endOfToken(at: position, in: bytes)
+            // Asked only at semicolons outside of texts and comments: each time SQLite reads from the beginning.
+            if bytes[position] == UInt8(ascii: ";"), isComplete(bytes[start..<end]) {
+                append(bytes[start..<position], to: &statements)
+                start = end
+            }
+            position = end
         }
         append(bytes[start...], to: &statements)
         return statements
+    }
+
+    /// The position behind a text, a quoted name or a comment, or else behind one byte.
+    private static func endOfToken(at position: Int, in bytes: [UInt8]) -> Int {
+        let end: [UInt8]
+        var next = position + 1
+        switch bytes[position] {
+        case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): end = [bytes[position]]
+        case UInt8(ascii: "["): end = [UInt8(ascii: "]")]
+        case UInt8(ascii: "-") where next < bytes.count && bytes[next] == UInt8(ascii: "-"): end = [UInt8(ascii: "\n")]
+        case UInt8(ascii: "/") where next < bytes.count && bytes[next] == UInt8(ascii: "*"):
+            end = Array("*/".utf8)
+            next += 1
+        default: return next
+        }
+        while next < bytes.count, !bytes[next...].starts(with: end) { next += 1 }
+        return min(next + end.count, bytes.count)
     }
 
     private static func isComplete(_ bytes: ArraySlice<UInt8>) -> Bool {

@@ -119,6 +119,34 @@ struct StepErrorTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
+    @Test("leave no file where the database would be new")
+    func brokenInstall() throws {
+        var files = Self.files
+        files["sql_update_3.plist"] = #"["INSERT INTO t (id) VALUES (1), (1)"]"#
+        let fixture = try StepsFixture(files)
+        // The rows do not allow it, which only the run itself finds.
+        #expect(try fixture.plan().operations.count == 4)
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("sql_update_3.plist[0]"))
+        #expect(try fixture.folder.names == ["app.json", "steps"])
+    }
+
+    @Test("are compared also where they are many")
+    func manySteps() throws {
+        let tables = (1...40).map { "CREATE TABLE t\($0) (id INTEGER PRIMARY KEY, a TEXT, b TEXT, c TEXT)" }
+        let columns = (1...40).map { "ALTER TABLE t\($0) ADD COLUMN d TEXT" }
+        let rows = (1...200).map { "INSERT INTO t1 (a) VALUES ('\($0);;;;')" }.joined(separator: ";")
+        let steps = MigrationSteps(
+            baseline: .sql(tables), updates: [.init(2, .sql(columns)), .init(3, .sql([rows]))])
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), (tables + columns.dropLast()).joined(separator: ";"))
+        let report = try fixture.launch(
+            Configuration(databaseName: "app.db", version: 3, schema: .steps(steps)), recorded: 2)
+        #expect(report.applied.count == 202)
+        #expect(report.applied.first?.title == "addColumn t40.d")
+    }
+
     @Test(
         "may not leave the transaction",
         arguments: [

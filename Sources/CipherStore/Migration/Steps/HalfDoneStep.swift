@@ -18,14 +18,15 @@ struct HalfDoneStep {
         var answer = Answer()
         for index in done { answer.skipped[index] = "what it makes is there already" }
         var isMissing = Set<SQLName>()
+        var isUnbroken = true
         for (index, passage) in passages.enumerated() {
             if passage.traits.isDefinition, !done.contains(index) {
+                if !passage.change.touched.isEmpty { isUnbroken = false }
                 isMissing.formUnion(passage.change.added.filter { $0.kind == .table }.map(\.name))
                 continue
             }
             guard passage.traits.writesRows, isMissing.isDisjoint(with: passage.traits.tables) else { continue }
-            let before = passages[..<index].indices.filter { !passages[$0].change.touched.isEmpty }
-            if index < last, before.allSatisfy(done.contains) {
+            if index < last, isUnbroken {
                 answer.skipped[index] = "it ran before \(passages[last].statement.place), whose effect is there"
             } else if passage.insertsBlindly {
                 throw StoreError(

@@ -55,7 +55,10 @@ struct Rehearsal {
         }
     }
 
-    func snapshot() throws -> SchemaSnapshot { try SchemaSnapshot(of: connection) }
+    /// - Parameter previous: An earlier moment of the same rehearsal.
+    func snapshot(after previous: SchemaSnapshot = SchemaSnapshot()) throws -> SchemaSnapshot {
+        try SchemaSnapshot(of: connection, after: previous)
+    }
 
     /// Tries a statement.
     ///

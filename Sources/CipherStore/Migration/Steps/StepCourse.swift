@@ -29,7 +29,10 @@ struct StepCourse {
             stages.append(
                 try statements.map { statement in
                     let traits = try rehearsal.run(statement)
-                    let after = traits.isDefinition ? try rehearsal.snapshot() : schema
+                    guard traits.isDefinition else {
+                        return Passage(statement: statement, traits: traits, change: SchemaChange(none: schema))
+                    }
+                    let after = try rehearsal.snapshot(after: schema)
                     defer { schema = after }
                     return Passage(
                         statement: statement, traits: traits, change: SchemaChange(before: schema, after: after))

@@ -38,7 +38,7 @@ struct StepRepair {
     /// The tables and columns that a step takes away and that the database still has.
     func leftovers(in found: SchemaSnapshot) -> [SchemaSnapshot.Item] {
         guard let wanted = past.last?.change.after else { return [] }
-        let everMade = past.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.after.items) }
+        let everMade = past.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.added) }
         return everMade.subtracting(wanted.items).intersection(found.items)
             .filter { item in
                 item.kind == .table || item.kind == .column && wanted.items.contains { $0.owner == item.owner }
