@@ -12,8 +12,9 @@ public struct Configuration: Sendable {
     public var encryption: Encryption
     /// Where the version of a legacy file is recorded.
     public var recordedVersion: RecordedVersion
-    /// The version of a legacy file that has tables and records none; by default such a file is refused by a source
-    /// that must know its version.
+    /// The version of a legacy file that has tables and records none.
+    ///
+    /// By default a source that must know the version refuses such a file.
     public var assumedVersion: SchemaVersion?
     /// Where the wanted schema comes from.
     public var schema: SchemaSourceKind

@@ -16,7 +16,7 @@ public enum LaunchKind: Sendable, Equatable {
 /// Swift of an app's own that runs while a store is opened, by the kind of launch.
 ///
 /// Each runs inside of the migration's transaction and must not end it: what it throws undoes everything. Foreign keys
-/// are not enforced meanwhile; what a migration would break is found at its end.
+/// are not enforced meanwhile; where the schema is migrated too, what would be broken is found at the end.
 public struct LaunchHooks: Sendable {
     /// Runs once, when the database has been made.
     public var firstInstall: (@Sendable (Connection) throws -> Void)?
