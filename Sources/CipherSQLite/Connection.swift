@@ -127,8 +127,10 @@ public final class Connection {
     ///
     /// Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
     /// its tables for other than their copies, and copies row by row instead of record by record.
-    package func attachPlaintext(_ path: String, as name: String) throws {
-        let uri = SQL.quoted(text: Self.uri(path, query: "mode=rw"))
+    ///
+    /// - Parameter isReadOnly: For a file that must not even have its journal rolled back.
+    package func attachPlaintext(_ path: String, as name: String, isReadOnly: Bool = false) throws {
+        let uri = SQL.quoted(text: Self.uri(path, query: isReadOnly ? "mode=ro" : "mode=rw"))
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: name)) KEY ''"))
     }
 
@@ -308,6 +310,14 @@ public final class Connection {
     /// Engines before SQLite 3.26 do not know the switch.
     package func beDefensive() {
         _ = cs_config_defensive(handle, 1)
+    }
+
+    /// Runs `body` while no trigger fires.
+    package func withoutTriggers<Result>(_ body: () throws -> Result) throws -> Result {
+        try check(cs_config_triggers(handle, 0))
+        // Switching them on again fails no more than switching them off did.
+        defer { _ = cs_config_triggers(handle, 1) }
+        return try body()
     }
 
     /// Makes the statement that runs in another thread fail with `SQLITE_INTERRUPT`.

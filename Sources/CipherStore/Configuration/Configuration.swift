@@ -119,5 +119,9 @@ public struct Configuration: Sendable {
         case tables([DeclaredTable])
         /// Steps from version to version.
         case steps(MigrationSteps)
+        /// A database of the wanted shape that the app ships.
+        case template(Template)
+        /// Tables with a version each.
+        case tableVersions([VersionedTable])
     }
 }

@@ -52,7 +52,7 @@ extension Configuration {
                 + SchemaSourceKind.keys)
         let name = try section.required("dbName").fileName()
         let version = try section.required("dbVersion").schemaVersion()
-        let schema = try SchemaSourceKind(section)
+        let schema = try SchemaSourceKind(section, databaseName: name)
         self.init(
             databaseName: name,
             version: version,

@@ -3,7 +3,7 @@ extension Configuration.SchemaSourceKind {
     static let keys = ["dbTables", "updates", "template", "tableVersions"]
 
     /// Reads the one schema source that a configuration names.
-    init(_ section: ConfigurationSection) throws {
+    init(_ section: ConfigurationSection, databaseName: String) throws {
         if let options = section["tableOptions"], section["dbTables"] == nil {
             throw options.failure("has no meaning without dbTables", advice: "leave it out")
         }
@@ -21,14 +21,17 @@ extension Configuration.SchemaSourceKind {
             let tables = try DeclaredTable.list(node)
             self = .tables(try section["tableOptions"].map { try DeclaredTable.addOptions($0, to: tables) } ?? tables)
         case "updates": self = .steps(try node.steps(leadingTo: try section.required("dbVersion")))
-        default:
-            throw node.failure("this schema source is not yet supported", advice: "declare the tables in dbTables")
+        case "template": self = .template(try Configuration.Template(node, databaseName: databaseName))
+        default: self = .tableVersions(try VersionedTable.list(node))
         }
     }
 
     /// Where the version is recorded unless the configuration says so.
     var defaultRecordedVersion: RecordedVersion {
-        if case .steps = self { return .stepRecords }
-        return .userVersion
+        switch self {
+        case .steps: .stepRecords
+        case .template: Configuration.Template.recordedVersion
+        case .none, .tables, .tableVersions: .userVersion
+        }
     }
 }

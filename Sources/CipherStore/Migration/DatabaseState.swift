@@ -16,9 +16,9 @@ package struct DatabaseState {
     /// For what a source reads beyond tables and version, such as version records of its own.
     package let connection: Connection
     /// The tables in the order of the schema, without SQLite's own.
-    package let tables: [TableState]
+    package private(set) var tables: [TableState]
     /// Views, indexes and triggers.
-    package let objects: [Object]
+    package private(set) var objects: [Object]
     /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
     package let recorded: SchemaVersion?
     /// `PRAGMA user_version`, whatever it means.
@@ -52,6 +52,14 @@ package struct DatabaseState {
     package func table(_ name: String) -> TableState? {
         let wanted = SQLName(name)
         return tables.first { SQLName($0.name) == wanted }
+    }
+
+    /// The state without a table, its indexes and its triggers, for a source that has it dropped first.
+    func without(table name: String) -> DatabaseState {
+        var state = self
+        state.tables.removeAll { SQLName($0.name) == SQLName(name) }
+        state.objects.removeAll { $0.type != "view" && SQLName($0.table) == SQLName(name) }
+        return state
     }
 
     /// Whether nothing of an app's is in the database.

@@ -23,6 +23,8 @@ extension Configuration {
         case .none: UnmanagedSource(version: version)
         case .tables(let tables): DeclaredTablesSource(tables: tables, configuration: self)
         case .steps(let steps): StepsSource(steps, configuration: self)
+        case .template(let template): TemplateSource(template, configuration: self)
+        case .tableVersions(let tables): TableVersionsSource(tables, configuration: self)
         }
     }
 }

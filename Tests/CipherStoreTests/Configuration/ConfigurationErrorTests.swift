@@ -34,8 +34,12 @@ struct ConfigurationErrorTests {
             (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion: must be a whole number or text such"),
             (#""dbName": "a.db", "dbVersion": null"#, "dbVersion: must be a whole number or text such"),
             (#""dbName": "a.db", "dbVersion": 1, "updates": {}"#, #"updates: the key "directory" is missing"#),
-            (#""dbName": "a.db", "dbVersion": 1, "template": {}"#, "template: this schema source is not yet suppor"),
-            (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions: this schema source is not y"),
+            (#""dbName": "a.db", "dbVersion": 1, "template": {}"#, "template: the key \"file\" is missing"),
+            (#""dbName": "a.db", "dbVersion": 1, "tableVersions": 1"#, "tableVersions: must be a dictionary"),
+            (
+                #""dbName": "a.db", "dbVersion": 1, "dbTables": [], "template": {}"#,
+                "template: a configuration has one schema source"
+            ),
             (#""dbName": "a.db", "dbVersion": 1, "dbTabels": []"#, "unknown key \"dbTabels\"; did you mean \"dbTables"),
             (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
             (
