@@ -86,7 +86,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "FixtureMaker",
-            dependencies: ["CipherSQLite"],
+            dependencies: ["CipherSQLite", "TestSupport"],
             path: "Tests/FixtureMaker",
             swiftSettings: strict
         ),

@@ -43,6 +43,8 @@ int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled) {
 #endif
 }
 
+int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
+
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 sqlite3_destructor_type cs_static_destructor(void) { return SQLITE_STATIC; }

@@ -140,6 +140,14 @@ public final class Connection {
         try check(sqlite3_file_control(handle, schema, Self.reserveBytes, &reserved))
     }
 
+    /// Attaches a plaintext file that exists.
+    ///
+    /// - Parameter isReadOnly: For a file that must not even have its journal rolled back.
+    package func attachPlaintext(_ path: String, as schema: String, isReadOnly: Bool = false) throws {
+        let uri = SQL.quoted(text: Self.uri(path, query: isReadOnly ? "mode=ro" : "mode=rw"))
+        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
+    }
+
     /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
     ///
     /// SQLite forgets them when a change of any schema is rolled back.
@@ -328,6 +336,14 @@ public final class Connection {
     /// Engines before SQLite 3.26 do not know the switch.
     package func beDefensive() {
         _ = cs_config_defensive(handle, 1)
+    }
+
+    /// Runs `body` while no trigger fires.
+    package func withoutTriggers<Result>(_ body: () throws -> Result) throws -> Result {
+        try check(cs_config_triggers(handle, 0))
+        // Switching them on again fails no more than switching them off did.
+        defer { _ = cs_config_triggers(handle, 1) }
+        return try body()
     }
 
     /// Makes the statement that runs in another thread fail with `SQLITE_INTERRUPT`.

@@ -30,6 +30,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isFull: Bool { code == SQLITE_FULL }
     package var isNotADatabase: Bool { code == SQLITE_NOTADB }
     package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    package var isTooBig: Bool { code == SQLITE_TOOBIG }
     package var isInputOutput: Bool { code == SQLITE_IOERR }
     package var isInterrupted: Bool { code == SQLITE_INTERRUPT }
     package var isPermission: Bool { code == SQLITE_PERM || code == SQLITE_READONLY || code == SQLITE_AUTH }

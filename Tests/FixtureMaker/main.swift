@@ -1,4 +1,5 @@
 import CipherSQLite
+import TestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -6,7 +7,8 @@ import CipherSQLite
     import Darwin
 #endif
 
-// Writes the plaintext databases that the chat app of Config/ChatStore.plist left at its older versions.
+// Writes the plaintext databases that the chat app of Config/ChatStore.plist left at its older versions, and db.db, the
+// template that the app of Config/Template ships.
 //
 //   FixtureMaker FOLDER
 //
@@ -90,6 +92,9 @@ guard CommandLine.arguments.count == 2 else {
     print("usage: FixtureMaker FOLDER")
     exit(64)
 }
+let template = try Connection(path: CommandLine.arguments[1] + "/db.db", mode: .create)
+try template.executeScript(TemplateApp.template(3))
+template.close()
 let connections = try OldVersion.all.map { try $0.write(CommandLine.arguments[1] + "/" + $0.name) }
 // Ends without closing anything, so that the latest rows of the database in WAL mode stay in its log.
 withExtendedLifetime(connections) { _exit(0) }

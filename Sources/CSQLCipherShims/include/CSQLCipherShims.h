@@ -17,6 +17,7 @@ int cs_config_legacy_file_format(sqlite3 *db, int enabled);
 int cs_config_defensive(sqlite3 *db, int enabled);
 int cs_config_trusted_schema(sqlite3 *db, int enabled);
 int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled);
+int cs_config_triggers(sqlite3 *db, int enabled);
 
 // Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
 int cs_config_no_memory_statistics(void);

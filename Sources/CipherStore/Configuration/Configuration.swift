@@ -6,29 +6,37 @@ public import CipherSQLite
 public struct Configuration: Sendable {
     /// The file name of the database inside the app's directory.
     public var databaseName: String
-    /// The version of the schema that the app wants.
-    public var version: Int
+    /// The version of the schema that the app wants: a whole number, or an app's version such as `1.10.0`.
+    public var version: SchemaVersion
     /// Whether and how the file is encrypted.
     public var encryption: Encryption
     /// Where the version of a legacy file is recorded.
     public var recordedVersion: RecordedVersion
+    /// The version of a legacy file that has tables and records none.
+    ///
+    /// By default a source that must know the version refuses such a file.
+    public var assumedVersion: SchemaVersion?
     /// Where the wanted schema comes from.
     public var schema: SchemaSourceKind
     /// What becomes of changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
+    /// What the app runs while its database is opened.
+    public var launch = LaunchHooks()
 
     /// A configuration in Swift.
+    ///
+    /// - Parameter recordedVersion: By default where the system that the schema source succeeds kept it.
     public init(
-        databaseName: String, version: Int, encryption: Encryption = Encryption(),
-        recordedVersion: RecordedVersion = .userVersion, schema: SchemaSourceKind = .none,
+        databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
+        recordedVersion: RecordedVersion? = nil, schema: SchemaSourceKind = .none,
         destructiveChanges: DestructiveChanges = .withhold, collations: [Collation] = []
     ) {
         self.databaseName = databaseName
         self.version = version
         self.encryption = encryption
-        self.recordedVersion = recordedVersion
+        self.recordedVersion = recordedVersion ?? schema.defaultRecordedVersion
         self.schema = schema
         self.destructiveChanges = destructiveChanges
         self.collations = collations
@@ -109,5 +117,11 @@ public struct Configuration: Sendable {
         case none
         /// Tables declared with their columns.
         case tables([DeclaredTable])
+        /// Steps from version to version.
+        case steps(MigrationSteps)
+        /// A database of the wanted shape that the app ships.
+        case template(Template)
+        /// Tables with a version each.
+        case tableVersions([VersionedTable])
     }
 }

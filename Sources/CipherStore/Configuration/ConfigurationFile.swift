@@ -46,37 +46,25 @@ extension Configuration {
     }
 
     private init(_ root: ConfigurationNode, newestFormat: Int) throws {
-        let futureSources = ["updates", "tableVersions", "template"]
         let section = try ConfigurationSection(
             root,
-            keys: [
-                "dbName", "dbVersion", "encryption", "recordedVersion", "dbTables", "tableOptions",
-                "destructiveChanges",
-            ]
-                + futureSources)
-        for source in futureSources {
-            if let node = section[source] {
-                throw node.failure("this schema source is not yet supported", advice: "declare the tables in dbTables")
-            }
-        }
+            keys: ["dbName", "dbVersion", "encryption", "recordedVersion", "tableOptions", "destructiveChanges"]
+                + SchemaSourceKind.keys)
         let name = try section.required("dbName").fileName()
-        var tables = try section["dbTables"].map { try DeclaredTable.list($0) }
-        if let options = section["tableOptions"] {
-            guard let declared = tables else {
-                throw options.failure("has no meaning without dbTables", advice: "leave it out")
-            }
-            tables = try DeclaredTable.addOptions(options, to: declared)
-        }
+        let version = try section.required("dbVersion").schemaVersion()
+        let schema = try SchemaSourceKind(section, databaseName: name)
         self.init(
             databaseName: name,
-            // PRAGMA user_version holds 32 bits.
-            version: try section.required("dbVersion").wholeNumber(in: 0...Int(Int32.max)),
+            version: version,
             encryption: try section["encryption"].map { try Encryption($0, newestFormat: newestFormat) }
                 ?? Encryption(),
-            recordedVersion: try section["recordedVersion"].map { try RecordedVersion($0, databaseName: name) }
-                ?? .userVersion,
-            schema: tables.map { .tables($0) } ?? .none,
+            recordedVersion: try section["recordedVersion"].map {
+                try RecordedVersion($0, databaseName: name, leftOut: schema.defaultRecordedVersion)
+            }
+                ?? schema.defaultRecordedVersion,
+            schema: schema,
             destructiveChanges: try section["destructiveChanges"]?.choice() ?? .withhold)
+        assumedVersion = try section["recordedVersion"]?.entries().first { $0.name == "assume" }?.node.version()
     }
 
     private static func unreadable(_ path: String, _ failure: SmallFile.Failure) -> StoreError {

@@ -76,6 +76,8 @@ struct ConfigurationNode {
         case .text(let text):
             guard let version = SchemaVersion(text) else { break }
             return version
+        case .integer:
+            break
         case .real:
             throw failure(
                 "must be a whole number or text such as \"2.0.0\", and is \(value.kind)",
@@ -84,6 +86,17 @@ struct ConfigurationNode {
             throw mismatch("a whole number or text such as \"2.0.0\"")
         }
         throw failure("must be a whole number from 0 up, or text of such numbers with dots between")
+    }
+
+    /// A version that a database can be given.
+    ///
+    /// Whole numbers are kept in `PRAGMA user_version`, which holds 32 bits.
+    func schemaVersion() throws -> SchemaVersion {
+        let version = try version()
+        guard version.wholeNumber ?? 0 <= Int(Int32.max) else {
+            throw failure("must be a whole number from 0 to \(Int32.max), or text such as \"2.0.0\"")
+        }
+        return version
     }
 
     /// The elements of a list.

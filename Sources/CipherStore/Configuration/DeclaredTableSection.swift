@@ -18,7 +18,7 @@ extension DeclaredTable {
         return tables
     }
 
-    private static func checkTableName(_ name: String, _ node: ConfigurationNode) throws {
+    static func checkTableName(_ name: String, _ node: ConfigurationNode) throws {
         if let fault = SchemaName.fault(of: name) { throw node.failure("the table's name \(fault)") }
         if let prefix = SchemaName(name).reservedPrefix {
             throw node.failure(
@@ -27,7 +27,7 @@ extension DeclaredTable {
         }
     }
 
-    private static func columns(_ node: ConfigurationNode) throws -> [Column] {
+    static func columns(_ node: ConfigurationNode) throws -> [Column] {
         var columns: [Column] = []
         var places: [SchemaName: String] = [:]
         for element in try node.elements() {

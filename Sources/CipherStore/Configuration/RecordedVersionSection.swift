@@ -2,10 +2,17 @@ extension RecordedVersion {
     private enum Source: String, CaseIterable { case userVersion, table, plist }
 
     /// Reads the `recordedVersion` dictionary.
-    init(_ node: ConfigurationNode, databaseName: String) throws {
+    ///
+    /// - Parameter leftOut: Where the version is recorded when the dictionary only tells which one to assume.
+    init(_ node: ConfigurationNode, databaseName: String, leftOut: RecordedVersion) throws {
         let ofTable = ["table", "column", "where", "offset"]
         let ofPropertyList = ["file", "key"]
-        let section = try ConfigurationSection(node, keys: ["source"] + ofTable + ofPropertyList)
+        let section = try ConfigurationSection(node, keys: ["source", "assume"] + ofTable + ofPropertyList)
+        if section["source"] == nil, section["assume"] != nil {
+            try section.forbid(ofTable + ofPropertyList, because: "where no source is given")
+            self = leftOut
+            return
+        }
         let source = try section.required("source").choice(Source.self)
         let reason = "where the source is \"\(source.rawValue)\""
         if source != .table { try section.forbid(ofTable, because: reason) }

@@ -34,6 +34,37 @@ extension SchemaVersion: Hashable, Comparable {
     }
 }
 
+extension SchemaVersion {
+    /// The number of a version of one number; `nil` where there are more.
+    package var wholeNumber: Int? { components.count > 1 ? nil : components.first ?? 0 }
+}
+
+extension SchemaVersion: Codable {
+    /// Reads a number, or text such as `1.10.0`.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int.self) {
+            self.init(number)
+            return
+        }
+        let text = try container.decode(String.self)
+        guard let version = SchemaVersion(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(text) is not a version")
+        }
+        self = version
+    }
+
+    /// Writes a version of one number as a number, and any other as text.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wholeNumber {
+            try container.encode(wholeNumber)
+        } else {
+            try container.encode(description)
+        }
+    }
+}
+
 extension SchemaVersion: CustomStringConvertible, ExpressibleByIntegerLiteral {
     /// The numbers with dots between.
     public var description: String { components.isEmpty ? "0" : components.map(String.init).joined(separator: ".") }

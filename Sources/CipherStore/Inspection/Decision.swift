@@ -35,14 +35,14 @@ enum Decision: Equatable {
         case .plaintext:
             // A database without any record is older than the records.
             let recorded = facts.recorded ?? .zero
-            if recorded > SchemaVersion(configuration.version) { return .refuse(.downgrade) }
+            if recorded > configuration.version { return .refuse(.downgrade) }
             guard encryption.isEnabled else { return .openPlaintext }
-            let threshold = encryption.sinceVersion ?? SchemaVersion(configuration.version)
+            let threshold = encryption.sinceVersion ?? configuration.version
             if facts.isStampedPlaintext || recorded < threshold { return .encrypt }
             return encryption.unexpectedPlaintext == .encrypt ? .encrypt : .refuse(.unexpectedPlaintext)
         case .opaque:
             guard facts.keyFits else { return .refuse(.keyDoesNotFit) }
-            if let recorded = facts.recorded, recorded > SchemaVersion(configuration.version) {
+            if let recorded = facts.recorded, recorded > configuration.version {
                 return .refuse(.downgrade)
             }
             if encryption.isEnabled { return .open }

@@ -15,7 +15,8 @@ extension StoreError {
                     + "SQLite \(Engine.current.sqliteVersion)",
                 advice: "link SQLCipher 4", underlying: error)
         }
-        if error.isCorrupt {
+        // A record that tells of a value beyond SQLite's limit is what old engines make of a damaged page.
+        if error.isCorrupt || error.isTooBig {
             return StoreError(
                 .corrupt, path: path, "the database is damaged", advice: "restore the file from a backup",
                 underlying: error)

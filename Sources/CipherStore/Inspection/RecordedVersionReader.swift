@@ -25,6 +25,13 @@ extension RecordedVersion {
             return SchemaVersion(number)
         case .table(let column):
             return try column.read(from: connection, databasePath: databasePath)
+        case .stepRecords:
+            for column in VersionColumn.ofSteps {
+                if let version = try column.read(from: connection, databasePath: databasePath) { return version }
+            }
+            let version = try Self.userVersion.read(from: connection, databasePath: databasePath)
+            // A database whose version was never set says 0.
+            return version == .zero ? nil : version
         case .propertyList(let file, let key):
             return try Self.readPropertyList(file: file, key: key, databasePath: databasePath)
         case .custom(let body):
@@ -78,7 +85,39 @@ extension RecordedVersion {
     }
 }
 
+extension RecordedVersion {
+    /// The tables of an app's that hold nothing but its record.
+    var tables: Set<SQLName> {
+        switch self {
+        case .table(let column): [SQLName(column.table)]
+        case .stepRecords: Set(VersionColumn.ofSteps.map { SQLName($0.table) })
+        case .userVersion, .propertyList, .custom: []
+        }
+    }
+}
+
+extension Configuration {
+    /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
+    func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        let recorded = try recordedVersion.read(from: connection, databasePath: databasePath)
+        guard let assumedVersion, recorded ?? .zero == .zero else { return recorded }
+        let names = try connection.values(String.self, "SELECT name FROM main.sqlite_master WHERE type = 'table'")
+        let holdsTables = names.contains { name in
+            let name = SQLName(name)
+            return !name.hasPrefix("sqlite_") && !name.hasPrefix("cipherstore_")
+                && !recordedVersion.tables.contains(name)
+        }
+        return holdsTables ? assumedVersion : recorded
+    }
+}
+
 extension RecordedVersion.VersionColumn {
+    /// Where the systems of numbered steps and of app versions recorded theirs.
+    fileprivate static let ofSteps = [
+        Self(table: "db_version", column: "db_version_num", offset: -1),
+        Self(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]),
+    ]
+
     /// Reads the highest version of the rows that match; `nil` without the table or such a row.
     fileprivate func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let names = try connection.values(

@@ -16,10 +16,10 @@ package struct DatabaseState {
     /// For what a source reads beyond tables and version, such as version records of its own.
     package let connection: Connection
     /// The tables in the order of the schema, without SQLite's own.
-    package let tables: [TableState]
+    package private(set) var tables: [TableState]
     /// Views, indexes and triggers.
-    package let objects: [Object]
-    /// The version that counts: `user_version` once CipherStore has recorded one, else what the app recorded.
+    package private(set) var objects: [Object]
+    /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
     package let recorded: SchemaVersion?
     /// `PRAGMA user_version`, whatever it means.
     package let userVersion: Int
@@ -43,7 +43,7 @@ package struct DatabaseState {
         hasHistory = try HistoryTable.exists(connection)
         isAdopted = try HistoryTable.isAdopted(connection)
         userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
-        self.recorded = isAdopted ? SchemaVersion(userVersion) : try recorded()
+        self.recorded = isAdopted ? try HistoryTable.recordedVersion(connection) : try recorded()
         objects = try Self.readObjects(connection)
         tables = try Self.readTables(connection)
     }
@@ -54,9 +54,25 @@ package struct DatabaseState {
         return tables.first { SQLName($0.name) == wanted }
     }
 
+    /// The state without a table, its indexes and its triggers, for a source that has it dropped first.
+    func without(table name: String) -> DatabaseState {
+        var state = self
+        state.tables.removeAll { SQLName($0.name) == SQLName(name) }
+        state.objects.removeAll { $0.type != "view" && SQLName($0.table) == SQLName(name) }
+        return state
+    }
+
     /// Whether nothing of an app's is in the database.
     package var isFresh: Bool {
         objects.isEmpty && tables.allSatisfy { SQLName($0.name) == SQLName(HistoryTable.name) }
+    }
+
+    /// Whether nothing of an app's is in the database but tables that hold its record of the version.
+    func isFresh(besides recordTables: Set<SQLName>) -> Bool {
+        objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
+            && tables.allSatisfy {
+                SQLName($0.name) == SQLName(HistoryTable.name) || recordTables.contains(SQLName($0.name))
+            }
     }
 
     /// How many rows a table holds; `nil` where this state does not count.

@@ -1,6 +1,6 @@
 /// What happened to a database, as its history table calls it.
 public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
-    /// CipherStore took over a database that it had not made: from here on its version is in `user_version`.
+    /// CipherStore took over a database that it had not made: from here on it records the version.
     case adopted
     /// The schema was changed.
     case migrated
@@ -11,7 +11,7 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
     /// A plaintext database was opened while encryption was off.
     case openedPlaintext
 
-    /// The events after which `user_version` is the version of the database.
+    /// The events that record the version of the database.
     static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated]
     /// The events that tell whether the file is meant to be plaintext; the latest counts.
     static let tellingEncryption: [HistoryEvent] = [.created, .encrypted, .openedPlaintext]
@@ -23,7 +23,7 @@ package struct HistoryEntry: Sendable, Equatable {
     /// A ``HistoryEvent``'s name, or one that a newer release knows.
     package var event: String
     package var fromVersion: String?
-    package var toVersion: Int?
+    package var toVersion: String?
     package var checksum: String?
     package var detail: String?
     package var engine: String?

@@ -8,13 +8,13 @@ package enum HistoryTable {
     package static let name = "cipherstore_history"
 
     private static let columns = [
-        ("id", "INTEGER"), ("event", "TEXT"), ("fromVersion", "TEXT"), ("toVersion", "INTEGER"), ("checksum", "TEXT"),
+        ("id", "INTEGER"), ("event", "TEXT"), ("fromVersion", "TEXT"), ("toVersion", "TEXT"), ("checksum", "TEXT"),
         ("detail", "TEXT"), ("engine", "TEXT"), ("appliedAt", "TEXT"),
     ]
 
     static let createSQL =
         "CREATE TABLE cipherstore_history (id INTEGER PRIMARY KEY, event TEXT NOT NULL, fromVersion TEXT, "
-        + "toVersion INTEGER, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL)"
+        + "toVersion TEXT, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL)"
 
     // MARK: Reading
 
@@ -72,26 +72,47 @@ package enum HistoryTable {
         try latestEvents(connection, limit: 1).first
     }
 
-    /// Whether CipherStore has recorded a version, so that `user_version` is the authority.
+    /// Whether CipherStore has recorded a version, so that the app's own record no longer counts.
     ///
     /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.
     package static func isAdopted(_ connection: Connection) throws -> Bool {
-        try latest(of: HistoryEvent.recordingVersion, connection) != nil
+        try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
+    }
+
+    /// The version that CipherStore has recorded; `nil` where it has recorded none.
+    ///
+    /// A version of one number is in `user_version`, where every tool shows it. One of several numbers does not fit
+    /// there, so the latest event that recorded a version holds it.
+    package static func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
+        guard try isAdopted(connection) else { return nil }
+        if let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) {
+            guard let version = SchemaVersion(text) else {
+                throw StoreError(
+                    .recordedVersion, path: connection.path,
+                    "the latest version that \(name) records is not a version",
+                    advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
+            }
+            if version.wholeNumber == nil { return version }
+        }
+        return SchemaVersion(try connection.value(Int.self, "PRAGMA main.user_version") ?? 0)
     }
 
     /// Whether the file is plaintext because CipherStore opened it with encryption off.
     package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
-        try latest(of: HistoryEvent.tellingEncryption, connection) == HistoryEvent.openedPlaintext.rawValue
+        try latest("event", of: HistoryEvent.tellingEncryption, connection) == HistoryEvent.openedPlaintext.rawValue
     }
 
-    private static func latest(of events: [HistoryEvent], _ connection: Connection) throws -> String? {
+    private static func latest(
+        _ column: String, of events: [HistoryEvent], _ connection: Connection
+    ) throws -> String? {
         guard try exists(connection) else { return nil }
         let marks = events.map { _ in "?" }.joined(separator: ", ")
         return try connection.value(
-            String.self,
+            String?.self,
             SQL(
-                text: "SELECT event FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
-                values: events.map(\.rawValue.databaseValue)))
+                text: "SELECT \(column) FROM main.cipherstore_history WHERE event IN (\(marks)) "
+                    + "ORDER BY id DESC LIMIT 1",
+                values: events.map(\.rawValue.databaseValue))) ?? nil
     }
 
     // MARK: Writing
@@ -100,7 +121,7 @@ package enum HistoryTable {
     ///
     /// Atomic; part of the caller's transaction where there is one.
     package static func append(
-        _ event: HistoryEvent, from: SchemaVersion? = nil, to: Int? = nil, checksum: String? = nil,
+        _ event: HistoryEvent, from: SchemaVersion? = nil, to: SchemaVersion? = nil, checksum: String? = nil,
         detail: String? = nil, in connection: Connection
     ) throws {
         try connection.transaction(.immediate) {
@@ -114,8 +135,9 @@ package enum HistoryTable {
                         VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
                         """,
                     values: [
-                        event.rawValue.databaseValue, (from?.description).databaseValue, to.databaseValue,
-                        checksum.databaseValue, detail.databaseValue, engine.databaseValue,
+                        event.rawValue.databaseValue, (from?.description).databaseValue,
+                        (to?.description).databaseValue, checksum.databaseValue, detail.databaseValue,
+                        engine.databaseValue,
                     ]))
         }
     }

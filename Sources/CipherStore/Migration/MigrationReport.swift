@@ -3,7 +3,7 @@ public struct MigrationReport: Sendable, Equatable {
     /// The version that was found; `nil` where none was recorded.
     public var from: SchemaVersion?
     /// The version that the database has now.
-    public var to: Int
+    public var to: SchemaVersion
     /// What the history calls this migration; `nil` where nothing was to do and nothing was written.
     public var event: HistoryEvent?
     /// What was done, in order.
@@ -19,7 +19,7 @@ public struct MigrationReport: Sendable, Equatable {
 
     /// A report of the given parts.
     public init(
-        from: SchemaVersion?, to: Int, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
+        from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
         withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
     ) {
         self.from = from
@@ -33,7 +33,8 @@ public struct MigrationReport: Sendable, Equatable {
 
     init(_ plan: Plan, event: HistoryEvent?) {
         self.init(
-            from: plan.from, to: plan.to, event: event, applied: plan.operations, withheld: plan.withheld,
+            from: plan.from, to: plan.to, event: event, applied: plan.operations + plan.everyLaunch,
+            withheld: plan.withheld,
             findings: plan.findings, notes: plan.notes)
     }
 
@@ -47,9 +48,15 @@ public struct MigrationReport: Sendable, Equatable {
         from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? []
     }
 
+    /// Which kind of launch this was.
+    public var launch: LaunchKind {
+        if event == .created { return .firstInstall }
+        return isUpdate ? .upgrade(from: from, to: to) : .unchanged
+    }
+
     /// Whether an older database became the current version at this launch; `false` for a fresh install.
     public var isUpdate: Bool {
-        event != nil && event != .created && from != SchemaVersion(to)
+        event != nil && event != .created && from != to
     }
 }
 
@@ -65,7 +72,7 @@ extension MigrationReport: Codable {
             throw DecodingError.dataCorruptedError(
                 forKey: .from, in: container, debugDescription: "\(text) is not a version")
         }
-        to = try container.decode(Int.self, forKey: .to)
+        to = try container.decode(SchemaVersion.self, forKey: .to)
         event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)
         applied = try container.decode([Plan.Operation].self, forKey: .applied)
         withheld = try container.decode([Plan.Withheld].self, forKey: .withheld)

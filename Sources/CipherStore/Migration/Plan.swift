@@ -5,7 +5,7 @@ public struct Plan: Sendable, Equatable {
     /// The version that the database has; `nil` where none is recorded.
     public var from: SchemaVersion?
     /// The version that the configuration wants.
-    public var to: Int
+    public var to: SchemaVersion
     /// A checksum that tells one wanted schema from another.
     ///
     /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
@@ -13,6 +13,8 @@ public struct Plan: Sendable, Equatable {
     public var fingerprint: String
     /// What is done, in order.
     public var operations: [Operation]
+    /// What every launch does, after the other operations.
+    public var everyLaunch: [Operation] = []
     /// What the schema asks for and is not done, with the reasons.
     public var withheld: [Withheld]
     /// What the operations mean for the values in the database.
@@ -22,7 +24,7 @@ public struct Plan: Sendable, Equatable {
 
     /// A plan of the given parts.
     public init(
-        from: SchemaVersion?, to: Int, fingerprint: String = "", operations: [Operation] = [],
+        from: SchemaVersion?, to: SchemaVersion, fingerprint: String = "", operations: [Operation] = [],
         withheld: [Withheld] = [], findings: [Finding] = [], notes: [String] = []
     ) {
         self.from = from
@@ -34,12 +36,14 @@ public struct Plan: Sendable, Equatable {
         self.notes = notes
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there is nothing to do but what every launch does.
     public var isEmpty: Bool { operations.isEmpty }
 }
 
 extension Plan: Encodable {
-    private enum CodingKeys: String, CodingKey { case from, to, fingerprint, operations, withheld, findings, notes }
+    private enum CodingKeys: String, CodingKey {
+        case from, to, fingerprint, operations, everyLaunch, withheld, findings, notes
+    }
 
     /// Writes the plan for machine output: `from` is the version's text or null.
     public func encode(to encoder: any Encoder) throws {
@@ -48,6 +52,7 @@ extension Plan: Encodable {
         try container.encode(to, forKey: .to)
         try container.encode(fingerprint, forKey: .fingerprint)
         try container.encode(operations, forKey: .operations)
+        try container.encode(everyLaunch, forKey: .everyLaunch)
         try container.encode(withheld, forKey: .withheld)
         try container.encode(findings, forKey: .findings)
         try container.encode(notes, forKey: .notes)

@@ -5,8 +5,12 @@ struct PlanExecutor {
     let connection: Connection
 
     /// - Throws: ``StoreError`` that names the operation; the caller rolls back.
-    func apply(_ plan: Plan) throws {
-        for operation in plan.operations {
+    func apply(_ operations: [Plan.Operation]) throws {
+        // What goes on after SQLite has ended the transaction would be committed bit by bit.
+        let required = connection.requiresTransaction
+        connection.requiresTransaction = true
+        defer { connection.requiresTransaction = required }
+        for operation in operations {
             do {
                 try keepingRows(of: operation) { try run(operation) }
                 try checkTransaction(operation)
@@ -24,6 +28,12 @@ struct PlanExecutor {
     }
 
     private func run(_ operation: Plan.Operation) throws {
+        guard operation.kind == .sql || operation.kind == .swift else { return try runFreely(operation) }
+        try StepGuard(allowsSavepoints: operation.kind == .swift)
+            .guarding(connection, operation.subject) { try runFreely(operation) }
+    }
+
+    private func runFreely(_ operation: Plan.Operation) throws {
         for sql in operation.sql { try connection.execute(SQL(text: sql)) }
         guard let action = operation.action else { return }
         do {

@@ -4,24 +4,31 @@ package import CipherSQLite
 ///
 /// Knows no source: it has a plan made, applies it in one transaction, and records that it did.
 package struct SchemaMigrator {
-    private let version: Int
+    private let version: SchemaVersion
     private let source: any SchemaSource
     private let policy: Configuration.DestructiveChanges
+    private let launch: LaunchHooks
+    /// The tables of an app's that hold nothing but its record of the version.
+    private let recordTables: Set<SQLName>
 
     /// A migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
         self.init(
             version: configuration.version, source: configuration.schemaSource,
-            policy: configuration.destructiveChanges)
+            policy: configuration.destructiveChanges, launch: configuration.launch,
+            recordTables: configuration.recordedVersion.tables)
     }
 
     /// A migrator to a version with a source of its own.
     package init(
-        version: Int, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold
+        version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold,
+        launch: LaunchHooks = LaunchHooks(), recordTables: Set<SQLName> = []
     ) {
         self.version = version
         self.source = source
         self.policy = policy
+        self.launch = launch
+        self.recordTables = recordTables
     }
 
     // MARK: Planning
@@ -45,27 +52,31 @@ package struct SchemaMigrator {
         var plan = try source.plan(for: state)
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
-        if state.isFresh, isBegun, let recorded = state.recorded, recorded > .zero {
+        if state.isFresh(besides: recordTables), isBegun, let recorded = state.recorded, recorded > .zero {
             plan.notes.append(MigrationReport.emptiness(at: recorded))
         }
-        guard !state.isAdopted || state.userVersion != version else { return plan }
+        launch.add(for: launchKind(state), to: &plan)
+        guard !state.isAdopted || state.recorded != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
+        // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
+        let record = version.wholeNumber.map { ["PRAGMA user_version = \($0)"] } ?? []
         plan.operations.append(
             Plan.Operation(
-                .stamp, sql: history + ["PRAGMA user_version = \(version)"],
+                .stamp, sql: history + record,
                 reason: state.isAdopted
-                    ? "the database has version \(state.userVersion)" : "CipherStore has recorded no version yet"))
+                    ? "the database has version \(state.recorded ?? .zero)"
+                    : "CipherStore has recorded no version yet"))
         return plan
     }
 
     private func checkVersion(_ state: DatabaseState) throws {
-        guard (0...Int(Int32.max)).contains(version) else {
+        guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
             throw StoreError(
                 .configuration, path: state.connection.path,
                 "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
                 advice: "choose another dbVersion")
         }
-        if let recorded = state.recorded, recorded > SchemaVersion(version) {
+        if let recorded = state.recorded, recorded > version {
             throw StoreError(
                 .downgrade, path: state.connection.path,
                 "the database has version \(recorded) and the app only knows \(version)",
@@ -94,7 +105,7 @@ package struct SchemaMigrator {
                 try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
             }
         }
-        guard !preview.isEmpty else { return MigrationReport(preview, event: nil) }
+        guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
         return try reportingFailures(connection, "the transaction") {
             try SchemaChangeSettings(connection).during {
                 try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
@@ -108,10 +119,13 @@ package struct SchemaMigrator {
     ) throws -> MigrationReport {
         let state = try DatabaseState(of: connection, recorded: recorded)
         let plan = try completePlan(for: state)
-        guard !plan.isEmpty else { return MigrationReport(plan, event: nil) }
+        guard !plan.isEmpty else {
+            try PlanExecutor(connection: connection).apply(plan.everyLaunch)
+            return MigrationReport(plan, event: nil)
+        }
         let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
         let dangling = try DanglingObjects(in: connection, state)
-        try PlanExecutor(connection: connection).apply(plan)
+        try PlanExecutor(connection: connection).apply(plan.operations + plan.everyLaunch)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
@@ -139,7 +153,12 @@ package struct SchemaMigrator {
     private func event(for state: DatabaseState) -> HistoryEvent {
         if state.isAdopted { return .migrated }
         // A recorded version without any table is no fresh install: something is gone.
-        return state.isFresh && state.recorded ?? .zero == .zero ? .created : .adopted
+        return state.isFresh(besides: recordTables) && state.recorded ?? .zero == .zero ? .created : .adopted
+    }
+
+    private func launchKind(_ state: DatabaseState) -> LaunchKind {
+        if event(for: state) == .created { return .firstInstall }
+        return state.recorded == version ? .unchanged : .upgrade(from: state.recorded, to: version)
     }
 
     private func detail(of plan: Plan) -> String {

@@ -9,7 +9,7 @@ package protocol SchemaSource {
 
 /// The source of an app that takes care of its schema itself.
 struct UnmanagedSource: SchemaSource {
-    let version: Int
+    let version: SchemaVersion
 
     func plan(for state: DatabaseState) -> Plan {
         Plan(from: state.recorded, to: version)
@@ -22,6 +22,9 @@ extension Configuration {
         switch schema {
         case .none: UnmanagedSource(version: version)
         case .tables(let tables): DeclaredTablesSource(tables: tables, configuration: self)
+        case .steps(let steps): StepsSource(steps, configuration: self)
+        case .template(let template): TemplateSource(template, configuration: self)
+        case .tableVersions(let tables): TableVersionsSource(tables, configuration: self)
         }
     }
 }

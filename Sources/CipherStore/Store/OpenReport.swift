@@ -25,6 +25,9 @@ public struct OpenReport: Sendable, Codable {
     /// What the app should know, such as an upgrade that was put off.
     public let warnings: [String]
 
+    /// Which kind of launch this was.
+    public var launch: LaunchKind { migration.launch }
+
     /// Whether this launch brought the database to another version.
     public var isUpdate: Bool { migration.isUpdate }
 

@@ -39,20 +39,50 @@ package struct StoreOpening {
 
     package func run() throws -> Opened {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths, collations: configuration.collations)
-            let surface = try inspector.surface()
-            if case .opaque(let hasPlaintextHeader) = surface {
-                return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+            guard let interrupted = try InterruptedCopy(configuration, paths) else { return try open() }
+            var warnings: [String] = []
+            if try interrupted.isDatabase(Inspector(paths).surface()) {
+                try checkTakingOver()
+                warnings.append(try interrupted.takeOver(busyTimeout: options.busyTimeout))
             }
-            let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
-            switch Decision.make(facts, configuration) {
-            case .create: return try create()
-            case .createPlaintext: return try openPlaintext(outcome: .created)
-            case .encrypt: return try encrypt(inspector, facts)
-            case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
-            case .open, .decrypt: throw inspector.keyDoesNotFit()
-            case .refuse(let code): throw refusal(code, facts, inspector)
-            }
+            let opened = try open()
+            if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }
+            return Opened(
+                path: opened.path, fileKey: opened.fileKey,
+                report: warnings.reduce(opened.report) { $0.warning($1) })
+        }
+    }
+
+    /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name.
+    private func checkTakingOver() throws {
+        do {
+            _ = try plan { try provider.checkedKey(for: .existing, database: paths.database) }
+        } catch let error as StoreError where error.code == .needsRecovery {
+            // Its journal is rolled back on the way, and only then can it be read.
+        }
+    }
+
+    private func connect(_ opened: Opened) throws -> Connection {
+        let connection = try Connection(path: opened.path, mode: .readWrite, busyTimeout: options.busyTimeout)
+        if let unlocked = opened.fileKey { try connection.setKey(unlocked.key, settings: unlocked.settings) }
+        try prepare(connection)
+        return connection
+    }
+
+    private func open() throws -> Opened {
+        let inspector = Inspector(paths, collations: configuration.collations)
+        let surface = try inspector.surface()
+        if case .opaque(let hasPlaintextHeader) = surface {
+            return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+        }
+        let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
+        switch Decision.make(facts, configuration) {
+        case .create: return try create()
+        case .createPlaintext: return try openPlaintext(outcome: .created)
+        case .encrypt: return try encrypt(inspector, facts)
+        case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
+        case .open, .decrypt: throw inspector.keyDoesNotFit()
+        case .refuse(let code): throw refusal(code, facts, inspector)
         }
     }
 
@@ -119,7 +149,7 @@ package struct StoreOpening {
             defer { connection.close() }
             try prepare(connection)
             let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
             }
             if stamped, try !HistoryTable.isStampedPlaintext(connection) {
                 try HistoryTable.append(.openedPlaintext, in: connection)
@@ -149,7 +179,7 @@ package struct StoreOpening {
             try prepare(connection)
             if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
             let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
             }
             return Opened(
                 path: paths.database, fileKey: unlocked,
@@ -195,10 +225,8 @@ package struct StoreOpening {
 
     /// The version that counts: CipherStore's own once it has recorded one, the app's before.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
-        guard try HistoryTable.isAdopted(connection) else {
-            return try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
-        }
-        return SchemaVersion(try connection.value(Int.self, "PRAGMA user_version") ?? 0)
+        try HistoryTable.recordedVersion(connection)
+            ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
     }
 
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {

@@ -34,6 +34,18 @@ extension StoreOpening {
     ///   be rolled back first.
     package func plan(key: () throws -> CipherKey) throws -> StorePlan {
         let inspector = Inspector(paths, collations: configuration.collations)
+        guard let interrupted = try InterruptedCopy(configuration, paths),
+            let note = try interrupted.note(inspector.surface())
+        else { return try plan(inspector, key) }
+        let isDatabase = try interrupted.isDatabase(inspector.surface())
+        let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
+        let plan = try plan(source, key)
+        var schema = plan.schema
+        schema.notes.append(note)
+        return StorePlan(path: plan.path, step: plan.step, schema: schema)
+    }
+
+    private func plan(_ inspector: Inspector, _ key: () throws -> CipherKey) throws -> StorePlan {
         let surface = try inspector.surface()
         switch surface {
         case .missing, .empty, .staleSidecar:

@@ -7,6 +7,11 @@ enum SchemaText {
         try Output.line("-- schema version: \(from) -> \(plan.to)")
         if plan.isEmpty { try Output.line("-- nothing to do") }
         try print(plan.operations)
+        if !plan.everyLaunch.isEmpty {
+            try Output.line()
+            try Output.line("-- at every launch:")
+            try print(plan.everyLaunch)
+        }
         try print(withheld: plan.withheld, findings: plan.findings, notes: plan.notes)
     }
 

@@ -103,12 +103,12 @@ struct ConfigurationSyntaxTests {
         "The booleans and numbers of a property list stay apart",
         arguments: [
             ("<integer>1</integer>", "<true/>", nil),
-            ("<true/>", "<true/>", "dbVersion: must be a whole number, and is true or false"),
+            ("<true/>", "<true/>", "dbVersion: must be a whole number or text such"),
             ("<integer>1</integer>", "<integer>1</integer>", "encryption.enabled: must be true or false, and is a who"),
             ("<real>1.0</real>", "<false/>", nil),
-            ("<real>1.5</real>", "<false/>", "dbVersion: must be a whole number, and is a number with a fraction"),
-            ("<string>1</string>", "<true/>", "dbVersion: must be a whole number, and is text"),
-            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion: must be a whole number, and is null, a date"),
+            ("<real>1.5</real>", "<false/>", "dbVersion: must be a whole number or text such"),
+            ("<string>1,0</string>", "<true/>", "dbVersion: must be a whole number from 0 up, or"),
+            ("<date>2020-01-01T00:00:00Z</date>", "<true/>", "dbVersion: must be a whole number or text such"),
         ] as [(String, String, String?)])
     func propertyListTypes(version: String, enabled: String, expected: String?) throws {
         let xml = Self.xml(

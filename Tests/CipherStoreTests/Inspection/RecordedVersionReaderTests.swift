@@ -89,6 +89,24 @@ struct RecordedVersionReaderTests {
         #expect(try read(.table(.init(table: "v", column: "n"))) == SchemaVersion("1.10.0"))
     }
 
+    @Test(
+        "Of the records of apps that update in steps the first that is there counts",
+        arguments: [
+            ("PRAGMA user_version = 0", nil), ("PRAGMA user_version = 5", 5),
+            ("PRAGMA user_version = 5; CREATE TABLE db_version (db_version_num); INSERT INTO db_version VALUES (4)", 3),
+            ("CREATE TABLE db_version (db_version_num)", nil),
+            (
+                """
+                PRAGMA user_version = 5; CREATE TABLE tb_clientstage (id, tableno, version);
+                INSERT INTO tb_clientstage VALUES ('1', '0', '1.10.0'), ('2', '0', '7')
+                """, SchemaVersion("1.10")
+            ),
+        ] as [(String, SchemaVersion?)])
+    func stepRecords(script: String, expected: SchemaVersion?) throws {
+        try connection.executeScript(script)
+        #expect(try read(.stepRecords) == expected)
+    }
+
     @Test func `Tables and columns are found as SQLite finds them`() throws {
         try connection.executeScript(
             #"CREATE TABLE "Db ""Version"(Num INTEGER); INSERT INTO "Db ""Version" VALUES (7)"#)

@@ -130,7 +130,7 @@ struct DeclaredTablesTests {
         }
         var older = tables
         for index in older.indices { older[index].columns.removeLast(4) }
-        func configuration(_ tables: [DeclaredTable], _ version: Int) -> Configuration {
+        func configuration(_ tables: [DeclaredTable], _ version: SchemaVersion) -> Configuration {
             Configuration(databaseName: "app.db", version: version, schema: .tables(tables), destructiveChanges: .allow)
         }
         let fixture = try MigrationFixture()

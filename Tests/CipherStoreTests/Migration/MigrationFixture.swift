@@ -85,7 +85,7 @@ struct MigrationFixture {
 extension Configuration {
     /// The configuration of an app of system B.
     static func declaring(
-        _ tables: KeyValuePairs<String, KeyValuePairs<String, String>>, version: Int = 25,
+        _ tables: KeyValuePairs<String, KeyValuePairs<String, String>>, version: SchemaVersion = 25,
         recordedVersion: RecordedVersion = .userVersion, destructiveChanges: DestructiveChanges = .withhold,
         collations: [Collation] = []
     ) -> Configuration {

@@ -58,7 +58,7 @@ struct SchemaMigratorTests {
         let entry = try #require(try fixture.with(.readOnly) { try HistoryTable.latestEvent($0) })
         #expect(entry.event == "adopted")
         #expect(entry.fromVersion == "24.5")
-        #expect(entry.toVersion == 25)
+        #expect(entry.toVersion == "25")
         #expect(entry.checksum?.count == 16)
         #expect(entry.detail == "addColumn chat.uid; stamp")
         #expect(entry.engine?.contains(Engine.current.sqliteVersion) == true)
@@ -83,7 +83,7 @@ struct SchemaMigratorTests {
     @Test("refuses a version that user_version cannot hold", arguments: [-1, Int(Int32.max) + 1])
     func refusesImpossibleVersion(version: Int) throws {
         let fixture = try MigrationFixture()
-        let error = try storeError { try fixture.launch(.declaring(["a": ["x": ""]], version: version)) }
+        let error = try storeError { try fixture.launch(.declaring(["a": ["x": ""]], version: SchemaVersion(version))) }
         #expect(error?.code == .configuration)
     }
 

@@ -14,7 +14,7 @@ struct UndeclaredTableTests {
         """
 
     private func configuration(
-        _ destructiveChanges: Configuration.DestructiveChanges, version: Int = 25,
+        _ destructiveChanges: Configuration.DestructiveChanges, version: SchemaVersion = 25,
         recordedVersion: RecordedVersion = .userVersion, extra: String? = nil
     ) -> Configuration {
         .declaring(

@@ -1,0 +1,77 @@
+internal import CSQLCipher
+
+extension SQL {
+    /// The statements of a script, without the semicolons between them; comments and white space alone are none.
+    ///
+    /// Needs no database: where a statement ends is told by SQLite's own tokenizer, so that a trigger's body stays whole.
+    ///
+    /// The corresponding C function is `sqlite3_complete`.
+    package static func statements(of script: String) -> [String] {
+        let bytes = Array(script.utf8)
+        var statements: [String] = []
+        var start = 0
+        var position = 0
+        while position < bytes.count {
+            let end = endOfToken(at: position, in: bytes)
+            // Asked only at semicolons outside of texts and comments: each time SQLite reads from the beginning.
+            if bytes[position] == UInt8(ascii: ";"), isComplete(bytes[start..<end]) {
+                append(bytes[start..<position], to: &statements)
+                start = end
+            }
+            position = end
+        }
+        append(bytes[start...], to: &statements)
+        return statements
+    }
+
+    /// The position behind a text, a quoted name or a comment, or else behind one byte.
+    private static func endOfToken(at position: Int, in bytes: [UInt8]) -> Int {
+        let end: [UInt8]
+        var next = position + 1
+        switch bytes[position] {
+        case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): end = [bytes[position]]
+        case UInt8(ascii: "["): end = [UInt8(ascii: "]")]
+        case UInt8(ascii: "-") where next < bytes.count && bytes[next] == UInt8(ascii: "-"): end = [UInt8(ascii: "\n")]
+        case UInt8(ascii: "/") where next < bytes.count && bytes[next] == UInt8(ascii: "*"):
+            end = Array("*/".utf8)
+            next += 1
+        default: return next
+        }
+        while next < bytes.count, !bytes[next...].starts(with: end) { next += 1 }
+        return min(next + end.count, bytes.count)
+    }
+
+    private static func isComplete(_ bytes: ArraySlice<UInt8>) -> Bool {
+        (bytes + [0]).withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { sqlite3_complete($0.baseAddress) != 0 }
+        }
+    }
+
+    private static func append(_ bytes: ArraySlice<UInt8>, to statements: inout [String]) {
+        guard let first = firstOfStatement(bytes) else { return }
+        var piece = bytes[first...]
+        while let last = piece.last, isSpace(last) { piece.removeLast() }
+        statements.append(String(decoding: piece, as: UTF8.self))
+    }
+
+    /// Where the first word begins, behind white space and comments; `nil` where there is none.
+    private static func firstOfStatement(_ bytes: ArraySlice<UInt8>) -> Int? {
+        var rest = bytes
+        while let byte = rest.first {
+            if isSpace(byte) {
+                rest = rest.dropFirst()
+            } else if rest.starts(with: "--".utf8) {
+                rest = rest.drop { $0 != UInt8(ascii: "\n") }
+            } else if rest.starts(with: "/*".utf8) {
+                rest = rest.dropFirst(2)
+                while !rest.isEmpty, !rest.starts(with: "*/".utf8) { rest = rest.dropFirst() }
+                rest = rest.dropFirst(2)
+            } else {
+                return rest.startIndex
+            }
+        }
+        return nil
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+}

@@ -1,0 +1,37 @@
+extension Configuration.SchemaSourceKind {
+    /// The keys of a configuration that say where the schema comes from.
+    static let keys = ["dbTables", "updates", "template", "tableVersions"]
+
+    /// Reads the one schema source that a configuration names.
+    init(_ section: ConfigurationSection, databaseName: String) throws {
+        if let options = section["tableOptions"], section["dbTables"] == nil {
+            throw options.failure("has no meaning without dbTables", advice: "leave it out")
+        }
+        let given = Self.keys.filter { section[$0] != nil }
+        guard let key = given.first, let node = section[key] else {
+            self = .none
+            return
+        }
+        if let other = given.dropFirst().first, let second = section[other] {
+            throw second.failure(
+                "a configuration has one schema source, and \"\(key)\" is given too", advice: "leave one of them out")
+        }
+        switch key {
+        case "dbTables":
+            let tables = try DeclaredTable.list(node)
+            self = .tables(try section["tableOptions"].map { try DeclaredTable.addOptions($0, to: tables) } ?? tables)
+        case "updates": self = .steps(try node.steps(leadingTo: try section.required("dbVersion")))
+        case "template": self = .template(try Configuration.Template(node, databaseName: databaseName))
+        default: self = .tableVersions(try VersionedTable.list(node))
+        }
+    }
+
+    /// Where the version is recorded unless the configuration says so.
+    var defaultRecordedVersion: RecordedVersion {
+        switch self {
+        case .steps: .stepRecords
+        case .template: Configuration.Template.recordedVersion
+        case .none, .tables, .tableVersions: .userVersion
+        }
+    }
+}

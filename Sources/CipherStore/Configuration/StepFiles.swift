@@ -1,0 +1,91 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+    internal import Foundation
+#else
+    public import Foundation
+#endif
+
+extension MigrationSteps {
+    private static let baselineFile = "sql_default.plist"
+    private static let launchFile = "sql_launch.plist"
+    private static let updatePrefix = "sql_update_"
+    private static let ending = ".plist"
+
+    /// Reads the steps from a folder of property lists, each an array of SQL strings.
+    ///
+    /// `sql_default.plist` makes a new database, `sql_update_N.plist` leads to version N, a whole number or an app's
+    /// version such as `1.10.0`, and `sql_launch.plist`, where there is one, runs at every launch.
+    ///
+    /// - Parameter numbering: By default `consecutive`, unless a file is named by a version with dots.
+    /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
+    public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
+        try self.init(folder: directory.path(percentEncoded: false), numbering: numbering)
+    }
+
+    init(folder: String, numbering: Numbering?) throws {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        } catch {
+            throw StoreError(
+                .configuration, path: folder, "the folder of the updates cannot be read",
+                advice: "give its path, relative to the configuration file")
+        }
+        var updates: [Update] = []
+        var hasDots = false
+        for name in names.sorted() where name.hasPrefix(Self.updatePrefix) {
+            let number = name.dropFirst(Self.updatePrefix.count).dropLast(Self.ending.count)
+            guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
+                throw StoreError(
+                    .configuration, path: "\(folder)/\(name)", "the name of the update names no version",
+                    advice: "name it sql_update_3.plist or sql_update_1.10.0.plist, or take it away")
+            }
+            hasDots = hasDots || number.contains(".")
+            updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))
+        }
+        self.init(
+            numbering: numbering ?? (hasDots ? .appVersions : .consecutive),
+            baseline: .sql(try Self.texts(in: folder, Self.baselineFile)), updates: updates,
+            everyLaunch: names.contains(Self.launchFile) ? try Self.texts(in: folder, Self.launchFile) : [])
+        self.names = (Self.baselineFile, Self.launchFile)
+        self.directory = folder
+    }
+
+    /// The strings of a property list.
+    private static func texts(in folder: String, _ name: String) throws -> [String] {
+        let path = "\(folder)/\(name)"
+        func failure(_ detail: String, _ advice: String) -> StoreError {
+            StoreError(.configuration, path: path, detail, advice: advice)
+        }
+        do {
+            let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
+            let value = try ConfigurationSyntax.parse(Data(bytes))
+            return try ConfigurationNode(value: value, place: name, file: path).elements().map { try $0.text() }
+        } catch SmallFile.Failure.missing {
+            throw failure("the file of SQL statements is missing", "put it back; nothing was changed")
+        } catch let reason as SmallFile.Failure {
+            throw failure("the file of SQL statements is not readable: \(reason)", "check the file")
+        } catch let reason as ConfigurationSyntax.Failure {
+            throw failure("the file of SQL statements is not readable: \(reason.detail)", reason.advice)
+        }
+    }
+}
+
+extension ConfigurationNode {
+    /// Reads the `updates` dictionary.
+    ///
+    /// - Parameter version: An app whose version is written with dots counts by its own versions.
+    func steps(leadingTo version: ConfigurationNode) throws -> MigrationSteps {
+        let section = try ConfigurationSection(self, keys: ["directory"])
+        let node = try section.required("directory")
+        let directory = try node.text()
+        guard !directory.isEmpty else { throw node.failure("is empty") }
+        let isAbsolute = directory.utf8.first == UInt8(ascii: "/")
+        var numbering: MigrationSteps.Numbering?
+        if case .text(let text) = version.value, text.contains(".") { numbering = .appVersions }
+        let steps = try MigrationSteps(
+            folder: isAbsolute ? directory : FileName.sibling(directory, of: file), numbering: numbering)
+        try steps.check(leadingTo: try version.schemaVersion())
+        return steps
+    }
+}

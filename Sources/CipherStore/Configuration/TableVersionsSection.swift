@@ -1,0 +1,108 @@
+/// A table with a version of its own.
+public struct VersionedTable: Sendable, Equatable {
+    /// The table's name.
+    public var name: String
+    /// The table's version: a number such as `1.4`, which is earlier than `1.5` and the same as `1.40`.
+    public var version: Double
+    /// The table's columns, or its statement.
+    public var definition: Definition
+    /// New column name to old.
+    public var renamedColumns: [String: String]
+    /// The statements of its indexes.
+    public var indexes: [String]
+    /// The statements of its triggers.
+    public var triggers: [String]
+    /// The name under which the app's own upgrade leaves the old table when it does not end.
+    ///
+    /// By default `tableOld`, and the table's name with `Old` behind it where the table itself is gone.
+    public var leftover: String?
+
+    /// How a table is declared.
+    public enum Definition: Sendable, Equatable {
+        /// Columns with type and constraints.
+        case columns([DeclaredTable.Column])
+        /// The whole `CREATE TABLE` statement.
+        case sql(String)
+    }
+
+    /// A table with a version of its own.
+    public init(
+        name: String, version: Double, definition: Definition, renamedColumns: [String: String] = [:],
+        indexes: [String] = [], triggers: [String] = [], leftover: String? = nil
+    ) {
+        self.name = name
+        self.version = version
+        self.definition = definition
+        self.renamedColumns = renamedColumns
+        self.indexes = indexes
+        self.triggers = triggers
+        self.leftover = leftover
+    }
+
+    /// The statement that makes the table.
+    var createSQL: String {
+        switch definition {
+        case .columns(let columns): DeclaredTable(name: name, columns: columns).createSQL
+        case .sql(let sql): sql
+        }
+    }
+}
+
+extension VersionedTable {
+    /// Reads the `tableVersions` dictionary, in the order of the names.
+    static func list(_ node: ConfigurationNode) throws -> [VersionedTable] {
+        var tables: [VersionedTable] = []
+        var names: Set<SchemaName> = []
+        for (name, table) in try node.entries() {
+            try DeclaredTable.checkTableName(name, node)
+            guard names.insert(SchemaName(name)).inserted else {
+                throw table.failure("the table is declared twice; SQLite does not tell upper case from lower case")
+            }
+            guard SchemaName(name) != SchemaName(TableVersionRecord.table) else {
+                throw table.failure("the versions themselves are kept there", advice: "leave it out")
+            }
+            tables.append(try VersionedTable(name, table))
+        }
+        guard !tables.isEmpty else {
+            throw node.failure("names no table", advice: "leave it out where the app makes its tables itself")
+        }
+        return tables
+    }
+
+    private init(_ name: String, _ node: ConfigurationNode) throws {
+        let section = try ConfigurationSection(
+            node, keys: ["version", "sql", "columns", "renamedColumns", "indexes", "triggers", "leftover"])
+        let definition: Definition
+        if let sql = section["sql"] {
+            try section.forbid(["columns"], because: "beside \"sql\"")
+            definition = .sql(try sql.text())
+        } else {
+            definition = .columns(try DeclaredTable.columns(section.required("columns")))
+        }
+        self.init(
+            name: name, version: try section.required("version").tableVersion(), definition: definition,
+            renamedColumns: try section["renamedColumns"]?.renames() ?? [:],
+            indexes: try section["indexes"]?.elements().map { try $0.text() } ?? [],
+            triggers: try section["triggers"]?.elements().map { try $0.text() } ?? [],
+            leftover: try section["leftover"]?.schemaName())
+    }
+}
+
+extension ConfigurationNode {
+    /// The version of one table: a number from 0 up, with or without a fraction, or the text of one.
+    fileprivate func tableVersion() throws -> Double {
+        let number: Double?
+        switch value {
+        case .integer(let integer): number = Double(integer)
+        case .real(let real): number = real
+        case .text(let text):
+            let isDecimal = text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+            number = isDecimal ? Double(text) : nil
+        case .boolean, .list, .dictionary, .other: number = nil
+        }
+        guard let number, number >= 0, number < 1e15 else {
+            throw failure("must be a number from 0 up, such as 1.4, and is \(value.kind)")
+        }
+        return number
+    }
+}

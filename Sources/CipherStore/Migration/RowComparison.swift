@@ -1,0 +1,53 @@
+internal import CipherSQLite
+
+/// Shows whether a table holds nothing that others lack: value by value, with storage classes.
+struct RowComparison {
+    /// A table of one of the connection's databases, with its columns.
+    struct Table {
+        let columns: [String]
+        /// What columns are called in the database, where that is another name.
+        let names: [String: String]
+        fileprivate let source: String
+
+        init(_ name: String, columns: [String], names: [String: String] = [:], in schema: String = "main") {
+            self.columns = columns
+            self.names = names
+            source = "\(SQL.quoted(identifier: schema)).\(SQL.quoted(identifier: name))"
+        }
+
+        /// Reads the columns.
+        init(_ name: String, in schema: String, _ connection: Connection) throws {
+            var columns: [String] = []
+            try connection.forEachRow(
+                SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).table_info(\(SQL.quoted(identifier: name)))")
+            ) { columns.append(try $0.get(at: 1)) }
+            self.init(name, columns: columns, in: schema)
+        }
+    }
+
+    let table: Table
+    /// Which rows count, as a WHERE clause on all tables.
+    var condition = ""
+
+    /// Whether other tables have every row, and equal ones as often.
+    ///
+    /// In doubt the answer is no.
+    func isContained(in others: [Table], _ connection: Connection) throws -> Bool {
+        let isEmpty = try connection.value(
+            Bool.self, SQL(text: "SELECT NOT EXISTS (SELECT 1 FROM \(table.source)\(condition))"))
+        if isEmpty == true { return true }
+        let names = table.columns.map(SQLName.init)
+        let comparable = others.filter { other in Set(other.columns.map(SQLName.init)).isSuperset(of: names) }
+        guard !comparable.isEmpty else { return false }
+        let all = ([table] + comparable).map(rows).joined(separator: " EXCEPT ")
+        return try connection.value(Bool.self, SQL(text: "SELECT EXISTS (\(all))")) == false
+    }
+
+    /// Numbers of different classes are equal to SQLite, and texts by the collation of their column.
+    private func rows(of other: Table) -> String {
+        let names = table.columns.map { SQL.quoted(identifier: other.names[$0] ?? $0) }
+        let values = names.map { "typeof(\($0)), \($0) COLLATE BINARY" }.joined(separator: ", ")
+        let groups = (1...max(names.count * 2, 1)).map(String.init).joined(separator: ", ")
+        return "SELECT \(values), count(*) FROM \(other.source)\(condition) GROUP BY \(groups)"
+    }
+}

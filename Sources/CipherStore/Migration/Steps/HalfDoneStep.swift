@@ -1,0 +1,88 @@
+/// Tells which statements of a step have run before, in a system that ran them one by one without a transaction.
+struct HalfDoneStep {
+    let name: String
+    let passages: [StepCourse.Passage]
+    let path: String
+
+    /// What is known of a step's statements.
+    struct Answer {
+        /// By index, why a statement is left out.
+        var skipped: [Int: String] = [:]
+    }
+
+    /// - Throws: ``StoreError`` where it cannot be told.
+    func answer(for found: SchemaSnapshot) throws -> Answer {
+        let done =
+            passages.allSatisfy(\.change.isAdditive) ? try additive(found) : try prefix(found)
+        guard let last = done.max() else { return Answer() }
+        var answer = Answer()
+        for index in done { answer.skipped[index] = "what it makes is there already" }
+        var isMissing = Set<SQLName>()
+        var isUnbroken = true
+        for (index, passage) in passages.enumerated() {
+            if passage.traits.isDefinition, !done.contains(index) {
+                if !passage.change.touched.isEmpty { isUnbroken = false }
+                isMissing.formUnion(passage.change.added.filter { $0.kind == .table }.map(\.name))
+                continue
+            }
+            guard passage.traits.writesRows, isMissing.isDisjoint(with: passage.traits.tables) else { continue }
+            if index < last, isUnbroken {
+                answer.skipped[index] = "it ran before \(passages[last].statement.place), whose effect is there"
+            } else if passage.insertsBlindly {
+                throw StoreError(
+                    .migration, path: path,
+                    "\(name) was begun before and not ended, and nobody can tell whether "
+                        + "\(passage.statement.place) has run: once more, it might make rows twice",
+                    advice: "write it as INSERT OR IGNORE, or repair the database by hand; nothing was changed")
+            }
+        }
+        return answer
+    }
+
+    /// Statements that only add are told one by one.
+    private func additive(_ found: SchemaSnapshot) throws -> Set<Int> {
+        var done: Set<Int> = []
+        for (index, passage) in passages.enumerated() {
+            let added = passage.change.added
+            let there = added.filter(found.has)
+            guard !there.isEmpty else { continue }
+            if let absent = added.subtracting(there).min(by: { $0.description < $1.description }) {
+                throw differs(passage, "it makes the \(absent) too, which is missing")
+            }
+            if let other = there.first(where: { found.definitions[$0] != passage.change.after.definitions[$0] }) {
+                throw differs(passage, "the \(other) is there and is another")
+            }
+            done.insert(index)
+        }
+        return done
+    }
+
+    /// A step that also takes away or renames was begun at its beginning: some first statements have run.
+    private func prefix(_ found: SchemaSnapshot) throws -> Set<Int> {
+        guard let first = passages.first else { return [] }
+        let moments = [first.change.before] + passages.map(\.change.after)
+        let touched = passages.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
+        // Only what the step itself gives several definitions is told by its definition.
+        let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
+        let count = moments.firstIndex { moment in
+            touched.allSatisfy { item in
+                moment.has(item) == found.has(item)
+                    && (!redefined.contains(item) || moment.definitions[item] == found.definitions[item])
+            }
+        }
+        guard let count else {
+            throw StoreError(
+                .migration, path: path,
+                "\(name) was neither left alone nor run from its beginning: the database fits no moment of it",
+                advice: "repair the database by hand; nothing was changed")
+        }
+        return Set((0..<count).filter { passages[$0].traits.isDefinition })
+    }
+
+    private func differs(_ passage: StepCourse.Passage, _ detail: String) -> StoreError {
+        StoreError(
+            .migration, path: path,
+            "a part of what \(passage.statement.place) makes is in the database already: \(detail)",
+            advice: "repair the database by hand; nothing was changed")
+    }
+}

@@ -1,0 +1,138 @@
+internal import CipherSQLite
+
+/// The making of one plan from steps.
+struct StepPlanning {
+    private let stages: [StepStage]
+    /// How many stages the database has behind it.
+    private let past: Int
+    private let everyLaunch: [StepStage.Statement]
+    private let state: DatabaseState
+    private let course: StepCourse
+    /// The schema of the database, as the plan would change it.
+    private let rehearsal: Rehearsal
+
+    private(set) var operations: [Plan.Operation] = []
+    private(set) var findings: [Plan.Finding] = []
+    private(set) var notes: [String] = []
+
+    init(
+        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], state: DatabaseState,
+        collations: [Collation]
+    ) throws {
+        self.stages = stages
+        self.past = past
+        self.everyLaunch = everyLaunch
+        self.state = state
+        let path = state.connection.path
+        course = try StepCourse(stages, in: Rehearsal(collations: collations, path: path))
+        var rehearsal = try Rehearsal(collations: collations, path: path)
+        try rehearsal.load(state.connection)
+        self.rehearsal = rehearsal
+    }
+
+    mutating func run() throws {
+        if !state.isAdopted { try repair() }
+        // Behind Swift of the app's nobody knows what the schema is.
+        var isKnown = true
+        for (index, stage) in stages.enumerated().dropFirst(past) {
+            if let statements = stage.statements {
+                try plan(stage, statements, at: index, isKnown: isKnown)
+            } else {
+                isKnown = false
+                planSwift(stage)
+            }
+        }
+        if isKnown { for statement in everyLaunch { try rehearse(statement) } }
+    }
+
+    // MARK: What the older system left
+
+    private mutating func repair() throws {
+        guard past > 0 else { return }
+        guard course.stages.count >= past else {
+            notes.append("steps in Swift lie before the recorded version, so its schema was not compared")
+            return
+        }
+        let repair = StepRepair(
+            version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
+            pending: course.stages[past...].flatMap { $0 }, path: state.connection.path)
+        let found = try rehearsal.snapshot()
+        notes += repair.leftovers(in: found).map { "the \($0), which a step takes away, is still there and is kept" }
+        for operation in try repair.operations(for: found) {
+            for sql in operation.sql { try rehearse(.init(place: operation.title, sql: sql)) }
+            operations.append(operation)
+        }
+        guard !operations.isEmpty else { return }
+        notes.append("the database lacked \(operations.count) parts of its recorded version, which are made up for")
+    }
+
+    // MARK: Steps
+
+    private mutating func plan(
+        _ stage: StepStage, _ statements: [StepStage.Statement], at index: Int, isKnown: Bool
+    ) throws {
+        let before = try rehearsal.snapshot()
+        var skipped: [Int: String] = [:]
+        if isKnown, !state.isAdopted, index < course.stages.count {
+            let step = HalfDoneStep(
+                name: stage.name, passages: course.stages[index], path: state.connection.path)
+            skipped = try step.answer(for: before).skipped
+        }
+        for (number, statement) in statements.enumerated() {
+            if let reason = skipped[number] {
+                notes.append("\(statement.place) is left out: \(reason)")
+                continue
+            }
+            let traits = isKnown ? try rehearse(statement) : nil
+            try StepGuard.checkText(statement, path: state.connection.path)
+            operations.append(
+                Plan.Operation(
+                    .sql, object: statement.place, sql: [statement.sql], reason: reason(stage),
+                    risk: traits?.deletes.isEmpty == false ? .losesData : .none))
+        }
+        guard isKnown, index < course.stages.count else { return }
+        try findDrops(in: stage, course.stages[index], from: before, to: rehearsal.snapshot())
+    }
+
+    private mutating func planSwift(_ stage: StepStage) {
+        guard case .swift(let body) = stage.work else { return }
+        operations.append(
+            Plan.Operation(
+                .swift, object: stage.name, reason: reason(stage), action: .init(stage.name, body)))
+    }
+
+    private func reason(_ stage: StepStage) -> String {
+        guard let version = stage.version else { return "the database is new" }
+        return "the step to version \(version)"
+    }
+
+    /// - Returns: `nil` where the app's own modules or functions are needed to try it.
+    @discardableResult
+    private func rehearse(_ statement: StepStage.Statement) throws -> Rehearsal.Traits? {
+        do {
+            return try rehearsal.run(statement)
+        } catch let error as StoreError where !rehearsal.isComplete && error.underlying != nil {
+            return nil
+        }
+    }
+
+    /// The tables that a step drops and does not give back under the same name.
+    private mutating func findDrops(
+        in stage: StepStage, _ passages: [StepCourse.Passage], from before: SchemaSnapshot, to after: SchemaSnapshot
+    ) throws {
+        // A statement that makes a table too has renamed it.
+        let dropped = passages.map(\.change).filter { change in !change.added.contains { $0.kind == .table } }
+            .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.removed) }
+        for table in state.tables {
+            let name = SQLName(table.name)
+            let item = SchemaSnapshot.Item(kind: .table, owner: name, name: name)
+            guard dropped.contains(item), before.has(item), !after.has(item) else { continue }
+            let rows = try state.rowCount(of: table.name)
+            let size = rows.map { "\($0) row\($0 == 1 ? "" : "s")" } ?? "its rows"
+            findings.append(
+                Plan.Finding(
+                    rows == 0 ? .removesSchema : .losesData, table: table.name, count: rows,
+                    message: "\(stage.name) drops the table \(table.name) with \(size)"))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import CipherSQLite
+
+/// The source of an app that keeps a version for each of its tables.
+///
+/// A table is compared with the database itself, whatever its version says, so that what a failed upgrade left undone is
+/// done now; the version guards against an older app, and is kept up to date in the app's own table. Tables that the app
+/// does not name are left alone.
+struct TableVersionsSource: SchemaSource {
+    private let tables: [VersionedTable]
+    private let configuration: Configuration
+
+    init(_ tables: [VersionedTable], configuration: Configuration) {
+        self.tables = tables
+        self.configuration = configuration
+    }
+
+    func plan(for state: DatabaseState) throws -> Plan {
+        let record = try TableVersionRecord(in: state, of: tables)
+        try checkVersions(record, state)
+        var wanted = try wantedSchema()
+        var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: fingerprint(wanted))
+        let leftovers = try LeftoverTables(tables: tables, record: record, wanted: wanted, state: state)
+        for (table, leftover) in leftovers.taken { wanted.renames.tables[SQLName(table)] = leftover }
+        plan.operations += leftovers.before
+        let comparison = SchemaComparison(
+            wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep)
+        plan.add(try comparison.changes(for: leftovers.state))
+        plan.operations += leftovers.after
+        plan.withheld += leftovers.withheld
+        plan.operations += tables.compactMap(record.operation)
+        return plan
+    }
+
+    private func checkVersions(_ record: TableVersionRecord, _ state: DatabaseState) throws {
+        for table in tables {
+            guard let found = record.version(of: table.name), found > table.version else { continue }
+            throw StoreError(
+                .downgrade, path: state.connection.path,
+                "the table \(table.name) has version \(TableVersionRecord.literal(found)) and the app only knows "
+                    + TableVersionRecord.literal(table.version),
+                advice: "install a newer version of the app; nothing was changed")
+        }
+    }
+
+    private func wantedSchema() throws -> WantedSchema {
+        var wanted = try WantedSchema(collations: configuration.collations)
+        try wanted.add(TableVersionRecord.createSQL, at: "tableVersions")
+        for table in tables {
+            let place = "tableVersions.\(table.name)"
+            try wanted.add(table.createSQL, at: place)
+            guard wanted.tables.last.map({ SQLName($0.name) }) == SQLName(table.name) else {
+                throw StoreError(
+                    .configuration, "\(place).sql does not make the table \(table.name)",
+                    advice: "give the CREATE TABLE statement of that table; nothing was changed")
+            }
+            for (new, old) in table.renamedColumns {
+                wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old
+            }
+        }
+        // Behind the tables, for a trigger may name any of them.
+        for table in tables {
+            for (index, sql) in table.indexes.enumerated() {
+                try wanted.add(sql, at: "tableVersions.\(table.name).indexes[\(index)]")
+            }
+            for (index, sql) in table.triggers.enumerated() {
+                try wanted.add(sql, at: "tableVersions.\(table.name).triggers[\(index)]")
+            }
+        }
+        return wanted
+    }
+
+    private func fingerprint(_ wanted: WantedSchema) -> String {
+        var checksum = Checksum()
+        checksum.add(wanted.fingerprint)
+        for table in tables { checksum.add(TableVersionRecord.literal(table.version)) }
+        return checksum.text
+    }
+}

@@ -1,0 +1,97 @@
+internal import CipherSQLite
+
+/// The source of an app that ships a database of the wanted shape.
+///
+/// The template's schema is the wanted one. Its rows are brought as seeds where a table is new and where the version
+/// rises, so that a seed which the user deleted does not come back at every launch; the user's rows always win.
+struct TemplateSource: SchemaSource {
+    private let template: Configuration.Template
+    private let configuration: Configuration
+    private let database: TemplateDatabase
+
+    init(_ template: Configuration.Template, configuration: Configuration) {
+        self.template = template
+        self.configuration = configuration
+        database = TemplateDatabase(path: template.file, collations: configuration.collations)
+    }
+
+    func plan(for state: DatabaseState) throws -> Plan {
+        guard try DatabasePaths(template.file).database != state.connection.path else {
+            throw StoreError(
+                .configuration, path: template.file, "the template is the database itself",
+                advice: "give the database that the app ships as template.file")
+        }
+        let content = try database.content(record: configuration.recordedVersion)
+        try checkVersion(content)
+        let wanted = try wantedSchema(content)
+        var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: wanted.fingerprint)
+        let comparison = SchemaComparison(
+            wanted: wanted, policy: configuration.destructiveChanges, keptTables: keptTables)
+        plan.add(try comparison.changes(for: state))
+        try addSeeds(content, state, &plan)
+        if let record = try versionRecord(content, state) { plan.operations.append(record) }
+        // A launch that has nothing to do should not read the whole template.
+        if !plan.isEmpty { try database.checkPages() }
+        return plan
+    }
+
+    // MARK: The template
+
+    private var version: SchemaVersion { configuration.version }
+
+    private func checkVersion(_ content: TemplateDatabase.Content) throws {
+        guard let found = content.version, found != version else { return }
+        throw StoreError(
+            .configuration, path: template.file,
+            "the template is \(found < version ? "older" : "newer") than the app: it has version "
+                + "\(found), and dbVersion is \(configuration.version)",
+            advice: "ship the template of that version; nothing was changed")
+    }
+
+    private func wantedSchema(_ content: TemplateDatabase.Content) throws -> WantedSchema {
+        var wanted = try WantedSchema(collations: configuration.collations)
+        for table in content.tables { try wanted.add(table.sql, at: "\(template.file): \(table.name)") }
+        for object in content.objects { try wanted.add(object.sql, at: "\(template.file): \(object.name)") }
+        for (new, old) in template.renamedTables { wanted.renames.tables[SQLName(new)] = old }
+        for (table, names) in template.renamedColumns {
+            for (new, old) in names { wanted.renames.columns[SQLName(table), default: [:]][SQLName(new)] = old }
+        }
+        return wanted
+    }
+
+    private var keptTables: Set<SQLName> {
+        guard case .table(let column) = configuration.recordedVersion else { return [] }
+        return [SQLName(column.table)]
+    }
+
+    // MARK: Rows
+
+    /// Seeds come once the tables have their shape.
+    private func addSeeds(
+        _ content: TemplateDatabase.Content, _ state: DatabaseState, _ plan: inout Plan
+    ) throws {
+        let rises = state.recorded.map { $0 < version } ?? true
+        for table in content.tables where table.holdsRows {
+            let formerName = template.renamedTables[table.name] ?? table.name
+            let isNew = state.table(table.name) == nil && state.table(formerName) == nil
+            guard rises || isNew, let seeds = try SeedRows(table.name, of: database, isNew: isNew) else { continue }
+            plan.operations.append(seeds.operation)
+        }
+    }
+
+    /// Brings the app's own record up to date, which other code of the app may read.
+    private func versionRecord(
+        _ content: TemplateDatabase.Content, _ state: DatabaseState
+    ) throws -> Plan.Operation? {
+        guard case .table(let column) = configuration.recordedVersion, let value = content.versionValue,
+            // A table that is new comes with the template's rows.
+            state.table(column.table) != nil
+        else { return nil }
+        let found = try configuration.recordedVersion.read(from: state.connection, databasePath: state.connection.path)
+        if let found, found >= version { return nil }
+        return Plan.Operation(
+            .sql, table: column.table, object: "\(column.table).\(column.column)",
+            sql: column.statements(recording: value),
+            reason: "the app's own record of the version is \(found?.description ?? "missing")")
+    }
+}

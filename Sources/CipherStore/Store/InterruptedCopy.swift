@@ -1,0 +1,188 @@
+import CipherSQLite
+
+/// The copy in which an app's own upgrade was collecting the rows, where that upgrade did not end.
+///
+/// It fills a copy of the template beside the database, deletes the database, and renames the copy. So without a
+/// database the copy is whole: it is the database. Beside a database it may be half filled, and the database counts.
+struct InterruptedCopy {
+    /// The database.
+    let paths: DatabasePaths
+    /// The copy.
+    let copy: DatabasePaths
+    private let collations: [Collation]
+    private let version: RecordedVersion
+    private let template: String
+
+    /// Returns `nil` where the schema comes from elsewhere than a template.
+    init?(_ configuration: Configuration, _ paths: DatabasePaths) throws {
+        guard case .template(let template) = configuration.schema else { return nil }
+        self.paths = paths
+        copy = try DatabasePaths(
+            FileName.sibling(template.temporaryName(of: configuration.databaseName), of: paths.database))
+        collations = configuration.collations
+        version = configuration.recordedVersion
+        self.template = template.file
+    }
+
+    /// Whether the copy is the database: there is no other, and it holds tables.
+    ///
+    /// - Throws: ``StoreError`` that names the copy, where nobody can say what it holds.
+    func isDatabase(_ surface: Inspector.Surface) throws -> Bool {
+        guard surface == .missing || surface == .empty else { return false }
+        let inspector = Inspector(copy, collations: collations)
+        switch try inspector.surface() {
+        case .missing, .empty: return false
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .opaque:
+            throw StoreError(
+                .corrupt, path: copy.database,
+                "the database is missing, and what an upgrade that did not end left here is no plaintext database",
+                advice: "restore the database from a backup; nothing was changed")
+        case .plaintext:
+            let tables = try inspector.readingPlaintext {
+                try $0.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'table'")
+            }
+            // With a journal to roll back first it cannot be read, and it certainly holds something.
+            return tables != 0
+        }
+    }
+
+    /// What a plan should say of it; `nil` where there is none.
+    func note(_ surface: Inspector.Surface) throws -> String? {
+        if try isDatabase(surface) {
+            return "an upgrade of the app's own did not end: \(name) holds the rows and would become the database"
+        }
+        guard try FileSystem.exists(copy.database) else { return nil }
+        return
+            "an upgrade of the app's own left \(name): it would be removed once the database is shown to have all its rows"
+    }
+
+    private var name: String { FileSystem.split(copy.database).name }
+
+    // MARK: Without a database
+
+    /// Gives the copy the database's name, which must be free or that of an empty file.
+    ///
+    /// The upgrade lock is held. Returns what is to be told.
+    func takeOver(busyTimeout: Int32) throws -> String {
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder,
+                "\(name) is to become the database, and the folder cannot be written",
+                advice: "give this user the permission to write it; nothing was changed")
+        }
+        let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
+        let hold = try SourceHold(
+            copy, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout, collations: collations)
+        do {
+            // A log or journal goes by the name of its database, so none may be left when the name changes.
+            try hold.settle()
+            try hold.file().sync()
+            try rename()
+        } catch {
+            _ = hold.giveBack()
+            throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
+        }
+        try hold.release()
+        if isWriteAheadLog { try restoreWriteAheadLog(busyTimeout) }
+        return
+            "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
+            + "it had deleted"
+    }
+
+    private func rename() throws {
+        guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
+        // A journal without pages still cuts a database to the length that it tells of.
+        for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
+        if try FileSystem.exists(paths.database) {
+            let isDone = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
+                guard try FileSystem.size(paths.database) == 0 else { return false }
+                try FileSystem.rename(copy.database, to: paths.database)
+                return true
+            }
+            guard isDone == true else { throw madeMeanwhile() }
+        } else {
+            guard try FileSystem.renameIfFree(copy.database, to: paths.database) else { throw madeMeanwhile() }
+        }
+        try FileSystem.syncFolder(of: paths.database)
+    }
+
+    private func madeMeanwhile() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program made the file at the same moment",
+            advice: "try again; nothing was changed")
+    }
+
+    private func restoreWriteAheadLog(_ busyTimeout: Int32) throws {
+        let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
+        defer { connection.close() }
+        _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+    }
+
+    // MARK: Beside a database
+
+    /// Removes the copy beside an upgraded database, which it would otherwise outlive in plaintext.
+    ///
+    /// Only where the database is shown to have every row of it. Returns what is to be told.
+    ///
+    /// - Parameter open: Opens the upgraded database for reading and writing.
+    func sweep(_ open: () throws -> Connection) throws -> String? {
+        guard try FileSystem.exists(copy.database) else { return nil }
+        let reason: String
+        do {
+            let lacking = try tableLacking(open)
+            if lacking == nil, try remove() { return "\(name), which an upgrade of the app's own left, was removed" }
+            reason = lacking.map { "rows of its table \($0) are not in the database" } ?? "another process has it open"
+        } catch {
+            reason = "it could not be compared with the database: \(error)"
+        }
+        return "\(copy.database), which an upgrade of the app's own left, is still there and readable: \(reason)"
+    }
+
+    /// A table of the copy with rows that the database lacks.
+    private func tableLacking(_ open: () throws -> Connection) throws -> String? {
+        let inspector = Inspector(copy, collations: collations)
+        switch try inspector.surface() {
+        case .missing, .empty: return nil
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .opaque: throw inspector.keyDoesNotFit()
+        case .plaintext: break
+        }
+        let connection = try open()
+        defer { connection.close() }
+        try connection.attachPlaintext(copy.database, as: Self.schema)
+        try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
+        let tables = try connection.values(
+            String.self,
+            """
+            SELECT name FROM interrupted.sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) <> 0
+            AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name
+            """)
+        return try tables.first { try !contains($0, connection) }
+    }
+
+    private static let schema = "interrupted"
+    private static let templateSchema = "template"
+
+    /// Rows of the template are none of the user's.
+    private func contains(_ table: String, _ connection: Connection) throws -> Bool {
+        var rows = RowComparison(table: try .init(table, in: Self.schema, connection))
+        if case .table(let column) = version, SQLName(column.table) == SQLName(table) {
+            // The record of the version is newer in the database.
+            rows.condition = column.condition.isEmpty ? " WHERE 0" : " WHERE NOT coalesce((\(column.terms)), 0)"
+        }
+        return try rows.isContained(
+            in: try ["main", Self.templateSchema].map { try .init(table, in: $0, connection) }, connection)
+    }
+
+    /// Returns whether nobody had it open.
+    private func remove() throws -> Bool {
+        let isDone: Bool? = try DatabaseFile(path: copy.database, access: .readWrite).whileUnused {
+            for path in [copy.database, copy.wal, copy.sharedMemory, copy.journal] {
+                try FileSystem.removeIfPresent(path)
+            }
+            return true
+        }
+        return isDone == true
+    }
+}

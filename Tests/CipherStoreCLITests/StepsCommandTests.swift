@@ -1,0 +1,80 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+/// Databases of apps that updated in steps, through the command line.
+@Suite struct StepsCommandTests {
+    private func store(_ example: String, in fixture: ToolFixture) -> [String] {
+        let path = LegacyStepsApp.examples.appending(path: example).path(percentEncoded: false)
+        return ["--config", path, "--directory", fixture.folder.path("")]
+    }
+
+    private func write(_ name: String, in fixture: ToolFixture, _ body: (Connection) throws -> Void) throws {
+        let connection = try Connection(path: fixture.folder.path(name), mode: .create)
+        defer { connection.close() }
+        try body(connection)
+    }
+
+    @Test func numberedSteps() throws {
+        let fixture = try ToolFixture()
+        try write("user.db", in: fixture) { (connection) throws in
+            try LegacyStepsApp.numbered.write(version: 2, to: connection)
+            try connection.execute("INSERT INTO user_info (name, age) VALUES ('Ana', 41)")
+        }
+        let store = store("NumberedSteps/NumberedSteps.plist", in: fixture)
+        let before = try fixture.snapshot()
+        let plan = try fixture.run(["plan"] + store)
+        #expect(plan.status == 0, "\(plan.errors)")
+        #expect(plan.output.contains("-- schema version: 2 -> 4"))
+        #expect(plan.output.contains("-- sql sql_update_3.plist[0]: the step to version 3"))
+        #expect(plan.output.contains("ALTER TABLE user_info ADD COLUMN sex TEXT;"))
+        let machine = try fixture.run(["plan", "--json"] + store).object()
+        #expect((machine["schema"] as? [String: Any])?["to"] as? Int == 4)
+        #expect(try fixture.snapshot() == before)
+
+        let key = ["--key-file", fixture.key]
+        let migrated = try fixture.run(["migrate"] + store + key)
+        #expect(migrated.status == 0, "\(migrated.errors)")
+        #expect(migrated.output.contains("version 2 -> 4"))
+        let rows = try fixture.run(
+            ["query", fixture.folder.path("user.db"), "SELECT name, age, sex FROM user_info", "--csv"] + key)
+        #expect(rows.output == "name,age,sex\r\nAna,41,\r\n")
+        #expect(try fixture.run(["migrate"] + store + key).output.contains("nothing to do"))
+    }
+
+    @Test func appVersions() throws {
+        let fixture = try ToolFixture()
+        try write("account.db", in: fixture) { (connection) throws in
+            try LegacyStepsApp.appVersions.write(appVersion: "1.5.0", updates: ["1.2.0"], to: connection)
+            try connection.execute("INSERT INTO contact (name, phone) VALUES ('Ana', '7')")
+        }
+        let store = store("AppVersions/AppVersions.json", in: fixture)
+        let key = ["--key-file", fixture.key]
+        let plan = try fixture.run(["plan"] + store)
+        #expect(plan.output.contains("-- schema version: 1.5 -> 1.10"))
+        #expect(plan.output.contains("-- at every launch:"))
+        let migrated = try fixture.run(["migrate", "--json"] + store + key)
+        #expect(migrated.status == 0, "\(migrated.errors)")
+        let migration = try #require(try migrated.object()["migration"] as? [String: Any])
+        #expect(migration["to"] as? String == "1.10")
+        let rows = try fixture.run(
+            ["query", fixture.folder.path("account.db"), "SELECT name, phone FROM contact", "--csv"] + key)
+        #expect(rows.output == "name,phone\r\nAna,7\r\n")
+        let again = try fixture.run(["plan"] + store + key)
+        #expect(again.output.contains("-- nothing to do"))
+    }
+
+    @Test func unknownVersion() throws {
+        let fixture = try ToolFixture()
+        try write("account.db", in: fixture) { try $0.execute("CREATE TABLE contact (id INTEGER PRIMARY KEY)") }
+        let before = try fixture.snapshot()
+        let arguments = store("AppVersions/AppVersions.json", in: fixture) + ["--key-file", fixture.key, "--json"]
+        for command in ["plan", "migrate"] {
+            let run = try fixture.run([command] + arguments)
+            #expect(run.status != 0)
+            #expect(try run.failureCode() == "recordedVersion")
+        }
+        #expect(try fixture.snapshot() == before)
+    }
+}

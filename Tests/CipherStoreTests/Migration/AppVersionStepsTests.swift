@@ -1,0 +1,163 @@
+import CipherSQLite
+import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("An app whose steps are its own versions")
+struct AppVersionStepsTests {
+    private static let example = "AppVersions/AppVersions.json"
+    private static let people = "INSERT INTO contact (id, name) VALUES (4, 'Ana'), (8, 'Bo')"
+    private static let all = ["1.2.0", "1.9.2", "1.10.0"]
+
+    private func fixture(_ version: String, updates: [String], leavingOut: Set<String> = []) throws -> StepsFixture {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { (connection) throws in
+            try LegacyStepsApp.appVersions.write(appVersion: version, updates: updates, to: connection)
+            try connection.executeScript(
+                Self.people + "; INSERT INTO outbox (body, sent) VALUES ('gone', 1), ('waits', 0)")
+        }
+        return fixture
+    }
+
+    // MARK: The whole way
+
+    @Test(
+        "is encrypted and current from every older version, and from those between",
+        arguments: [("1.0.0", 0), ("1.0", 0), ("1.2.0", 1), ("1.5.7", 1), ("1.9.2", 2), ("1.9.10", 2)])
+    func migrates(version: String, count: Int) throws {
+        let fixture = try fixture(version, updates: Array(Self.all.prefix(count)))
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        let from = try #require(SchemaVersion(version))
+        let to = try #require(SchemaVersion("1.10.0"))
+        #expect(report.launch == .upgrade(from: from, to: to))
+        #expect(report.isUpdate)
+        let steps = Set(report.migration.applied.compactMap { $0.object?.split(separator: "[").first.map(String.init) })
+        #expect(steps.intersection(Self.all.map { "sql_update_\($0).plist" }).count == 3 - count)
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            #expect(try LegacyStepsApp.schema(connection) == wanted)
+            #expect(try connection.values(String.self, "SELECT id || name || phone FROM contact") == ["4Ana", "8Bo"])
+            #expect(try connection.values(String.self, "SELECT body FROM outbox") == ["waits"])
+            #expect(try HistoryTable.recordedVersion(connection) == to)
+        }
+        let again = try fixture.open()
+        #expect(again.launch == .unchanged)
+        #expect(!again.isUpdate)
+    }
+
+    @Test("does the work of every launch at every launch, and writes no history for it")
+    func everyLaunch() throws {
+        let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
+        for _ in 1...3 {
+            _ = try fixture.open()
+            try fixture.read { (connection) throws in
+                #expect(try connection.value(Int.self, "SELECT count(*) FROM outbox WHERE sent = 1") == 0)
+                try connection.execute("INSERT INTO outbox (body, sent) VALUES ('again', 1)")
+            }
+        }
+        let plan = try fixture.plan()
+        #expect(plan.isEmpty)
+        #expect(plan.everyLaunch.map(\.title) == ["sql sql_launch.plist[0]"])
+        #expect(try fixture.read { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
+    }
+
+    @Test("needs no step for each version, also where the app's is written as one number")
+    func naturalGaps() throws {
+        let files = [
+            "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_4.plist": #"["ALTER TABLE t ADD COLUMN y"]"#,
+        ]
+        for version in [#""4.0.0""#, #""6.0""#, #""4.1.2""#] {
+            #expect(try StepsFixture(files, version: version).open().launch == .firstInstall)
+        }
+        #expect(try storeError { try StepsFixture(files, version: "4") }?.code == .configuration)
+    }
+
+    // MARK: Half-done states
+
+    @Test("is of an unknown version where it has tables and no record, and no first install", arguments: [true, false])
+    func refusesUnknown(hasTable: Bool) throws {
+        var fixture = try fixture("1.2.0", updates: ["1.2.0"])
+        try fixture.write {
+            try $0.execute(hasTable ? "DELETE FROM tb_clientstage WHERE id = '1'" : "DROP TABLE tb_clientstage")
+        }
+        let error = try fixture.refusal()
+        #expect(error.code == .recordedVersion)
+        #expect(error.detail.contains("unknown version"))
+        #expect(error.advice.contains("recordedVersion.assume"))
+        // The rows of another account tell nothing.
+        fixture.configuration.assumedVersion = SchemaVersion("1.2.0")
+        #expect(try fixture.open().migration.from == SchemaVersion("1.2"))
+        let wanted = try fixture.freshSchema()
+        #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
+    }
+
+    @Test("takes the version to assume from the configuration's file, and only where it must")
+    func assumesFromFile() throws {
+        let files = [
+            "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_1.2.plist": #"["CREATE TABLE u (y)"]"#,
+        ]
+        let extra = #", "recordedVersion": {"assume": "1.0.0"}"#
+        let fixture = try StepsFixture(files, version: #""1.2.0""#, extra: extra)
+        #expect(fixture.configuration.assumedVersion == 1)
+        try fixture.write { try $0.execute("CREATE TABLE t (x)") }
+        #expect(try fixture.open().launch == .upgrade(from: 1, to: try #require(SchemaVersion("1.2"))))
+        let fresh = try StepsFixture(files, version: #""1.2.0""#, extra: extra)
+        #expect(try fresh.open().launch == .firstInstall)
+    }
+
+    @Test("goes on where a table was being rebuilt, and loses no row")
+    func finishesRebuild() throws {
+        let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
+        try fixture.write { (connection) throws in
+            for sql in try LegacyStepsApp.appVersions.statements("sql_update_1.10.0").dropLast() {
+                try connection.executeScript(sql)
+            }
+        }
+        let plan = try fixture.plan()
+        #expect(plan.operations.compactMap(\.object) == ["sql_update_1.10.0.plist[3]"])
+        #expect(plan.notes.count == 3)
+        _ = try fixture.open()
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            #expect(try LegacyStepsApp.schema(connection) == wanted)
+            #expect(try connection.values(String.self, "SELECT name FROM contact") == ["Ana", "Bo"])
+        }
+    }
+
+    @Test("is refused where nobody can tell whether rows were copied")
+    func refusesUnclearCopy() throws {
+        let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
+        try fixture.write { (connection) throws in
+            try connection.executeScript(LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
+        }
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("sql_update_1.10.0.plist[1]"))
+    }
+
+    @Test("is refused where a table that a step renames stands beside nothing of the new name")
+    func refusesLeftover() throws {
+        let files = [
+            "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
+            "sql_update_2.plist": #"["ALTER TABLE t RENAME TO u"]"#, "sql_update_3.plist": "[]",
+        ]
+        let fixture = try StepsFixture(files)
+        try fixture.write {
+            try $0.executeScript("CREATE TABLE t (x); INSERT INTO t VALUES (1); PRAGMA user_version = 2")
+        }
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("the table t"))
+        #expect(error.detail.contains("table u"))
+    }
+
+    @Test("that cannot be opened is no first install", arguments: ["not a database, not at all", "SQLite format 3\0"])
+    func refusesDamage(start: String) throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try (Data(start.utf8) + Data(repeating: 7, count: 8192)).write(to: URL(filePath: fixture.path))
+        let error = try fixture.refusal()
+        #expect([.keyDoesNotFit, .corrupt, .saltMissing].contains(error.code))
+    }
+}

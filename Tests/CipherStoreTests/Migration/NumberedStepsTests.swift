@@ -1,0 +1,237 @@
+import CipherSQLite
+import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("An app of numbered steps")
+struct NumberedStepsTests {
+    private static let example = "NumberedSteps/NumberedSteps.plist"
+    private static let people = "INSERT INTO user_info (id, name) VALUES (3, 'Ana'), (9, 'Bo')"
+
+    private func fixture(version: Int, leavingOut: Set<String> = []) throws -> StepsFixture {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { (connection) throws in
+            try LegacyStepsApp.numbered.write(version: version, to: connection, leavingOut: leavingOut)
+            try connection.execute(SQL(text: Self.people))
+        }
+        return fixture
+    }
+
+    private func names(_ connection: Connection) throws -> [String] {
+        try connection.values(String.self, "SELECT id || ' ' || name FROM user_info ORDER BY id")
+    }
+
+    // MARK: The whole way
+
+    @Test("is encrypted and current from every older version, with its rows", arguments: [1, 2, 3])
+    func migrates(version: Int) throws {
+        let fixture = try fixture(version: version)
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        #expect(report.launch == .upgrade(from: SchemaVersion(version), to: 4))
+        #expect(report.migration.applied.contains { $0.object == "sql_update_4.plist[0]" })
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            #expect(try LegacyStepsApp.schema(connection) == wanted)
+            #expect(try names(connection) == ["3 Ana", "9 Bo"])
+            #expect(try connection.value(Int.self, "SELECT count(*) FROM app_data") == 2)
+            #expect(try connection.value(Int.self, "PRAGMA user_version") == 4)
+        }
+        let again = try fixture.open()
+        #expect(again.outcome == .opened)
+        #expect(again.launch == .unchanged)
+        #expect(again.migration.applied.isEmpty)
+    }
+
+    @Test("takes the record for the next update to run")
+    func adoptsRecord() throws {
+        let fixture = try fixture(version: 2)
+        let plan = try fixture.plan()
+        #expect(plan.from == 2)
+        #expect(
+            plan.operations.map(\.title) == [
+                "sql sql_update_3.plist[0]", "sql sql_update_3.plist[1]", "sql sql_update_3.plist[2]",
+                "sql sql_update_4.plist[0]", "stamp",
+            ])
+    }
+
+    @Test("runs the baseline and then every update on a new database")
+    func firstInstall() throws {
+        let fixture = try StepsFixture(example: Self.example)
+        let plan = try fixture.plan()
+        #expect(plan.operations.first?.object == "sql_default.plist[0]")
+        #expect(plan.operations.count == 7)
+        #expect(try fixture.open().launch == .firstInstall)
+    }
+
+    @Test("can be in Swift, where each step runs once and in order", arguments: [nil, 1, 2, 3])
+    func swiftSteps(version: Int?) throws {
+        let steps = MigrationSteps(
+            baseline: .sql(["CREATE TABLE log (line TEXT)"]),
+            updates: [
+                .init(3, .sql(["INSERT INTO log VALUES ('three')"])),
+                .init(2, name: "second", .swift { try $0.execute("INSERT INTO log VALUES ('two')") }),
+            ],
+            everyLaunch: ["INSERT INTO log VALUES ('launch')"])
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), version == nil ? "" : "CREATE TABLE log (line TEXT)")
+        let configuration = Configuration(databaseName: "app.db", version: 3, schema: .steps(steps))
+        for _ in 1...2 { try fixture.launch(configuration, recorded: version.map { SchemaVersion($0) }) }
+        let lines = try fixture.with { try $0.values(String.self, "SELECT line FROM log ORDER BY rowid") }
+        #expect(lines == Array(["two", "three"].dropFirst((version ?? 1) - 1)) + ["launch", "launch"])
+    }
+
+    // MARK: Faults and half-done states
+
+    @Test(
+        "has made up for what failed although the version moved on",
+        arguments: [
+            ["sql_update_2[0]"], ["sql_update_3[0]"], ["sql_update_3[1]", "sql_update_3[2]"],
+            ["sql_update_2[0]", "sql_update_3[0]", "sql_update_3[1]", "sql_update_3[2]"],
+        ])
+    func repairs(failed: [String]) throws {
+        let fixture = try fixture(version: 3, leavingOut: Set(failed))
+        let report = try fixture.open()
+        #expect(report.migration.from == 3)
+        #expect(report.migration.notes.contains { $0.contains("parts of its recorded version") })
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            // Columns that are made up for come after those that did not fail.
+            #expect(
+                try LegacyStepsApp.schema(connection).map(Self.withoutPlace).sorted()
+                    == wanted.map(Self.withoutPlace).sorted())
+            #expect(try names(connection) == ["3 Ana", "9 Bo"])
+            #expect(try connection.value(Int.self, "SELECT count(*) FROM app_data") == 2)
+        }
+    }
+
+    /// A line of the schema without the number of the column.
+    private static func withoutPlace(_ line: String) -> String {
+        line.replacing(/^(\w+): integer\(\d+\)/) { "\($0.1):" }
+    }
+
+    @Test("finishes a step that was begun", arguments: [["sql_update_3[1]", "sql_update_3[2]"], ["sql_update_3[0]"]])
+    func finishes(notRun: [String]) throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { (connection) throws in
+            try LegacyStepsApp.numbered.write(version: 2, to: connection)
+            try LegacyStepsApp.numbered.run(
+                ["sql_update_3"], on: connection, leavingOut: Set(notRun + ["sql_update_3[2]"]))
+            try connection.execute(SQL(text: Self.people))
+        }
+        guard notRun.contains("sql_update_3[1]") else {
+            // The table is there, and whether its rows were put in nobody can tell.
+            let error = try fixture.refusal()
+            #expect(error.code == .migration)
+            #expect(error.detail.contains("sql_update_3.plist[2]"))
+            return
+        }
+        let report = try fixture.open()
+        #expect(report.migration.from == 2)
+        #expect(report.migration.notes.contains { $0.hasPrefix("sql_update_3.plist[0] is left out") })
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            #expect(try LegacyStepsApp.schema(connection) == wanted)
+            #expect(try connection.value(Int.self, "SELECT count(*) FROM app_data") == 2)
+        }
+    }
+
+    @Test("is refused where a column of a begun step is there and is another")
+    func refusesOtherColumn() throws {
+        let fixture = try fixture(version: 2)
+        try fixture.write { try $0.execute("ALTER TABLE user_info ADD COLUMN sex BLOB NOT NULL DEFAULT x''") }
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("sql_update_3.plist[0]"))
+        #expect(error.detail.contains("user_info.sex"))
+    }
+
+    @Test("is refused where a column of the baseline is missing")
+    func refusesMissingColumn() throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write {
+            try $0.executeScript(
+                """
+                CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (2);
+                CREATE TABLE user_info (id INTEGER PRIMARY KEY AUTOINCREMENT);
+                """)
+        }
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("user_info.name"))
+    }
+
+    @Test("keeps a table that a step should have dropped, and says so")
+    func keepsLeftover() throws {
+        let files = [
+            "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
+            "sql_update_2.plist": #"["DROP TABLE t", "CREATE TABLE u (x)"]"#, "sql_update_3.plist": "[]",
+        ]
+        let fixture = try StepsFixture(files)
+        try fixture.write {
+            try $0.executeScript(
+                "CREATE TABLE t (x); INSERT INTO t VALUES (5); CREATE TABLE u (x); PRAGMA user_version = 2")
+        }
+        let report = try fixture.open()
+        #expect(report.migration.notes == ["the table t, which a step takes away, is still there and is kept"])
+        #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
+    }
+
+    @Test("makes a new schema in a database that holds nothing but an empty record")
+    func emptyRecord() throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { try $0.execute("CREATE TABLE db_version (db_version_num INTEGER)") }
+        #expect(try fixture.open().launch == .firstInstall)
+        let wanted = try fixture.freshSchema()
+        #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
+    }
+
+    @Test("says that tables are gone where a version is recorded and none is there")
+    func vanishedTables() throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write {
+            try $0.executeScript(
+                "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (4)")
+        }
+        let report = try fixture.open()
+        #expect(report.launch == .upgrade(from: 3, to: 4))
+        #expect(report.warnings.contains { $0.hasPrefix("version 3 is recorded, but the database holds no tables") })
+    }
+
+    // MARK: Records
+
+    @Test(
+        "with a record that is none, or without one beside its tables, is refused",
+        arguments: ["'soon'", "-3", "NULL", "0", nil])
+    func refusesRecord(value: String?) throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { (connection) throws in
+            try LegacyStepsApp.numbered.run(["sql_default"], on: connection)
+            guard let value else { return }
+            try connection.executeScript(
+                "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(value))")
+        }
+        let error = try fixture.refusal()
+        #expect(error.code == .recordedVersion)
+        #expect(try storeError { try fixture.plan() }?.code == .recordedVersion)
+    }
+
+    @Test("that is newer than the app is refused")
+    func refusesDowngrade() throws {
+        let fixture = try fixture(version: 4)
+        try fixture.write { try $0.execute("UPDATE db_version SET db_version_num = 9") }
+        #expect(try fixture.refusal().code == .downgrade)
+    }
+
+    @Test("without a record goes on from the version that is assumed")
+    func assumes() throws {
+        var fixture = try fixture(version: 2)
+        try fixture.write { try $0.execute("DROP TABLE db_version") }
+        #expect(try fixture.refusal().advice.contains("recordedVersion.assume"))
+        fixture.configuration.assumedVersion = 2
+        #expect(try fixture.open().launch == .upgrade(from: 2, to: 4))
+        let wanted = try fixture.freshSchema()
+        #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
+    }
+}

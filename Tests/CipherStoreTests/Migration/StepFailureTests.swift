@@ -1,0 +1,80 @@
+import CipherSQLite
+import CipherStore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("A step that fails only on the rows")
+struct StepFailureTests {
+    private static let statements = [
+        "ALTER TABLE user_info ADD COLUMN age INTEGER", "UPDATE user_info SET age = 7",
+        "CREATE TABLE app_data (key TEXT)", "INSERT INTO app_data VALUES ('a')", "DELETE FROM user_info WHERE id = 9",
+        "DROP TABLE old",
+    ]
+    private static let legacy = """
+        CREATE TABLE user_info (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE old (x);
+        INSERT INTO user_info VALUES (3, 'Ana'), (9, 'Bo'); INSERT INTO old VALUES (1);
+        """
+    private static let failing = "INSERT INTO user_info (id, name) VALUES (3, 'again')"
+
+    private func configuration(_ statements: [String]) -> Configuration {
+        Configuration(
+            databaseName: "app.db", version: 2, encryption: .init(sinceVersion: 2),
+            schema: .steps(
+                MigrationSteps(
+                    baseline: .sql([
+                        "CREATE TABLE user_info (id INTEGER PRIMARY KEY, name TEXT)", "CREATE TABLE old (x)",
+                    ]),
+                    updates: [.init(2, .sql(statements))])))
+    }
+
+    @Test("leaves the database as it was, wherever it stands", arguments: 0...6, MigrationFixture.Form.all)
+    func rollsBack(position: Int, form: MigrationFixture.Form) throws {
+        let fixture = try MigrationFixture(form, Self.legacy)
+        var statements = Self.statements
+        statements.insert(Self.failing, at: position)
+        let before = try fixture.with { try DatabaseDump($0) }
+        let error = try storeError { try fixture.launch(configuration(statements), recorded: 1) }
+        #expect(error?.code == .migration)
+        #expect(error?.detail.contains("update 2[\(position)]") == true)
+        let after = try fixture.with { try DatabaseDump($0) }
+        // The row with the number 3 may be gone by then, but it never is: nothing before it deletes it.
+        #expect(after == before, "\(after.differences(from: before))")
+    }
+
+    @Test("does not hinder the next launch, which has it corrected")
+    func correctedLater() throws {
+        let file = try LegacyFile { try $0.executeScript(Self.legacy + "PRAGMA user_version = 1") }
+        func open(_ statements: [String]) throws -> OpenReport {
+            try StoreOpening(
+                configuration: configuration(statements), directory: file.folder.url.path(percentEncoded: false),
+                provider: TestKeys.provider()
+            ).run().report
+        }
+        let failure = try storeError { try open([Self.failing]) }
+        #expect(failure?.code == .migration)
+        #expect(try open(Self.statements).launch == .upgrade(from: 1, to: 2))
+        let rows = try file.read(key: TestKeys.raw()) {
+            try $0.values(String.self, "SELECT id || name || age FROM user_info")
+        }
+        #expect(rows == ["3Ana7"])
+    }
+
+    @Test("is told beforehand what it drops, and refused where the policy says so")
+    func findings() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        var configuration = configuration(Self.statements)
+        let plan = try fixture.with(.readOnly) {
+            try SchemaMigrator(configuration: configuration).plan($0, recorded: 1)
+        }
+        #expect(plan.findings.map(\.message) == ["update 2 drops the table old with 1 row"])
+        #expect(plan.findings.map(\.severity) == [.losesData])
+        configuration.destructiveChanges = .refuse
+        let before = try fixture.bytes()
+        let error = try storeError { try fixture.launch(configuration, recorded: 1) }
+        #expect(error?.code == .destructiveChanges)
+        #expect(try fixture.bytes() == before)
+        configuration.destructiveChanges = .withhold
+        #expect(try fixture.launch(configuration, recorded: 1).event == .adopted)
+    }
+}

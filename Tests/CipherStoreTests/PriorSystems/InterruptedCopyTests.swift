@@ -1,0 +1,202 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// What an app that ships a template leaves when its own upgrade is killed.
+struct InterruptedCopyTests {
+    let fixture: PriorFixture
+
+    init() throws {
+        fixture = try PriorFixture("Template/NoteStore.json")
+    }
+
+    private func notes() throws -> [String] {
+        try fixture.values("SELECT id || ' ' || coalesce(title, '-') FROM note ORDER BY id")
+    }
+
+    private static let allNotes = ["5 first", "9 -", "12 "]
+
+    // MARK: Without a database
+
+    /// How the copy lies on the disk.
+    enum Rest: String, CaseIterable { case closed, log, journal, emptyDatabase, spentJournal }
+
+    private func writeWholeCopy(_ rest: Rest) throws {
+        try fixture.write(
+            TemplateApp.temporary, journal: rest == .log ? "WAL" : "DELETE", unclosed: rest == .log || rest == .journal
+        ) { connection in
+            try TemplateApp.writeCopy(connection)
+            guard rest == .journal else { return }
+            // A change that was not committed, and is half in the file.
+            try connection.executeScript(
+                "PRAGMA cache_size = 2; BEGIN; UPDATE category SET name = hex(zeroblob(3000)); UPDATE note SET title = hex(zeroblob(9000))"
+            )
+        }
+        if rest == .emptyDatabase { try fixture.folder.write("", to: TemplateApp.database) }
+        if rest == .spentJournal { try fixture.folder.write("", to: TemplateApp.database + "-journal") }
+    }
+
+    @Test(
+        "half-done: the database is deleted and the copy holds the user's rows, which is never a fresh install",
+        arguments: Rest.allCases)
+    func takesCopy(rest: Rest) throws {
+        try writeWholeCopy(rest)
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.contains { $0.contains("dbLocalTemp.db") })
+        #expect(try notes() == Self.allNotes)
+        #expect(try fixture.values("SELECT name FROM category WHERE code = 'work'") == ["Arbeit"])
+        #expect(try fixture.folder.names.filter { $0.contains("Temp") } == [])
+        #expect(try fixture.values("PRAGMA journal_mode") == [rest == .log ? "wal" : "delete"])
+        #expect(try fixture.shape() == fixture.fresh().shape())
+        #expect(try fixture.open().warnings.isEmpty)
+    }
+
+    @Test("The plan tells of it and changes nothing", arguments: [Rest.closed, .log, .emptyDatabase])
+    func plansCopy(rest: Rest) throws {
+        try writeWholeCopy(rest)
+        let before = try fixture.digest()
+        let plan = try fixture.plan()
+        #expect(plan.step == .encrypt)
+        #expect(plan.path.hasSuffix("/dbLocal.db"))
+        #expect(plan.schema.from == 2)
+        #expect(plan.schema.notes.contains { $0.contains("dbLocalTemp.db") })
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("A copy is taken without encryption too")
+    func takesCopyPlain() throws {
+        var fixture = fixture
+        fixture.configuration.encryption.isEnabled = false
+        try fixture.write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
+        #expect(try fixture.open().outcome == .openedPlaintext)
+        #expect(try fixture.folder.names == [TemplateApp.database])
+        #expect(try notes() == Self.allNotes)
+    }
+
+    @Test("The name of the copy can be configured")
+    func takesNamedCopy() throws {
+        var fixture = fixture
+        guard case .template(var template) = fixture.configuration.schema else { return }
+        template.temporary = "upgrade.sqlite"
+        fixture.configuration.schema = .template(template)
+        try fixture.write("upgrade.sqlite") { try TemplateApp.writeCopy($0) }
+        #expect(try fixture.open().outcome == .encrypted)
+        #expect(try notes() == Self.allNotes)
+    }
+
+    /// What is refused, although no database is there.
+    @Test("A copy that nobody can read is refused, and nothing is made", arguments: ["encrypted", "damaged", "cut"])
+    func refusesCopy(kind: String) throws {
+        try fixture.write(TemplateApp.temporary) { connection in
+            if kind == "encrypted" { try connection.setKey(TestKeys.raw(3), settings: CipherSettings()) }
+            try TemplateApp.writeCopy(connection)
+        }
+        let path = fixture.folder.path(TemplateApp.temporary)
+        let file = try FileHandle(forUpdating: URL(filePath: path))
+        if kind == "cut" { try file.truncate(atOffset: 8192) }
+        if kind == "damaged" {
+            try file.seek(toOffset: 110)
+            try file.write(contentsOf: Data(repeating: 0xa5, count: 3000))
+        }
+        try file.close()
+        let before = try fixture.digest()
+        for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
+            let error = try storeError(from: attempt)
+            #expect(error?.code == .corrupt)
+            #expect(error?.path?.hasSuffix("/dbLocalTemp.db") == true)
+        }
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("A refused upgrade leaves the copy under its name")
+    func refusesBeforeTaking() throws {
+        var fixture = fixture
+        fixture.configuration.version = 1
+        try fixture.write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
+        let before = try fixture.digest()
+        #expect(try storeError { try fixture.open() }?.code == .downgrade)
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("The log of the deleted database is not laid over the copy")
+    func refusesStaleLog() throws {
+        try fixture.write(journal: "WAL", unclosed: true) { try TemplateApp.writeDatabase($0, version: 2) }
+        try FileManager.default.removeItem(atPath: fixture.database)
+        try fixture.write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
+        let before = try fixture.digest()
+        #expect(try storeError { try fixture.open() }?.code == .staleSidecar)
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("A copy without a table is no database", arguments: [true, false])
+    func ignoresEmptyCopy(hasHeader: Bool) throws {
+        if hasHeader {
+            try fixture.write(TemplateApp.temporary) { try $0.execute("PRAGMA user_version = 3") }
+        } else {
+            try fixture.folder.write("", to: TemplateApp.temporary)
+        }
+        #expect(try fixture.open().outcome == .created)
+        #expect(try fixture.folder.names == [TemplateApp.database])
+    }
+
+    // MARK: Beside a database
+
+    @Test(
+        "half-done: beside a live database a half filled copy does not count, and goes when it holds nothing of its own",
+        arguments: [0, 2, 3])
+    func removesCopy(notes count: Int) throws {
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
+        try fixture.write(TemplateApp.temporary) { try TemplateApp.writeCopy($0, notes: count) }
+        let before = try fixture.digest()
+        #expect(try fixture.plan().schema.notes.contains { $0.contains("dbLocalTemp.db") })
+        #expect(try fixture.digest() == before)
+        #expect(try fixture.open().warnings.count { $0.contains("was removed") } == 1)
+        #expect(try notes() == Self.allNotes)
+        #expect(try fixture.folder.names == [TemplateApp.database])
+        #expect(try fixture.open().warnings.isEmpty)
+    }
+
+    @Test(
+        "A copy beside a database that holds a row of its own stays, and is reported",
+        arguments: [
+            "INSERT INTO note (id, title) VALUES (77, 'only here')", "UPDATE note SET title = 'FIRST' WHERE id = 5",
+            "UPDATE note SET title = 12 WHERE id = 12", "CREATE TABLE extra (a); INSERT INTO extra VALUES (NULL)",
+            "ALTER TABLE note ADD COLUMN own; UPDATE note SET own = 1",
+        ])
+    func keepsCopy(change: String) throws {
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
+        try FileManager.default.copyItem(atPath: fixture.database, toPath: fixture.folder.path(TemplateApp.temporary))
+        let connection = try Connection(path: fixture.folder.path(TemplateApp.temporary), mode: .readWrite)
+        try connection.executeScript(change)
+        connection.close()
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        #expect(report.warnings.contains { $0.contains(fixture.folder.path(TemplateApp.temporary).suffix(20)) })
+        #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
+        #expect(try notes() == Self.allNotes)
+    }
+
+    @Test("A copy that cannot be compared stays, and is reported")
+    func keepsUnreadable() throws {
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
+        try fixture.folder.write(
+            "no database at all, but long enough to be looked at by its header, which is 100 bytes long at the least",
+            to: TemplateApp.temporary)
+        #expect(try fixture.open().warnings.contains { $0.contains("dbLocalTemp.db") })
+        #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
+    }
+
+    @Test("fault: the file was deleted before the rename; ours is the old or the new one at every moment of a failure")
+    func keepsFileOnFailure() throws {
+        var fixture = fixture
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
+        let before = try fixture.digest()
+        fixture.configuration.schema = .template(.init(file: fixture.folder.path("nosuch.db")))
+        #expect(try storeError { try fixture.open() }?.code == .missingFile)
+        #expect(try fixture.digest() == before)
+    }
+}

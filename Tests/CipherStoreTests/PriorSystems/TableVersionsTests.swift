@@ -1,0 +1,186 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+@Suite("An app that keeps a version for each table")
+struct TableVersionsTests {
+    let fixture: PriorFixture
+    /// What the app of the example leaves alone, for its configuration does not name it.
+    static let own: Set<String> = ["setting", "chat_uid", "people"]
+
+    init() throws {
+        fixture = try PriorFixture("TableVersions/MessageStore.json")
+    }
+
+    static let chats = ["5 ana hello", "9 bo -", "4294967296 ana late"]
+
+    static func chats(_ fixture: PriorFixture) throws -> [String] {
+        try fixture.values("SELECT id || ' ' || uid || ' ' || coalesce(body, '-') FROM chat ORDER BY id")
+    }
+
+    // MARK: Every version
+
+    @Test("goes from every older release to what a fresh install has", arguments: TableVersionsApp.releases)
+    func migrates(release: Int) throws {
+        try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        #expect(try fixture.shape(without: Self.own) == fixture.fresh().shape())
+        #expect(try Self.chats(fixture) == Self.chats)
+        #expect(try fixture.values("SELECT id || uid FROM contact ORDER BY id") == ["3ana", "8bo"])
+        #expect(
+            try fixture.values("SELECT name || ' ' || version FROM tableVersion ORDER BY name")
+                == ["attachment 1.0", "chat 1.4", "contact 2.0", "draft 1.0"])
+        #expect(try fixture.values("PRAGMA user_version") == ["3"])
+        // Tables that the app does not name are none of its business.
+        #expect(report.migration.withheld.isEmpty)
+        #expect(try fixture.values("SELECT name || hex(value) FROM setting") == ["theme00FF"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    @Test("records the version of every table at a fresh install")
+    func creates() throws {
+        #expect(try fixture.open().outcome == .created)
+        #expect(try fixture.values("SELECT name || version FROM tableVersion ORDER BY name").count == 4)
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    // MARK: Versions
+
+    @Test("refuses a table of a later version than the app's, whatever the others are")
+    func refusesDowngrade() throws {
+        try fixture.write { connection in
+            try TableVersionsApp.writeDatabase(connection, release: 2)
+            try connection.execute("UPDATE tableVersion SET version = 1.5 WHERE name = 'chat'")
+        }
+        let before = try fixture.digest()
+        let error = try #require(try storeError { try fixture.open() })
+        #expect(error.code == .downgrade)
+        #expect(error.detail.contains("chat has version 1.5 and the app only knows 1.4"))
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test(
+        "refuses a version that is no number or negative",
+        arguments: ["'one'", "NULL", "-1", "-0.5", "x'31'", "''"])
+    func refusesBadRecord(value: String) throws {
+        try fixture.write { connection in
+            try TableVersionsApp.writeDatabase(connection, release: 2)
+            try connection.executeScript("UPDATE tableVersion SET version = \(value) WHERE name = 'chat'")
+        }
+        let before = try fixture.digest()
+        for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {
+            let error = try storeError(from: attempt)
+            #expect(error?.code == .recordedVersion)
+            #expect(error?.detail.contains("chat") == true)
+        }
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test("refuses a version table of another shape")
+    func refusesOtherTable() throws {
+        try fixture.write { try $0.execute("CREATE TABLE tableVersion(a, name)") }
+        #expect(try storeError { try fixture.open() }?.code == .recordedVersion)
+    }
+
+    @Test("takes the highest of two versions of one table, and leaves other tables' rows alone")
+    func takesHighest() throws {
+        try fixture.write { connection in
+            try TableVersionsApp.writeDatabase(connection, release: 2)
+            try connection.executeScript(
+                "INSERT INTO tableVersion(name, version) VALUES ('chat', 1.4), ('chat', 1.1), ('other', 'x'), (NULL, 7)"
+            )
+        }
+        #expect(try fixture.open().outcome == .encrypted)
+        #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'chat'") == ["1.4", "1.4", "1.4"])
+        #expect(try fixture.values("SELECT version FROM tableVersion WHERE name = 'other'") == ["x"])
+        try fixture.read { try $0.execute("UPDATE tableVersion SET version = 1.41 WHERE id = 5") }
+        #expect(try storeError { try fixture.open() }?.code == .downgrade)
+    }
+
+    @Test("compares versions as numbers, as the app did", arguments: [(1.1, "1.10"), (1.9, "2"), (0, "0.50")])
+    func comparesNumbers(recorded: Double, wanted: String) throws {
+        let json = """
+            { "dbName": "im.db", "dbVersion": 1,
+              "tableVersions": { "t": { "version": "\(wanted)", "columns": [{ "a": "" }] } } }
+            """
+        var fixture = fixture
+        fixture.configuration = try Configuration(data: Data(json.utf8), place: "app.json")
+        try fixture.write { connection in
+            try connection.execute(SQL(text: TableVersionRecord.createSQL))
+            try connection.execute("INSERT INTO tableVersion(name, version) VALUES ('t', \(recorded))")
+            try connection.execute("CREATE TABLE t(a)")
+        }
+        try fixture.open()
+        #expect(try fixture.values("SELECT version = \(wanted) FROM tableVersion") == ["1"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    // MARK: Its faults
+
+    @Test("fault: the key was not carried over, so references broke")
+    func keepsKeys() throws {
+        try fixture.write { try TableVersionsApp.writeDatabase($0, release: 2) }
+        try fixture.open()
+        #expect(
+            try fixture.values(
+                "SELECT attachment.id || ' ' || uid FROM attachment JOIN chat ON chat.id = chatId ORDER BY 1")
+                == ["2 bo", "4 ana"])
+        #expect(
+            try fixture.values("SELECT seq FROM sqlite_sequence WHERE name = 'chat'") == ["4294967300"])
+        try fixture.read { try $0.execute("INSERT INTO chat(uid) VALUES ('new')") }
+        #expect(try fixture.values("SELECT max(id) FROM chat") == ["4294967301"])
+    }
+
+    @Test("fault: foreign keys, triggers and views of other tables followed the old table and then led nowhere")
+    func keepsReferences() throws {
+        try fixture.write { connection in
+            try TableVersionsApp.writeDatabase(connection, release: 2)
+            try connection.executeScript(
+                """
+                CREATE TABLE receipt(chat INTEGER REFERENCES chat(id) ON DELETE CASCADE); INSERT INTO receipt VALUES (5);
+                CREATE VIEW by_user AS SELECT uid, count(*) AS n FROM chat GROUP BY uid;
+                CREATE TRIGGER receipt_added AFTER INSERT ON receipt BEGIN UPDATE chat SET sentAt = 1 WHERE id = new.chat; END;
+                """)
+        }
+        try fixture.open()
+        #expect(try fixture.values("SELECT sql FROM sqlite_master WHERE sql LIKE '%tableOld%'") == [])
+        #expect(try fixture.values("SELECT uid || n FROM by_user ORDER BY 1") == ["ana2", "bo1"])
+        try fixture.read { connection in
+            try connection.executeScript(
+                "PRAGMA foreign_keys = ON; INSERT INTO receipt VALUES (9); DELETE FROM attachment; DELETE FROM chat WHERE id = 5"
+            )
+        }
+        #expect(try fixture.values("SELECT chat FROM receipt") == ["9"])
+        #expect(try fixture.values("SELECT sentAt FROM chat WHERE id = 9") == ["1"])
+        #expect(try fixture.read { try $0.values(String.self, "PRAGMA integrity_check") } == ["ok"])
+    }
+
+    @Test("fault: indexes vanished")
+    func keepsIndexes() throws {
+        try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
+        try fixture.open()
+        #expect(
+            try fixture.values("SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'chat' ORDER BY 1")
+                == ["chat_by_user", "chat_uid"])
+    }
+
+    @Test("fault: there was no transaction; a failure at any position leaves everything as it was", arguments: [1, 2])
+    func failsAnywhere(release: Int) throws {
+        try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
+        let (changed, count) = try fixture.positionsThatChange()
+        #expect(changed.isEmpty)
+        #expect(count > 6)
+    }
+
+    @Test("fault: a renamed column lost its values without a mapping")
+    func keepsRenamedColumns() throws {
+        try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
+        try fixture.open()
+        #expect(try fixture.values("SELECT body FROM chat WHERE id = 5") == ["hello"])
+        #expect(try fixture.values("SELECT count(*) FROM chat WHERE body IS NOT NULL") == ["2"])
+    }
+}
