@@ -98,16 +98,39 @@ struct AtomicityTests {
             }),
     ]
 
-    @Test("because a step ends the transaction says which one, and what that means", arguments: ["COMMIT", "ROLLBACK"])
-    func noticesCommit(sql: String) throws {
+    @Test("because a step would end the transaction says which one, before it does", arguments: ["COMMIT", "ROLLBACK"])
+    func refusesCommit(sql: String) throws {
         let fixture = try MigrationFixture()
-        let ending = Plan.Operation(.sql, object: "step", sql: [sql], reason: "test")
+        let before = try fixture.content()
+        let ending = Plan.Operation(.sql, object: "step", sql: ["CREATE TABLE half(x)", sql], reason: "test")
         let error = try storeError {
             try fixture.with {
                 try SchemaMigrator(version: 25, source: FixedSource(operations: [ending])).migrate($0) { 1 }
             }
         }
-        #expect(error?.detail == "sql step ended the migration's transaction")
+        #expect(error?.detail.hasPrefix("step may not run \(sql)") == true)
+        #expect(try fixture.content() == before)
+    }
+
+    @Test("because SQLite ended the transaction and the step overlooked it says so")
+    func noticesRollback() throws {
+        let fixture = try MigrationFixture()
+        let before = try fixture.content()
+        let careless = Plan.Operation(
+            .swift, object: "step", reason: "test",
+            action: .init("careless") { connection in
+                try connection.execute("CREATE TABLE half(x UNIQUE)")
+                do {
+                    try connection.execute("INSERT OR ROLLBACK INTO half VALUES (1), (1)")
+                } catch is DatabaseError { return }
+            })
+        let error = try storeError {
+            try fixture.with {
+                try SchemaMigrator(version: 25, source: FixedSource(operations: [careless])).migrate($0) { 1 }
+            }
+        }
+        #expect(error?.detail == "swift step ended the migration's transaction")
+        #expect(try fixture.content() == before)
     }
 
     @Test("in Swift is told by the type of its error, never by what that says")
