@@ -73,7 +73,7 @@ struct InterruptedCopy {
         }
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
         let hold = try SourceHold(
-            copy, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout, collations: collations)
+            copy, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout, collations: collations)
         do {
             // A log or journal goes by the name of its database, so none may be left when the name changes.
             try hold.settle()
