@@ -10,6 +10,9 @@ package struct SQLName: Hashable, Sendable {
         folded = Self.fold(text)
     }
 
+    /// The name with its ASCII letters in lower case.
+    var text: String { String(decoding: folded, as: UTF8.self) }
+
     /// Whether the name begins with `prefix`.
     package func hasPrefix(_ prefix: String) -> Bool {
         folded.starts(with: Self.fold(prefix))
@@ -33,8 +36,10 @@ package struct SQLName: Hashable, Sendable {
         text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
     }
 
+    /// Whether a folded byte belongs to a word.
+    ///
     /// Source: SQLite's tokenizer, where every byte from 0x80 on belongs to a name.
-    private static func isPartOfWord(_ byte: UInt8) -> Bool {
+    static func isPartOfWord(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
             UInt8(ascii: "$"), 0x80...:
