@@ -10,9 +10,13 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
     case encrypted
     /// A plaintext database was opened while encryption was off.
     case openedPlaintext
+    /// The schema was declared to be that of a version, and nothing was run.
+    case baselined
+    /// The schema was judged right as it is, and recorded anew.
+    case repaired
 
     /// The events that record the version of the database.
-    static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated]
+    static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated, .baselined, .repaired]
     /// The events that tell whether the file is meant to be plaintext; the latest counts.
     static let tellingEncryption: [HistoryEvent] = [.created, .encrypted, .openedPlaintext]
 }

@@ -14,7 +14,7 @@ package enum HistoryTable {
 
     static let createSQL =
         "CREATE TABLE cipherstore_history (id INTEGER PRIMARY KEY, event TEXT NOT NULL, fromVersion TEXT, "
-        + "toVersion TEXT, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL)"
+        + "toVersion TEXT, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL, schema TEXT)"
 
     // MARK: Reading
 
@@ -115,29 +115,65 @@ package enum HistoryTable {
                 values: events.map(\.rawValue.databaseValue))) ?? nil
     }
 
+    /// The schema that the latest recording event left; `nil` where none is recorded.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where what is recorded cannot be read.
+    package static func latestRecord(_ connection: Connection) throws -> (id: Int64, record: SchemaRecord)? {
+        guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
+        let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")
+        var found: (id: Int64, text: String?)?
+        try connection.forEachRow(
+            SQL(
+                text: """
+                    SELECT id, schema FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1
+                    """,
+                values: HistoryEvent.recordingVersion.map(\.rawValue.databaseValue))
+        ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        guard let found, let text = found.text else { return nil }
+        do {
+            return (found.id, try SchemaRecord(json: text))
+        } catch is DecodingError {
+            throw StoreError(
+                .migration, path: connection.path,
+                "the schema that entry \(found.id) of the history recorded cannot be read",
+                advice: "repair the history; nothing was changed")
+        }
+    }
+
+    /// Histories that an earlier release began do not have it.
+    private static func hasSchemaColumn(_ connection: Connection) throws -> Bool {
+        try ColumnState.read(table: name, from: connection).contains { SQLName($0.name) == SQLName("schema") }
+    }
+
     // MARK: Writing
 
     /// Adds an entry, and makes the table where there is none.
     ///
     /// Atomic; part of the caller's transaction where there is one.
+    ///
+    /// - Parameter record: What an event that records a version leaves.
     package static func append(
         _ event: HistoryEvent, from: SchemaVersion? = nil, to: SchemaVersion? = nil, checksum: String? = nil,
-        detail: String? = nil, in connection: Connection
+        detail: String? = nil, record: SchemaRecord? = nil, in connection: Connection
     ) throws {
+        let schema = try record?.json()
         try connection.transaction(.immediate) {
             if try !exists(connection) { try connection.execute(SQL(text: createSQL)) }
+            if try !hasSchemaColumn(connection) {
+                try connection.execute("ALTER TABLE main.cipherstore_history ADD COLUMN schema TEXT")
+            }
             let engine = "SQLCipher \(Engine.current.cipherVersion), SQLite \(Engine.current.sqliteVersion)"
             try connection.execute(
                 SQL(
                     text: """
                         INSERT INTO main.cipherstore_history
-                            (event, fromVersion, toVersion, checksum, detail, engine, appliedAt)
-                        VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+                            (event, fromVersion, toVersion, checksum, detail, engine, appliedAt, schema)
+                        VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?)
                         """,
                     values: [
                         event.rawValue.databaseValue, (from?.description).databaseValue,
                         (to?.description).databaseValue, checksum.databaseValue, detail.databaseValue,
-                        engine.databaseValue,
+                        engine.databaseValue, schema.databaseValue,
                     ]))
         }
     }

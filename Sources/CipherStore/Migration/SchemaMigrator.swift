@@ -129,9 +129,16 @@ package struct SchemaMigrator {
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
-            in: connection)
+            record: try record(connection), in: connection)
         try verify(connection, against: violations, dangling)
         return MigrationReport(plan, event: event)
+    }
+
+    /// The schema as it is now, and the steps that led to it.
+    private func record(_ connection: Connection) throws -> SchemaRecord {
+        SchemaRecord(
+            schema: try SchemaDescription(of: connection),
+            steps: try source.recordedSteps.filter { $0.version <= version })
     }
 
     /// Plans again, which must find nothing left to do.

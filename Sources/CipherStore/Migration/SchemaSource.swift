@@ -5,6 +5,15 @@
 package protocol SchemaSource {
     /// What is to be done to a database in this state. The record of the version is not a source's concern.
     func plan(for state: DatabaseState) throws -> Plan
+
+    /// The steps of a source that consists of steps; none of any other.
+    ///
+    /// The history keeps them, so that one that was changed or taken away after it had been applied is found.
+    var recordedSteps: [SchemaStep] { get throws }
+}
+
+extension SchemaSource {
+    package var recordedSteps: [SchemaStep] { [] }
 }
 
 /// The source of an app that takes care of its schema itself.
