@@ -16,6 +16,7 @@ import TestSupport
 //   CrashSubject decrypt FILE            the way back
 //   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, and the
 //                                        journal mode
+//   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 
 enum Subject {
     static let rows = 40
@@ -121,7 +122,7 @@ enum Subject {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|rekey|decrypt|check FILE")
+    print("usage: CrashSubject make|encrypt|rekey|decrypt|check FILE, or CrashSubject backfill FOLDER")
     exit(64)
 }
 do {
@@ -131,6 +132,10 @@ do {
     case "rekey": try Subject.rekey(arguments[2])
     case "decrypt": try Subject.decrypt(arguments[2])
     case "check": try Subject.check(arguments[2])
+    case "backfill":
+        let place = arguments.dropFirst(3)
+        let batch = place.dropFirst().first.flatMap { Int($0) }
+        try await BackfillSubject.run(arguments[2], place: place.first, batch: batch)
     default: exit(64)
     }
 } catch let error as StoreError {

@@ -1,0 +1,104 @@
+internal import CipherSQLite
+
+/// One run of a backfill.
+struct Backfill: Sendable {
+    let store: CipherStore
+    let name: String
+    let table: String
+    let byRowID: Bool
+    let batch: Int
+    let body: @Sendable (Connection, [[Value]]) throws -> Void
+
+    private struct Step: Sendable {
+        /// Rows of this batch.
+        let rows: Int
+        /// Rows of all runs.
+        let done: Int
+        let isFinished: Bool
+    }
+
+    /// An error of the body, told from those of the batch around it.
+    private struct BodyFailure: Error {
+        let error: any Error
+    }
+
+    /// Runs batch after batch until the end.
+    ///
+    /// - Returns: How many rows were visited.
+    func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
+        guard batch > 0, !name.isEmpty else {
+            throw StoreError(
+                .misuse, path: store.path, "a backfill needs a name, and batches of one row or more",
+                advice: "give both")
+        }
+        guard try await begin() else { return 0 }
+        let total = progress == nil ? 0 : try await countRows()
+        var visited = 0
+        while true {
+            try Task.checkCancellation()
+            let step = try await runBatch()
+            visited += step.rows
+            progress?(BackfillProgress(done: step.done, total: max(total, step.done)))
+            if step.isFinished { return visited }
+        }
+    }
+
+    /// Whether there is anything to do.
+    private func begin() async throws -> Bool {
+        try await store.write { [name, table] connection in
+            if let entry = try BackfillTable.entry(name, connection) {
+                guard SQLName(entry.table) == SQLName(table) else {
+                    throw StoreError(
+                        .misuse, path: connection.path,
+                        "the backfill \(name) is one of \(entry.table), not of \(table)",
+                        advice: "give another name")
+                }
+                if entry.isFinished { return false }
+            }
+            let keys = try BackfillKeys(table, byRowID: byRowID, connection)
+            try BackfillTable.begin(name, table: table, keyColumns: keys.count, connection)
+            return true
+        }
+    }
+
+    private func countRows() async throws -> Int {
+        try await store.read { [name, table, byRowID] connection in
+            let done = try BackfillTable.entry(name, connection)?.done ?? 0
+            return try done + BackfillKeys(table, byRowID: byRowID, connection).remaining(of: name, connection)
+        }
+    }
+
+    private func runBatch() async throws -> Step {
+        do {
+            return try await store.write { try runBatch($0) }
+        } catch let failure as BodyFailure {
+            // Never its description, which might quote a value.
+            let cause = (failure.error as? DatabaseError).map { "SQLite code \($0.extendedCode)" }
+            try await store.write { [name] connection in
+                try BackfillTable.fail(name, cause ?? "\(type(of: failure.error))", connection)
+            }
+            throw failure.error
+        }
+    }
+
+    private func runBatch(_ connection: Connection) throws -> Step {
+        // Read again for each batch: another task or process may work on the same backfill.
+        guard let entry = try BackfillTable.entry(name, connection), !entry.isFinished else {
+            return Step(rows: 0, done: try BackfillTable.entry(name, connection)?.done ?? 0, isFinished: true)
+        }
+        let keys = try BackfillKeys(table, byRowID: byRowID, connection)
+        let found = try keys.next(batch, of: name, connection)
+        if !found.isEmpty {
+            // Before the body, which may delete the rows.
+            try keys.moveCheckpoint(of: name, over: found.count, connection)
+            do {
+                try body(connection, found)
+            } catch {
+                throw BodyFailure(error: error)
+            }
+        }
+        let isFinished = found.count < batch
+        try BackfillTable.advance(name, by: found.count, isFinished: isFinished, connection)
+        return Step(rows: found.count, done: entry.done + found.count, isFinished: isFinished)
+    }
+}

@@ -1,0 +1,98 @@
+internal import CipherSQLite
+
+/// The way in which a backfill goes through a table: by ascending rowid, or by ascending primary key.
+struct BackfillKeys {
+    let table: String
+    /// The columns of the key as SQL.
+    private let columns: [String]
+
+    /// - Throws: ``StoreError`` with `misuse` where there is no such table or it has no such key.
+    init(_ table: String, byRowID: Bool, _ connection: Connection) throws {
+        func misuse(_ problem: String, _ advice: String) -> StoreError {
+            StoreError(
+                .misuse, path: connection.path, "the backfill of \(table) cannot run: \(problem)", advice: advice)
+        }
+        let isTable = try connection.value(
+            Bool.self,
+            """
+            SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)
+            """)
+        guard isTable == true else { throw misuse("there is no such table", "check the name") }
+        self.table = table
+        let all = try ColumnState.read(table: table, from: connection)
+        let rowID = try Self.rowID(of: table, all, connection)
+        if byRowID {
+            guard let rowID else {
+                throw misuse("its rows have no rowid", "give keysOf: instead of of: for a WITHOUT ROWID table")
+            }
+            columns = [rowID]
+        } else {
+            let key = all.filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
+            // Elsewhere a primary key may hold NULL, which comes neither before nor behind anything.
+            guard rowID == nil, !key.isEmpty else {
+                throw misuse("it is no WITHOUT ROWID table", "give of: instead of keysOf:")
+            }
+            columns = key.map { SQL.quoted(identifier: $0.name) }
+        }
+    }
+
+    /// How many columns a key has.
+    var count: Int { columns.count }
+
+    /// The name of the rowid that no column has taken; `nil` for a table without one.
+    ///
+    /// Never in quotes: as such SQLite may take it for a string.
+    private static func rowID(of table: String, _ columns: [ColumnState], _ connection: Connection) throws -> String? {
+        let taken = Set(columns.map { SQLName($0.name) })
+        guard let alias = ["rowid", "_rowid_", "oid"].first(where: { !taken.contains(SQLName($0)) }) else { return nil }
+        do {
+            _ = try connection.value(
+                Int64.self, SQL(text: "SELECT \(alias) FROM main.\(SQL.quoted(identifier: table)) LIMIT 0"))
+            return alias
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            return nil
+        }
+    }
+
+    /// The keys of the next rows behind the checkpoint, in order.
+    func next(_ limit: Int, of name: String, _ connection: Connection) throws -> [[Value]] {
+        var keys: [[Value]] = []
+        let rows = try rows(behind: name, connection)
+        try connection.forEachRow("SELECT \(list) \(rows) ORDER BY \(list) LIMIT \(limit)") { row in
+            keys.append((0..<row.count).map { row.value(at: $0) })
+        }
+        return keys
+    }
+
+    /// How many rows lie behind the checkpoint.
+    func remaining(of name: String, _ connection: Connection) throws -> Int {
+        try connection.value(Int.self, "SELECT count(*) \(rows(behind: name, connection))") ?? 0
+    }
+
+    /// Moves the checkpoint behind the next rows.
+    ///
+    /// Inside of SQLite, so that every key stays what it is: text that is no valid UTF-8, too.
+    func moveCheckpoint(of name: String, over rows: Int, _ connection: Connection) throws {
+        let marks = SQL(text: columns.indices.map(BackfillTable.keyColumn).joined(separator: ", "))
+        let last: SQL = "\(try self.rows(behind: name, connection)) ORDER BY \(list) LIMIT 1 OFFSET \(rows - 1)"
+        try connection.execute(
+            "UPDATE main.cipherstore_backfill SET (\(marks)) = (SELECT \(list) \(last)) WHERE name = \(name)")
+    }
+
+    private var list: SQL { SQL(text: columns.joined(separator: ", ")) }
+
+    /// The rows behind the checkpoint, in a form for which SQLite goes straight to the first of them.
+    private func rows(behind name: String, _ connection: Connection) throws -> SQL {
+        let source: SQL = "FROM main.\(identifier: table)"
+        // Before the first batch there is none, and no part of such a key is ever NULL.
+        let isBegun = try connection.value(
+            Bool.self, "SELECT key0 IS NOT NULL FROM main.cipherstore_backfill WHERE name = \(name)")
+        guard isBegun == true else { return source }
+        let marks = columns.indices.map { index -> SQL in
+            "(SELECT \(SQL(text: BackfillTable.keyColumn(index))) FROM main.cipherstore_backfill WHERE name = \(name))"
+        }
+        guard columns.count > 1 else { return "\(source) WHERE \(list) > \(marks[0])" }
+        let key = marks.dropFirst().reduce(marks[0]) { "\($0), \($1)" }
+        return "\(source) WHERE (\(list)) > (\(key))"
+    }
+}

@@ -1,0 +1,99 @@
+internal import CipherSQLite
+
+/// The table `cipherstore_backfill`, in which a database carries how far each backfill has come.
+enum BackfillTable {
+    static let name = "cipherstore_backfill"
+
+    /// The state of one backfill.
+    struct Entry: Sendable {
+        var name: String
+        var table: String
+        /// Rows that were visited in all runs.
+        var done: Int
+        var isFinished: Bool
+        /// Why the latest run ended early; `nil` where it did not, or was only cancelled or killed.
+        var failure: String?
+        /// ISO 8601, in UTC.
+        var updatedAt: String
+    }
+
+    // MARK: Reading
+
+    static func exists(_ connection: Connection) throws -> Bool {
+        try connection.value(
+            Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(name))")
+            ?? false
+    }
+
+    /// All backfills, by name.
+    static func entries(_ connection: Connection) throws -> [Entry] {
+        guard try exists(connection) else { return [] }
+        var entries: [Entry] = []
+        try connection.forEachRow(
+            """
+            SELECT name, tableName, done, finished, failure, updatedAt FROM main.cipherstore_backfill ORDER BY name
+            """
+        ) { row in
+            entries.append(
+                Entry(
+                    name: try row.get(at: 0), table: try row.get(at: 1), done: try row.get(at: 2),
+                    isFinished: try row.get(at: 3), failure: try row.get(at: 4), updatedAt: try row.get(at: 5)))
+        }
+        return entries
+    }
+
+    static func entry(_ name: String, _ connection: Connection) throws -> Entry? {
+        try entries(connection).first { $0.name.utf8.elementsEqual(name.utf8) }
+    }
+
+    // MARK: Writing
+
+    /// Makes the table, and a row for a backfill that has none.
+    ///
+    /// - Parameter keyColumns: How many columns the keys of the backfill's table have. Each is kept as SQLite stores it,
+    ///   in a column without affinity, for not every value survives the way through Swift.
+    static func begin(_ name: String, table: String, keyColumns: Int, _ connection: Connection) throws {
+        if try !exists(connection) {
+            try connection.execute(
+                """
+                CREATE TABLE cipherstore_backfill (name TEXT PRIMARY KEY NOT NULL, tableName TEXT NOT NULL,
+                    done INTEGER NOT NULL, finished INTEGER NOT NULL, failure TEXT, updatedAt TEXT NOT NULL, key0)
+                """)
+        }
+        let found = try ColumnState.read(table: Self.name, from: connection).map { SQLName($0.name) }
+        for column in (0..<keyColumns).map(keyColumn) where !found.contains(SQLName(column)) {
+            try connection.execute(SQL(text: "ALTER TABLE main.cipherstore_backfill ADD COLUMN \(column)"))
+        }
+        try connection.execute(
+            """
+            INSERT OR IGNORE INTO main.cipherstore_backfill(name, tableName, done, finished, updatedAt)
+            VALUES (\(name), \(table), 0, 0, \(now))
+            """)
+    }
+
+    static func keyColumn(_ index: Int) -> String { "key\(index)" }
+
+    /// Adds to the rows that are done.
+    static func advance(_ name: String, by rows: Int, isFinished: Bool, _ connection: Connection) throws {
+        try connection.execute(
+            """
+            UPDATE main.cipherstore_backfill SET done = done + \(rows), finished = \(isFinished), failure = NULL,
+                updatedAt = \(now) WHERE name = \(name)
+            """)
+    }
+
+    static func fail(_ name: String, _ failure: String, _ connection: Connection) throws {
+        try connection.execute(
+            """
+            UPDATE main.cipherstore_backfill SET failure = \(failure), updatedAt = \(now)
+            WHERE name = \(name) AND NOT finished
+            """)
+    }
+
+    static func forgetFailures(_ connection: Connection) throws {
+        guard try exists(connection) else { return }
+        try connection.execute("UPDATE main.cipherstore_backfill SET failure = NULL WHERE failure IS NOT NULL")
+    }
+
+    private static let now = SQL(text: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')")
+}
