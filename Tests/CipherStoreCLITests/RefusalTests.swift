@@ -5,7 +5,9 @@ import Testing
 
 /// What cannot be worked on ends with its exit code, and leaves every file as it was.
 @Suite struct RefusalTests {
-    enum Command: String, CaseIterable { case inspect, encrypt, verify, query, plan, migrate }
+    enum Command: String, CaseIterable {
+        case inspect, encrypt, verify, query, plan, migrate, history, validate
+    }
 
     /// A file that is no good, with how every command takes it.
     struct BadInput: Sendable, CustomTestStringConvertible {
@@ -88,7 +90,7 @@ import Testing
         switch command {
         case .inspect, .verify, .encrypt: return [command.rawValue, fixture.database] + key
         case .query: return ["query", fixture.database, "SELECT count(*) FROM note"] + key
-        case .plan, .migrate:
+        case .plan, .migrate, .history, .validate:
             return [
                 command.rawValue, "--config", try fixture.configuration(), "--directory", fixture.folder.path(""),
             ] + key

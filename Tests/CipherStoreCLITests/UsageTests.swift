@@ -33,6 +33,9 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
         (["plan", "--directory", "."], "--config FILE is required"),
         (["migrate", "--config", "c"], "is required"),
+        (["validate", "--directory", "."], "--config FILE is required"),
+        (["repair", "--config", "c"], "is required"),
+        (["baseline", "--config", "c", "--directory", ".", "--at", "new"], "a version such as 24"),
         (["query", "x"], "takes DB SQL"),
         (["query", "x", "SELECT 1", "--csv", "--json"], "cannot be given together"),
         (["keygen"], "takes FILE"),
@@ -61,7 +64,10 @@ import Testing
         let overview = try fixture.run("--help")
         #expect(overview.status == 0)
         #expect(overview.errors.isEmpty)
-        let commands = ["inspect", "encrypt", "verify", "plan", "migrate", "query", "keygen"]
+        let commands = [
+            "inspect", "encrypt", "verify", "plan", "migrate", "history", "validate", "baseline", "repair", "query",
+            "keygen",
+        ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "))
             let help = try fixture.run(command, "--help")

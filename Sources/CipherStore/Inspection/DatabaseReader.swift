@@ -6,7 +6,11 @@ package struct DatabaseReader {
 
     /// A reader of the database at a path.
     package init(path: String) throws {
-        inspector = try Inspector(path: path)
+        self.init(try Inspector(path: path))
+    }
+
+    init(_ inspector: Inspector) {
+        self.inspector = inspector
     }
 
     /// The database, without symbolic links.

@@ -166,7 +166,7 @@ package struct StoreOpening {
 
     // MARK: Steps
 
-    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+    var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     private func migrate(
         _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?

@@ -22,5 +22,7 @@ struct Command: Sendable {
     var allOptions: [Option] { options + [.json, .help] }
 
     /// The commands, in the order of the help.
-    static let all: [Command] = [inspect, encrypt, decrypt, rekey, verify, plan, migrate, query, keygen]
+    static let all: [Command] = [
+        inspect, encrypt, decrypt, rekey, verify, plan, migrate, history, validate, baseline, repair, query, keygen,
+    ]
 }

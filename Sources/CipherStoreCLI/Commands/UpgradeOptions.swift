@@ -8,10 +8,7 @@ enum UpgradeOptions {
     static func run<Result>(
         _ invocation: Invocation, _ body: (EncryptionUpgrade.Options) throws -> Result
     ) throws -> Result {
-        var options = EncryptionUpgrade.Options()
-        options.lockTimeout = try invocation.seconds(.lockTimeout, default: options.lockTimeout)
-        options.busyTimeout = Int32(
-            try invocation.seconds(.busyTimeout, default: Double(options.busyTimeout) / 1000) * 1000)
+        var options = try waiting(invocation)
         let bar = ProgressBar.make(try invocation.choice(.progress, default: .auto))
         if let bar { options.progress = { bar.update($0) } }
         let cancellation = UpgradeCancellation()
@@ -19,5 +16,14 @@ enum UpgradeOptions {
         SignalWatch.cancel(cancellation)
         defer { bar?.end() }
         return try body(options)
+    }
+
+    /// How long to wait for others.
+    static func waiting(_ invocation: Invocation) throws -> EncryptionUpgrade.Options {
+        var options = EncryptionUpgrade.Options()
+        options.lockTimeout = try invocation.seconds(.lockTimeout, default: options.lockTimeout)
+        options.busyTimeout = Int32(
+            try invocation.seconds(.busyTimeout, default: Double(options.busyTimeout) / 1000) * 1000)
+        return options
     }
 }

@@ -1,0 +1,29 @@
+import CipherStore
+
+extension Command {
+    static let baseline = Command(
+        name: "baseline",
+        summary: "Declare the schema of an existing database to be that of a version, and run nothing.",
+        operands: [],
+        options: StoreOptions.all + [BaselineCommand.version] + KeyOptions.all + HistoryChangeText.options,
+        notes: [
+            "For a database that has its schema already and whose version CipherStore has not recorded. The version and "
+                + "the schema as it is are recorded; later migrations begin there."
+        ],
+        run: BaselineCommand.run)
+}
+
+enum BaselineCommand {
+    static let version = Option(
+        "at", value: "VERSION", "The version (the configuration's own by default): a number, or numbers with dots.")
+
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let declared = try invocation[version].map { text in
+            guard let version = SchemaVersion(text) else {
+                throw CommandFailure.usage("--\(Self.version.name) takes a version such as 24 or 1.10.0")
+            }
+            return version
+        }
+        return try HistoryChangeText.print(try HistoryChangeText.opening(invocation).baseline(at: declared), invocation)
+    }
+}

@@ -1,0 +1,42 @@
+import CipherStore
+
+extension Command {
+    static let history = Command(
+        name: "history",
+        summary: "Print what was done to a database and what is pending, and change nothing.",
+        operands: [],
+        options: StoreOptions.all + KeyOptions.all,
+        notes: [
+            "Each line has a state: applied, pending (the configuration knows it and the database does not have it yet), "
+                + "missing (its version was reached, but the configuration no longer knows it, or it was never applied), "
+                + "future (it belongs to a version after the configuration's), and failed (a backfill that an error "
+                + "ended; a migration that fails leaves nothing in the database, not even a mark).",
+            "The key is needed where the file is encrypted.",
+        ],
+        run: HistoryCommand.run)
+}
+
+enum HistoryCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let provider = try KeyOptions.provider(invocation) ?? MissingKeyProvider()
+        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let history = try opening.history { try KeyOptions.key(invocation, for: opening.path) }
+        if invocation.has(.json) { try Output.json(history) } else { try print(history) }
+        return .done
+    }
+
+    private static func print(_ history: StoreHistory) throws {
+        try Output.line("\(history.path): version \(history.version?.description ?? "none recorded")")
+        let lines = history.items.map { item in
+            [
+                item.state.rawValue, item.kind.rawValue, item.version?.description ?? "", item.date ?? "",
+                [item.name, item.detail].compactMap { $0 }.joined(separator: ": "),
+            ]
+        }
+        let widths = (0..<5).map { column in lines.map { $0[column].count }.max() ?? 0 }
+        for line in lines {
+            let columns = zip(line, widths).prefix(4).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            try Output.line((columns + [line[4]]).joined(separator: "  "))
+        }
+    }
+}

@@ -1,0 +1,20 @@
+import CipherStore
+
+extension Command {
+    static let repair = Command(
+        name: "repair",
+        summary: "Record the present schema anew, after what drifted was judged right.",
+        operands: [],
+        options: StoreOptions.all + KeyOptions.all + HistoryChangeText.options,
+        notes: [
+            "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
+                + "forgotten. No table is touched."
+        ],
+        run: RepairCommand.run)
+}
+
+enum RepairCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        try HistoryChangeText.print(try HistoryChangeText.opening(invocation).repair(), invocation)
+    }
+}

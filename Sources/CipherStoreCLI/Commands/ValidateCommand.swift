@@ -1,0 +1,36 @@
+import CipherStore
+
+extension Command {
+    static let validate = Command(
+        name: "validate",
+        summary: "Compare the schema with the one that the history recorded, and change nothing.",
+        operands: [],
+        options: StoreOptions.all + KeyOptions.all,
+        notes: [
+            "What differs is listed object by object; formatting is no difference. The exit status is 65 when something "
+                + "does: `cipherstore plan` tells whether a migration would mend it, and `cipherstore repair` records it "
+                + "as right.",
+            "The key is needed where the file is encrypted.",
+        ],
+        run: ValidateCommand.run)
+}
+
+enum ValidateCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let provider = try KeyOptions.provider(invocation) ?? MissingKeyProvider()
+        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let found = try opening.validate { try KeyOptions.key(invocation, for: opening.path) }
+        if invocation.has(.json) { try Output.json(found) } else { try print(found) }
+        guard !found.isValid else { return .done }
+        let count = found.sentences.count
+        Output.complain(
+            "\(found.path): the database is not as its history recorded: \(count) difference\(count == 1 ? "" : "s")")
+        return .badData
+    }
+
+    private static func print(_ found: SchemaValidation) throws {
+        if found.isValid { try Output.line("valid: \(found.path)") }
+        for sentence in found.sentences { try Output.line(sentence) }
+        for note in found.notes { try Output.line("note: \(note)") }
+    }
+}
