@@ -114,6 +114,9 @@ public final class CipherStore: Sendable {
         try done.wait()
     }
 
+    /// Whether it was closed, or is closing.
+    var isClosed: Bool { writer.isStopped }
+
     /// The writer closes last, but takes nothing more as soon as the readers do not.
     private func stop() {
         readers.stop()

@@ -106,6 +106,21 @@ enum FileSystem {
         }
     }
 
+    /// Makes a folder of mode 0700 where there is nothing; its name is durable then.
+    static func createFolder(_ path: String) throws {
+        guard mkdir(path, 0o700) != 0 else {
+            try syncFolder(of: path)
+            return
+        }
+        guard errno == EEXIST else { throw failure("be created", path) }
+    }
+
+    /// Removes a folder, unless something is in it.
+    static func removeFolderIfEmpty(_ path: String) throws {
+        guard rmdir(path) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
+        throw failure("be removed", path)
+    }
+
     /// Writes bytes at the end of a file that exists.
     static func append(_ bytes: [UInt8], to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)

@@ -87,7 +87,7 @@ extension CipherStore {
     }
 
     /// Runs `body` on a new thread: it may take long, and may block.
-    private static func onThreadOfItsOwn<Output: Sendable>(
+    static func onThreadOfItsOwn<Output: Sendable>(
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {
         try await withCheckedThrowingContinuation { continuation in

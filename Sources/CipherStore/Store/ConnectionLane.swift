@@ -118,6 +118,9 @@ final class ConnectionLane: @unchecked Sendable {
 
     // MARK: Closing
 
+    /// Whether it takes no more jobs.
+    var isStopped: Bool { lock.withLock { isClosed } }
+
     /// Refuses the jobs that wait and those to come.
     func stop() {
         let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in

@@ -1,0 +1,47 @@
+internal import CipherSQLite
+
+/// The name of an account's folder: safe on every file system, readable, and another one for every account.
+///
+/// Lower-case letters, digits and `-`, `_`, `@`, `+` stand for themselves, and so does `.` unless it comes first. Every
+/// other byte of the UTF-8 becomes `%` and two upper-case hexadecimal digits: capital letters too, so that two accounts
+/// never differ in letter case alone, and `%` itself. The empty account is `%`. Names above 200 bytes are cut, and get
+/// `%-` and the SHA-256 of the account at their end; `%-` and a `%` alone stand in no other name.
+enum AccountFolder {
+    /// File systems allow 255.
+    private static let maximumLength = 200
+
+    /// - Throws: ``StoreError`` with `misuse` where libcrypto cannot make the digest of a long account.
+    static func name(of account: String) throws -> String {
+        guard !account.isEmpty else { return "%" }
+        var name: [UInt8] = []
+        for byte in account.utf8 {
+            if isPlain(byte) || byte == UInt8(ascii: ".") && !name.isEmpty {
+                name.append(byte)
+            } else {
+                name += [UInt8(ascii: "%")] + hexadecimal(byte, upperCase: true)
+            }
+        }
+        guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
+        guard let digest = Digest.sha256(Array(account.utf8)) else {
+            throw StoreError(
+                .misuse, "the account's name is too long for a file, and libcrypto has no SHA-256",
+                advice: "give a shorter name")
+        }
+        let ending = Array("%-".utf8) + digest.flatMap { hexadecimal($0, upperCase: false) }
+        return String(decoding: name.prefix(maximumLength - ending.count) + ending, as: UTF8.self)
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "_"), UInt8(ascii: "@"), UInt8(ascii: "+"):
+            true
+        default: false
+        }
+    }
+
+    private static func hexadecimal(_ byte: UInt8, upperCase: Bool) -> [UInt8] {
+        let digits = Array((upperCase ? "0123456789ABCDEF" : "0123456789abcdef").utf8)
+        return [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+}

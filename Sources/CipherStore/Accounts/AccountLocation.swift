@@ -1,0 +1,38 @@
+internal import Foundation
+
+/// Where the databases of accounts are.
+enum AccountLocation: Sendable {
+    /// Each in a folder of its own in this directory.
+    case folders(in: URL)
+    /// Where the app says.
+    case custom(@Sendable (String) throws -> URL)
+
+    /// The folder and the file of an account.
+    func place(of account: String, databaseName: String) throws -> (folder: String, databaseName: String) {
+        switch self {
+        case .folders(let directory):
+            let folder = directory.appending(path: try AccountFolder.name(of: account), directoryHint: .notDirectory)
+            return (folder.path(percentEncoded: false), databaseName)
+        case .custom(let location):
+            let file = try location(account)
+            guard file.isFileURL, FileName.fault(of: file.lastPathComponent) == nil else {
+                throw StoreError(
+                    .misuse, path: file.absoluteString, "the location of an account is no file",
+                    advice: "give the file URL of a database")
+            }
+            return (file.deletingLastPathComponent().path(percentEncoded: false), file.lastPathComponent)
+        }
+    }
+
+    /// Makes the account's own folder where there is none.
+    func prepare(_ folder: String) throws {
+        guard case .folders = self else { return }
+        try FileSystem.createFolder(folder)
+    }
+
+    /// Removes the account's own folder, unless the app keeps something there.
+    func tidy(_ folder: String) throws {
+        guard case .folders = self else { return }
+        try FileSystem.removeFolderIfEmpty(folder)
+    }
+}

@@ -1,0 +1,36 @@
+internal import CipherSQLite
+
+/// Removes a database with everything that belongs to it.
+struct AccountRemoval {
+    let paths: DatabasePaths
+
+    /// - Throws: ``StoreError`` with `busy` where somebody else has the file open.
+    func run(timeout: Double) throws {
+        try UpgradeLock.withLock(paths, timeout: timeout) {
+            guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
+            guard status.isRegular else {
+                throw StoreError(
+                    .notAFile, path: paths.database, "this is no database file", advice: "remove it yourself")
+            }
+            let file = try DatabaseFile(path: paths.database, access: .readWrite)
+            let isDone: Bool? = try file.whileUnused {
+                try removeFiles()
+                return true
+            }
+            guard isDone == true else {
+                throw StoreError(
+                    .busy, path: paths.database, "somebody else has the database open",
+                    advice: "close it and try again; nothing was removed")
+            }
+        }
+    }
+
+    /// The log and the journal before the database: without it they would be taken for another's.
+    private func removeFiles() throws {
+        let names =
+            [paths.wal, paths.sharedMemory, paths.journal, paths.database, paths.backup, paths.attempt]
+            + paths.leftovers
+        for name in names { try FileSystem.removeIfPresent(name) }
+        try FileSystem.syncFolder(of: paths.database)
+    }
+}

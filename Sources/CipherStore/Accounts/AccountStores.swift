@@ -1,0 +1,267 @@
+#if canImport(FoundationEssentials)
+    internal import Foundation
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// The stores of several accounts on one device: for each a file, a version record and a key of its own.
+///
+/// ```swift
+/// let accounts = AccountStores(configuration, directory: directory) { account in
+///     .closure { purpose, _ in try keychain.key(of: account, purpose) }
+/// }
+/// let store = try await accounts.switch(to: "anna")
+/// ```
+///
+/// An account that the device does not have yet is a first install of its own, whatever the others are. Each has a folder
+/// of its own in the directory, so that one can be upgraded while others are in use, by this process or another. The
+/// folder's name is the account's, with `%` and hexadecimal digits for everything but `a` to `z`, `0` to `9`, `-`, `_`,
+/// `@`, `+` and `.`; very long names end in a digest.
+public actor AccountStores {
+    /// An account that is opening or open.
+    private struct Entry {
+        let id: Int
+        let opening: Task<CipherStore, any Error>
+        /// The calls that wait for the opening and were not cancelled.
+        var waiting = 0
+    }
+
+    /// The bytes of an account: two that are equal as characters can be two accounts.
+    private typealias Key = [UInt8]
+
+    private let configuration: Configuration
+    private let location: AccountLocation
+    private let options: CipherStore.Options
+    private let keyProvider: @Sendable (String) throws -> any KeyProvider
+    private var entries: [Key: Entry] = [:]
+    /// The accounts that nobody may open now.
+    private var closings: [Key: Task<Void, any Error>] = [:]
+    /// The files of the accounts that are open, by the number of their opening.
+    private var paths: [Int: String] = [:]
+    private var lastID = 0
+    private var isSwitching = false
+    private var switches: [CheckedContinuation<Void, Never>] = []
+
+    /// The account that was switched to; `nil` before the first switch, after one that failed, and after its end.
+    public private(set) var current: String?
+
+    /// Accounts in folders of their own.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants each database to be.
+    ///   - directory: The directory of the accounts' folders. It must exist.
+    ///   - options: How each store waits, and for how many readers it has room.
+    ///   - keyProvider: Gives the provider of an account's key.
+    public init(
+        _ configuration: Configuration, directory: URL, options: CipherStore.Options = .init(),
+        keyProvider: @escaping @Sendable (_ account: String) throws -> any KeyProvider
+    ) {
+        self.init(configuration, .folders(in: directory), options, keyProvider)
+    }
+
+    /// Accounts whose databases are where the app has them already.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants each database to be; its `databaseName` does not count.
+    ///   - location: The database file of an account, another one for each. Its folder must exist.
+    ///   - options: How each store waits, and for how many readers it has room.
+    ///   - keyProvider: Gives the provider of an account's key.
+    public init(
+        _ configuration: Configuration, location: @escaping @Sendable (_ account: String) throws -> URL,
+        options: CipherStore.Options = .init(),
+        keyProvider: @escaping @Sendable (_ account: String) throws -> any KeyProvider
+    ) {
+        self.init(configuration, .custom(location), options, keyProvider)
+    }
+
+    private init(
+        _ configuration: Configuration, _ location: AccountLocation, _ options: CipherStore.Options,
+        _ keyProvider: @escaping @Sendable (String) throws -> any KeyProvider
+    ) {
+        self.configuration = configuration
+        self.location = location
+        self.options = options
+        self.keyProvider = keyProvider
+    }
+
+    // MARK: Opening
+
+    /// Closes the account that was switched to before, and opens another.
+    ///
+    /// Accounts that were opened with ``open(_:progress:)`` stay open. Where the other one cannot be opened, none is
+    /// current.
+    ///
+    /// - Throws: As ``open(_:progress:)``.
+    public func `switch`(
+        to account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> CipherStore {
+        await beginSwitch()
+        defer { endSwitch() }
+        try Task.checkCancellation()
+        if let current, Key(current.utf8) != Key(account.utf8) { await close(current) }
+        current = nil
+        let store = try await open(account, progress: progress)
+        current = account
+        return store
+    }
+
+    /// Opens an account beside those that are open, or gives its store where it is open.
+    ///
+    /// - Parameter progress: Is told how far an encryption upgrade is; not where another call opens the account already.
+    /// - Throws: As ``CipherStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
+    ///   throw; ``StoreError`` with `misuse` where two accounts have one file.
+    public func open(
+        _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> CipherStore {
+        let key = Key(account.utf8)
+        while true {
+            if let closing = closings[key] {
+                // Whether it succeeded is its caller's to know.
+                _ = await closing.result
+                continue
+            }
+            let entry = try entries[key] ?? begin(account, progress)
+            do {
+                let store = try await wait(for: entry, key)
+                if !store.isClosed { return store }
+                forget(entry.id, key)
+            } catch let error as CancellationError {
+                forget(entry.id, key)
+                // The last call that waited for that opening was cancelled, and this one came after it.
+                if Task.isCancelled { throw error }
+            } catch {
+                forget(entry.id, key)
+                throw error
+            }
+        }
+    }
+
+    private func begin(_ account: String, _ progress: (@Sendable (UpgradeProgress) -> Void)?) throws -> Entry {
+        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.databaseName)
+        let provider = try keyProvider(account)
+        try location.prepare(folder)
+        lastID += 1
+        let id = lastID
+        var configuration = configuration
+        configuration.databaseName = databaseName
+        let entry = Entry(
+            id: id,
+            opening: Task { [configuration, options] in
+                let store = try await CipherStore.open(
+                    configuration, directory: URL(filePath: folder, directoryHint: .isDirectory),
+                    keyProvider: provider, options: options, progress: progress)
+                try await self.claim(store, id)
+                return store
+            })
+        entries[Key(account.utf8)] = entry
+        return entry
+    }
+
+    private func claim(_ store: CipherStore, _ id: Int) async throws {
+        guard !paths.values.contains(store.path) else {
+            await store.close()
+            throw StoreError(
+                .misuse, path: store.path, "two accounts have this file", advice: "give each account a file of its own")
+        }
+        paths[id] = store.path
+    }
+
+    private func wait(for entry: Entry, _ key: Key) async throws -> CipherStore {
+        entries[key]?.waiting += 1
+        return try await withTaskCancellationHandler {
+            try await entry.opening.value
+        } onCancel: {
+            Task { await self.giveUp(entry.id, key) }
+        }
+    }
+
+    /// Ends an opening for which nobody waits who was not cancelled.
+    private func giveUp(_ id: Int, _ key: Key) {
+        guard let entry = entries[key], entry.id == id else { return }
+        entries[key]?.waiting -= 1
+        if entry.waiting == 1 { entry.opening.cancel() }
+    }
+
+    /// How many calls wait for an opening and were not cancelled.
+    func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
+
+    private func forget(_ id: Int, _ key: Key) {
+        paths[id] = nil
+        if entries[key]?.id == id { entries[key] = nil }
+    }
+
+    // MARK: Closing
+
+    /// Closes an account's store, as ``CipherStore/close()`` does; nothing where it is not open.
+    ///
+    /// An opening that is under way ends first.
+    public func close(_ account: String) async {
+        // Only what is done after closing can fail.
+        _ = await end(account) {}.result
+    }
+
+    /// Closes all accounts.
+    public func closeAll() async {
+        for key in entries.keys { await close(String(decoding: key, as: UTF8.self)) }
+    }
+
+    /// Closes an account and removes its database with everything beside it that belongs to it, and its folder where
+    /// nothing else is left there.
+    ///
+    /// The key stays with its provider: to remove it as well is the app's. After a crash, call this again.
+    ///
+    /// - Throws: ``StoreError`` with `busy` where another process has the file open.
+    public func remove(_ account: String) async throws {
+        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.databaseName)
+        let removal = await end(account) { [location, options] in
+            guard try FileSystem.exists(folder) else { return }
+            try await CipherStore.onThreadOfItsOwn {
+                try AccountRemoval(paths: DatabasePaths(folder + "/" + databaseName))
+                    .run(timeout: options.upgradeTimeout.inSeconds)
+                try location.tidy(folder)
+            }
+        }
+        try await removal.value
+    }
+
+    /// Closes an account and runs `body`; until its end nobody opens the account.
+    private func end(
+        _ account: String, _ body: @escaping @Sendable () async throws -> Void
+    ) async -> Task<Void, any Error> {
+        let key = Key(account.utf8)
+        while let closing = closings[key] { _ = await closing.result }
+        let entry = entries[key]
+        if let current, Key(current.utf8) == key { self.current = nil }
+        let closing = Task {
+            // Here and not after waiting for this task: whoever waits for it must find it gone.
+            defer { closings[key] = nil }
+            if let entry {
+                if case .success(let store) = await entry.opening.result { await store.close() }
+                forget(entry.id, key)
+            }
+            try await body()
+        }
+        closings[key] = closing
+        return closing
+    }
+
+    // MARK: One switch at a time
+
+    private func beginSwitch() async {
+        guard isSwitching else {
+            isSwitching = true
+            return
+        }
+        await withCheckedContinuation { switches.append($0) }
+    }
+
+    /// Hands over to the next that waits.
+    private func endSwitch() {
+        guard !switches.isEmpty else {
+            isSwitching = false
+            return
+        }
+        switches.removeFirst().resume()
+    }
+}

@@ -1,0 +1,242 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+@Suite("The stores of several accounts", .timeLimit(.minutes(1)))
+struct AccountStoresTests {
+    private let folder: TemporaryFolder
+    private let configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// A key of its own for each account.
+    private static func key(of account: String) throws -> CipherKey {
+        let byte = account.utf8.reduce(UInt8(1)) { $0 &* 31 &+ $1 }
+        return try .raw(SecretBytes(repeatElement(byte, count: CipherKey.rawKeyLength)))
+    }
+
+    private func accounts() -> AccountStores {
+        AccountStores(configuration, directory: folder.url) { account in
+            .closure { _, _ in try Self.key(of: account) }
+        }
+    }
+
+    /// A legacy plaintext database of an account at a version.
+    private func writeLegacy(_ account: String, version: Int = 3) throws {
+        let path = folder.path(account)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        let connection = try Connection(path: path + "/app.db", mode: .create)
+        defer { connection.close() }
+        try connection.executeScript(
+            "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
+    }
+
+    private func users(_ store: CipherStore) async throws -> [String] {
+        try await store.read { try $0.values(String.self, "SELECT uid FROM chat ORDER BY rowid") }
+    }
+
+    private func insert(_ user: String, _ store: CipherStore) async throws {
+        try await store.write { try $0.execute("INSERT INTO chat(uid) VALUES (\(user))") }
+    }
+
+    @Test("A second account is a first install of its own, with a file, a version and a key of its own")
+    func secondAccount() async throws {
+        try writeLegacy("anna")
+        let accounts = accounts()
+        let anna = try await accounts.switch(to: "anna")
+        #expect(anna.report.outcome == .encrypted)
+        #expect(anna.report.migration.from == 3)
+        let ben = try await accounts.switch(to: "Ben/..")
+        #expect(ben.report.outcome == .created)
+        #expect(!ben.report.isUpdate)
+        #expect(try await users(ben).isEmpty)
+        #expect(try folder.names == ["%42en%2F..", "anna"])
+        await accounts.closeAll()
+        let again = self.accounts()
+        #expect(try await users(again.open("anna")) == ["anna"])
+        await again.closeAll()
+        let key = try Self.key(of: "Ben/..")
+        #expect(throws: DatabaseError.self) {
+            try Connection(
+                path: folder.path("anna/app.db"), mode: .readOnly, key: key, settings: CipherSettings())
+        }
+    }
+
+    @Test("Switching closes one account and opens the next; the same account stays as it is")
+    func switching() async throws {
+        let accounts = accounts()
+        let anna = try await accounts.switch(to: "anna")
+        #expect(try await accounts.switch(to: "anna") === anna)
+        let ben = try await accounts.switch(to: "ben")
+        #expect(await accounts.current == "ben")
+        #expect(try await failure(StoreError.self) { try await users(anna) }.code == .closed)
+        #expect(try await users(ben).isEmpty)
+        let annaAgain = try await accounts.switch(to: "anna")
+        #expect(annaAgain !== anna)
+        #expect(annaAgain.report.outcome == .opened)
+        await accounts.close("anna")
+        #expect(await accounts.current == nil)
+        await accounts.closeAll()
+    }
+
+    @Test("Switches at the same time come one after another, and leave one account open")
+    func switchesAtOnce() async throws {
+        let accounts = accounts()
+        let names = ["a", "b", "c", "d"]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for name in names + names { group.addTask { _ = try await accounts.switch(to: name) } }
+            try await group.waitForAll()
+        }
+        let current = try #require(await accounts.current)
+        #expect(names.contains(current))
+        #expect(try await users(accounts.open(current)).isEmpty)
+        await accounts.closeAll()
+    }
+
+    @Test("A failed switch leaves no account current, and the next one works")
+    func failedSwitch() async throws {
+        try writeLegacy("new", version: 99)
+        let accounts = accounts()
+        _ = try await accounts.switch(to: "anna")
+        #expect(try await failure(StoreError.self) { try await accounts.switch(to: "new") }.code == .downgrade)
+        #expect(await accounts.current == nil)
+        #expect(try await accounts.switch(to: "anna").report.outcome == .opened)
+        await accounts.closeAll()
+    }
+
+    @Test("An account is upgraded while another is in use, and two are upgraded at once")
+    func upgradesAtOnce() async throws {
+        for account in ["ben", "carla"] { try writeLegacy(account) }
+        let accounts = accounts()
+        let anna = try await accounts.switch(to: "anna")
+        let (both, used) = (Gate(), Gate())
+        // Neither upgrade goes on before the other has begun and the account in use was written.
+        let (began, lock) = (Begun(), NSLock())
+        let progress: @Sendable (String) -> (UpgradeProgress) -> Void = { account in
+            { _ in
+                guard lock.withLock({ began.accounts.insert(account).inserted }) else { return }
+                both.arrive()
+                both.block(until: 2)
+                used.block()
+            }
+        }
+        async let ben = accounts.open("ben", progress: { progress("ben")($0) })
+        async let carla = accounts.open("carla", progress: { progress("carla")($0) })
+        await both.wait(until: 2)
+        try await insert("anna", anna)
+        used.arrive()
+        let stores = try await (ben, carla)
+        #expect(stores.0.report.outcome == .encrypted)
+        #expect(stores.1.report.outcome == .encrypted)
+        #expect(try await users(anna) == ["anna"])
+        #expect(try await users(stores.0) == ["ben"])
+        #expect(try await users(stores.1) == ["carla"])
+        await accounts.closeAll()
+    }
+
+    /// The accounts whose upgrade has begun; read and written only under a lock.
+    private final class Begun: @unchecked Sendable {
+        var accounts: Set<String> = []
+    }
+
+    @Test("Calls for one account at the same time share its store, and one that was closed elsewhere is opened again")
+    func sharedStore() async throws {
+        let accounts = accounts()
+        async let first = accounts.open("anna")
+        async let second = accounts.open("anna")
+        let (one, two) = try await (first, second)
+        #expect(one === two)
+        await one.close()
+        let three = try await accounts.open("anna")
+        #expect(three !== one)
+        #expect(try await users(three).isEmpty)
+        await accounts.closeAll()
+    }
+
+    @Test("A cancelled opening ends where nobody else waits for it, and goes on for who does")
+    func cancelledOpening() async throws {
+        for isShared in [false, true] {
+            let account = isShared ? "shared" : "alone"
+            try writeLegacy(account)
+            let accounts = accounts()
+            let (began, released) = (Gate(), Gate())
+            let first = Task {
+                try await accounts.open(
+                    account,
+                    progress: { _ in
+                        began.arrive()
+                        released.block()
+                    })
+            }
+            await began.wait()
+            let second = isShared ? Task { try await accounts.open(account) } : nil
+            while isShared, await accounts.waiting(for: account) < 2 { await Task.yield() }
+            first.cancel()
+            while await accounts.waiting(for: account) > (isShared ? 1 : 0) { await Task.yield() }
+            released.arrive()
+            if let second {
+                #expect(try await users(second.value) == [account])
+                #expect(try await first.value === second.value)
+            } else {
+                await #expect(throws: CancellationError.self) { try await first.value }
+                let bytes = try Data(contentsOf: URL(filePath: folder.path("alone/app.db")))
+                #expect(bytes.starts(with: Data("SQLite".utf8)))
+            }
+            await accounts.closeAll()
+        }
+    }
+
+    @Test("Removing an account removes its files and its folder, and it begins anew")
+    func removal() async throws {
+        let accounts = accounts()
+        try await insert("anna", accounts.open("anna"))
+        try await insert("ben", accounts.switch(to: "ben"))
+        try await accounts.remove("ben")
+        try await accounts.remove("never there")
+        #expect(await accounts.current == nil)
+        #expect(try folder.names == ["anna"])
+        let ben = try await accounts.open("ben")
+        #expect(ben.report.outcome == .created)
+        #expect(try await users(ben).isEmpty)
+        #expect(try await users(accounts.open("anna")) == ["anna"])
+        await accounts.closeAll()
+        try folder.write("the app's", to: "ben/notes.txt")
+        try await accounts.remove("ben")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("ben")) == ["notes.txt"])
+    }
+
+    @Test("An account that somebody else has open is not removed")
+    func removalInUse() async throws {
+        let accounts = accounts()
+        try await insert("anna", accounts.open("anna"))
+        let other = try Connection(
+            path: folder.path("anna/app.db"), mode: .readWrite, key: Self.key(of: "anna"), settings: CipherSettings())
+        defer { other.close() }
+        #expect(try other.value(Int.self, "SELECT count(*) FROM chat") == 1)
+        #expect(try await failure(StoreError.self) { try await accounts.remove("anna") }.code == .busy)
+        #expect(try await users(accounts.open("anna")) == ["anna"])
+        await accounts.closeAll()
+    }
+
+    @Test("Accounts can have the files that an app gave them; two cannot have one")
+    func ownLocations() async throws {
+        let directory = folder.url
+        let accounts = AccountStores(
+            configuration,
+            location: { directory.appending(path: $0.hasPrefix("same") ? "same.db" : "\($0).db") },
+            keyProvider: { account in .closure { _, _ in try Self.key(of: "any") } })
+        try await insert("anna", accounts.open("anna"))
+        try await insert("same", accounts.open("same 1"))
+        #expect(try await failure(StoreError.self) { try await accounts.open("same 2") }.code == .misuse)
+        #expect(try await users(accounts.open("same 1")) == ["same"])
+        await accounts.closeAll()
+        #expect(try folder.names == ["anna.db", "same.db"])
+        try await accounts.remove("same 1")
+        #expect(try folder.names == ["anna.db"])
+    }
+}
