@@ -35,6 +35,7 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9)],
     products: [
         .library(name: "CipherStore", targets: ["CipherStore"]),
+        .library(name: "CipherStoreTestKit", targets: ["CipherStoreTestKit"]),
         .executable(name: "cipherstore", targets: ["CipherStoreCLI"]),
     ],
     dependencies: dependencies,
@@ -59,6 +60,11 @@ let package = Package(
         .target(
             name: "CipherStore",
             dependencies: ["CipherSQLite", "CSystemShims"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherStoreTestKit",
+            dependencies: ["CipherStore", "CipherSQLite"],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -97,7 +103,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CSystemShims", "TestSupport"],
+            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "TestSupport"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),

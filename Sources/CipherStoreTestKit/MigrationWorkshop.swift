@@ -1,0 +1,79 @@
+internal import CipherStore
+internal import Foundation
+
+/// Opens copies of databases in folders of their own.
+struct MigrationWorkshop {
+    let configuration: Configuration
+    let keyProvider: any KeyProvider
+
+    /// What a database is made to be where there is none.
+    func schemaOfFreshInstall() async throws -> SchemaDescription {
+        try await inFolder { folder in
+            try await opening(folder) { try await schema(of: $0) }
+        }
+    }
+
+    /// What is wrong with the migration of a fixture.
+    func problems(
+        of fixture: URL, wanted: SchemaDescription, allowed: AllowedDifferences,
+        check: (@Sendable (CipherStore, URL) async throws -> Void)?
+    ) async throws -> [MigrationVerificationError.Problem] {
+        try await inFolder { folder in
+            try copy(fixture, to: folder)
+            let migrated = try await opening(folder) { store in
+                try await check?(store, fixture)
+                return try await schema(of: store)
+            }
+            let again = try await opening(folder) { $0.report.migration }
+            return migrated.differences(from: wanted).filter { !allowed.covers($0) }.map { .differs($0) }
+                + (again.event == nil ? [] : [.unsettled(again)])
+        }
+    }
+
+    private func schema(of store: CipherStore) async throws -> SchemaDescription {
+        try await store.read { try SchemaDescription(of: $0) }
+    }
+
+    private func opening<Output>(_ folder: URL, _ body: (CipherStore) async throws -> Output) async throws -> Output {
+        let store = try await CipherStore.open(configuration, directory: folder, keyProvider: keyProvider)
+        do {
+            let output = try await body(store)
+            await store.close()
+            return output
+        } catch {
+            await store.close()
+            throw error
+        }
+    }
+
+    private func inFolder<Output>(_ body: (URL) async throws -> Output) async throws -> Output {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "migration-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let result: Result<Output, any Error>
+        do {
+            result = .success(try await body(folder))
+        } catch {
+            result = .failure(error)
+        }
+        try FileManager.default.removeItem(at: folder)
+        return try result.get()
+    }
+
+    /// Copies a folder's content, or a file with its sidecars under the configuration's name.
+    private func copy(_ fixture: URL, to folder: URL) throws {
+        let manager = FileManager.default
+        guard try fixture.resourceValues(forKeys: [.isDirectoryKey]).isDirectory != true else {
+            for name in try manager.contentsOfDirectory(atPath: fixture.path(percentEncoded: false)) {
+                try manager.copyItem(at: fixture.appending(path: name), to: folder.appending(path: name))
+            }
+            return
+        }
+        let source = fixture.path(percentEncoded: false)
+        let target = folder.appending(path: configuration.databaseName).path(percentEncoded: false)
+        // A -shm is not copied: SQLite makes it from the -wal.
+        for ending in ["", "-wal", "-journal"] where ending.isEmpty || manager.fileExists(atPath: source + ending) {
+            try manager.copyItem(atPath: source + ending, toPath: target + ending)
+        }
+    }
+}
