@@ -5,7 +5,7 @@ extension Command {
         name: "baseline",
         summary: "Declare the schema of an existing database to be that of a version, and run nothing.",
         operands: [],
-        options: StoreOptions.all + [BaselineCommand.version] + KeyOptions.all + HistoryChangeText.options,
+        options: StoreOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "For a database that has its schema already and whose version CipherStore has not recorded. The version and "
                 + "the schema as it is are recorded; later migrations begin there."

@@ -5,7 +5,7 @@ extension Command {
         name: "repair",
         summary: "Record the present schema anew, after what drifted was judged right.",
         operands: [],
-        options: StoreOptions.all + KeyOptions.all + HistoryChangeText.options,
+        options: StoreOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
                 + "forgotten. No table is touched."

@@ -5,7 +5,7 @@ extension Command {
         name: "validate",
         summary: "Compare the schema with the one that the history recorded, and change nothing.",
         operands: [],
-        options: StoreOptions.all + KeyOptions.all,
+        options: StoreOptions.all + KeyOptions.key.all,
         notes: [
             "What differs is listed object by object; formatting is no difference. The exit status is 65 when something "
                 + "does: `cipherstore plan` tells whether a migration would mend it, and `cipherstore repair` records it "
@@ -17,9 +17,9 @@ extension Command {
 
 enum ValidateCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let provider = try KeyOptions.provider(invocation) ?? MissingKeyProvider()
+        let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
         let opening = try StoreOptions.opening(invocation, provider: provider)
-        let found = try opening.validate { try KeyOptions.key(invocation, for: opening.path) }
+        let found = try opening.validate { try KeyOptions.key.key(invocation, for: opening.path) }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isValid else { return .done }
         let count = found.sentences.count
