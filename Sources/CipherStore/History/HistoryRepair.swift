@@ -118,7 +118,8 @@ extension StoreOpening {
                 throw refusal(.encryptionDisabled, Decision.Facts(surface: .missing), inspector)
             }
             let key = try provider.checkedKey(for: .existing, database: path)
-            let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+            let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in
+            }
             connection = try Connection(
                 path: path, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
