@@ -78,6 +78,13 @@ let package = Package(
             path: "Examples/LegacyChat",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "Bench",
+            dependencies: sqlcipher + ["CipherStore", "CipherSQLite"],
+            path: "Benchmarks",
+            cSettings: [.define("SQLITE_HAS_CODEC")],
+            swiftSettings: strict
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["CipherStore", "CipherSQLite"],

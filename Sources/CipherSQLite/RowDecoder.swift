@@ -66,12 +66,41 @@ extension UUID: Bindable, ColumnReadable {
 }
 
 /// The positions of a statement's columns by name, worked out once for all rows.
-private struct RowColumns {
-    let indexes: [String: Int]
+private final class RowColumns {
+    /// The names in order; `nil` for a second column of the same name, which nobody can ask for.
+    private let names: [String?]
+    private let indexes: [String: Int]
+    /// The column that was asked for last: mostly it is asked for again, or the next one is.
+    private var latest = 0
 
     init(_ statement: Statement) {
-        indexes = Dictionary(
-            (0..<statement.columnCount).map { (statement.columnName($0), $0) }, uniquingKeysWith: { first, _ in first })
+        let all = (0..<statement.columnCount).map(statement.columnName)
+        let indexes = Dictionary(zip(all, all.indices), uniquingKeysWith: { first, _ in first })
+        names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }
+        self.indexes = indexes
+    }
+
+    var all: [String] { Array(indexes.keys) }
+
+    func index(of name: String) -> Int? {
+        guard !names.isEmpty else { return nil }
+        if names[latest] == name { return latest }
+        if latest + 1 < names.count, names[latest + 1] == name {
+            latest += 1
+        } else if let index = indexes[name] {
+            latest = index
+        } else {
+            return nil
+        }
+        return latest
+    }
+
+    /// A column's value, `nil` where there is no such column.
+    func read<Column: ColumnReadable>(
+        _ type: Column.Type, named name: String, from statement: Statement
+    ) throws -> Column? {
+        guard let index = index(of: name) else { return nil }
+        return try Column.read(from: Row(statement: statement), at: index)
     }
 }
 
@@ -102,29 +131,29 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let statement: Statement
     let columns: RowColumns
     var codingPath: [any CodingKey] { [] }
-    var allKeys: [Key] { columns.indexes.keys.compactMap { Key(stringValue: $0) } }
+    var allKeys: [Key] { columns.all.compactMap { Key(stringValue: $0) } }
 
-    func contains(_ key: Key) -> Bool { columns.indexes[key.stringValue] != nil }
+    func contains(_ key: Key) -> Bool { columns.index(of: key.stringValue) != nil }
 
-    private func index(_ key: Key) throws -> Int {
-        guard let index = columns.indexes[key.stringValue] else {
-            throw DecodingError.keyNotFound(
-                key, .init(codingPath: [], debugDescription: "the query has no column \(key.stringValue)"))
-        }
-        return index
-    }
-
+    /// The work is done where no key's type is known, so that it is compiled once for each column type.
     private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
-        let row = Row(statement: statement)
         do {
-            return try Column.read(from: row, at: try index(key))
+            if let column = try columns.read(Column.self, named: key.stringValue, from: statement) { return column }
         } catch let error as DatabaseError {
             throw DecodingError.typeMismatch(
                 Column.self, .init(codingPath: [key], debugDescription: error.message, underlyingError: error))
         }
+        throw missing(key)
     }
 
-    func decodeNil(forKey key: Key) throws -> Bool { Row(statement: statement).isNull(at: try index(key)) }
+    private func missing(_ key: Key) -> DecodingError {
+        .keyNotFound(key, .init(codingPath: [], debugDescription: "the query has no column \(key.stringValue)"))
+    }
+
+    func decodeNil(forKey key: Key) throws -> Bool {
+        guard let index = columns.index(of: key.stringValue) else { throw missing(key) }
+        return Row(statement: statement).isNull(at: index)
+    }
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(key) }

@@ -95,6 +95,20 @@ package final class Statement {
         sqlite3_finalize(handle)
     }
 
+    /// Whether its text is this one, byte by byte.
+    func hasText(_ text: String) -> Bool {
+        var own = sql
+        var other = text
+        return own.withUTF8 { own in
+            other.withUTF8 { other in
+                guard own.count == other.count, let left = own.baseAddress, let right = other.baseAddress else {
+                    return own.isEmpty && other.isEmpty
+                }
+                return memcmp(left, right, own.count) == 0
+            }
+        }
+    }
+
     package var columnCount: Int { Int(sqlite3_column_count(handle)) }
     package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 

@@ -6,6 +6,8 @@ struct StatementCache {
     /// Texts in order of use, the latest last.
     private var order: [Text] = []
     private let capacity: Int
+    /// The statement that was used last, beside the others: in a loop it is wanted again, and is found without a search.
+    private var latest: Statement?
 
     /// SQL by its bytes.
     ///
@@ -27,6 +29,10 @@ struct StatementCache {
     }
 
     mutating func take(_ sql: String) -> Statement? {
+        if let statement = latest, statement.hasText(sql) {
+            latest = nil
+            return statement
+        }
         let text = Text(sql: sql)
         guard let statement = statements.removeValue(forKey: text) else { return nil }
         if let position = order.lastIndex(of: text) { order.remove(at: position) }
@@ -35,13 +41,20 @@ struct StatementCache {
 
     mutating func put(_ statement: Statement) {
         statement.reset()
+        guard capacity > 0 else { return }
+        if let latest { keep(latest) }
+        latest = statement
+    }
+
+    private mutating func keep(_ statement: Statement) {
         let text = Text(sql: statement.sql)
-        guard capacity > 0, statements.updateValue(statement, forKey: text) == nil else { return }
+        guard statements.updateValue(statement, forKey: text) == nil else { return }
         order.append(text)
-        if order.count > capacity { statements[order.removeFirst()] = nil }
+        if order.count >= capacity { statements[order.removeFirst()] = nil }
     }
 
     mutating func removeAll() {
+        latest = nil
         statements.removeAll()
         order.removeAll()
     }

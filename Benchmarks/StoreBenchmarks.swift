@@ -1,0 +1,60 @@
+import CipherSQLite
+import CipherStore
+import Foundation
+
+/// What a store costs to open, in derivations of its passphrase.
+struct StoreBenchmarks {
+    let folder: URL
+    let runs: Int
+
+    func run() throws -> [Measurement] {
+        let configuration = Configuration(databaseName: "store.db", version: 1)
+        let provider = ClosureKeyProvider { _, _ in try .passphrase("a passphrase of some length") }
+        try CipherStore.openBlocking(configuration, directory: folder, keyProvider: provider).closeBlocking()
+        return [
+            try .alternating(
+                "open a store: a writer and 4 readers", against: "one derivation", goal: 1.15, runs: runs,
+                ours: { try Measurement.seconds { try open(configuration, provider) } }, theirs: derivation)
+        ]
+    }
+
+    private func open(_ configuration: Configuration, _ provider: ClosureKeyProvider) throws {
+        var options = CipherStore.Options()
+        options.maximumReaders = 4
+        let store = try CipherStore.openBlocking(
+            configuration, directory: folder, keyProvider: provider, options: options)
+        // Readers are opened when they are needed, so all four are wanted at once.
+        let threads = (0..<4).map { _ in ReaderThread(store) }
+        for thread in threads { try thread.wait() }
+        try store.closeBlocking()
+    }
+
+    private func derivation() throws -> Double {
+        let key = try CipherKey.passphrase("a passphrase of some length")
+        let salt = try SecretBytes.random(count: CipherKey.saltLength)
+        return try Measurement.seconds { _ = try key.rawKey(salt: salt, settings: CipherSettings()) }
+    }
+}
+
+/// One reader at work.
+private final class ReaderThread: @unchecked Sendable {
+    // Written by the thread before it signals, read after waiting for that.
+    private var failure: (any Error)?
+    private let done = DispatchSemaphore(value: 0)
+
+    init(_ store: CipherStore) {
+        Thread { [self] in
+            do {
+                _ = try store.readBlocking { try $0.value(Int.self, "SELECT count(*) FROM sqlite_master") }
+            } catch {
+                failure = error
+            }
+            done.signal()
+        }.start()
+    }
+
+    func wait() throws {
+        done.wait()
+        if let failure { throw failure }
+    }
+}
