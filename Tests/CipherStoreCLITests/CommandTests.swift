@@ -155,6 +155,16 @@ import Testing
         #expect(try fixture.run(verify).status == 64)
     }
 
+    @Test("A sound file in format 1, which has nothing to authenticate its pages by, is sound, with a warning")
+    func verifyFirstFormat() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: true, settings: CipherSettings(compatibility: 1))
+        let run = try fixture.run("verify", fixture.database, "--key-file", fixture.key, "--cipher-compatibility", "1")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.errors.contains("format 1"))
+        #expect(run.output.contains("no authentication"))
+    }
+
     @Test(arguments: [false, true])
     func verify(_ isEncrypted: Bool) throws {
         let fixture = try ToolFixture()

@@ -31,9 +31,10 @@ extension StoreError {
                 .noSpace, path: path, "there is no room on the disk", advice: "free some space and try again",
                 underlying: error)
         }
-        if error.isPermission {
+        if error.isPermission || error.isCannotOpen && !FileSystem.canWriteInFolder(FileSystem.split(path).folder) {
             return StoreError(
-                .permission, path: path, "the file or its folder cannot be written",
+                .permission, path: path,
+                "the file or its folder cannot be written, and SQLite keeps a log or journal beside the file",
                 advice: "give this user the permission", underlying: error)
         }
         if error.code == DatabaseError.generic {

@@ -52,7 +52,9 @@ package struct Verification: Sendable, Encodable {
         // In one transaction, so that no writer changes pages between the two checks. It ends with the connection: one
         // that met a damaged page can run nothing more.
         try connection.execute("BEGIN")
-        if settings != nil, Engine.current.hasCipherIntegrityCheck {
+        if settings?.compatibility == 1 {
+            warnings.append("files in cipher format 1 hold nothing by which a page could be authenticated")
+        } else if settings != nil, Engine.current.hasCipherIntegrityCheck {
             everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
         }
         try checkStructure(connection)

@@ -5,6 +5,9 @@ import CipherStore
 enum CipherOptions {
     static let compatibility = Option(
         "cipher-compatibility", value: "N", "The SQLCipher format: 4 or an older one (the engine's newest by default).")
+    static let newCompatibility = Option(
+        "cipher-compatibility", value: "N",
+        "The SQLCipher format of the new file: 3 or 4 (the engine's newest by default).")
     static let detect = Option(
         "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
 

@@ -6,7 +6,7 @@ extension Command {
         name: "encrypt",
         summary: "Encrypt a plaintext database in place.",
         operands: [.database],
-        options: KeyOptions.key.all + [EncryptCommand.keepBackup, CipherOptions.compatibility] + UpgradeOptions.all,
+        options: KeyOptions.key.all + [EncryptCommand.keepBackup, CipherOptions.newCompatibility] + UpgradeOptions.all,
         notes: [
             "An encrypted copy is built beside the file, compared with it row by row, and takes its place by one rename. "
                 + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "

@@ -7,7 +7,7 @@ extension Command {
         summary: "Give an encrypted database another key or cipher format, in place.",
         operands: [.database],
         options: KeyOptions.key.all + KeyOptions.newKey.all
-            + [CipherOptions.compatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all,
+            + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all,
         notes: [
             "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
                 + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "

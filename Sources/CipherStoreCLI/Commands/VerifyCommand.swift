@@ -38,6 +38,8 @@ enum VerifyCommand {
         var sheet = FactSheet()
         sheet.add("sound", found.path)
         switch (found.state, found.everyPageAuthenticated) {
+        case (.encrypted, _) where found.cipherCompatibility == 1:
+            sheet.add("pages", "pages carry no authentication in cipher format 1")
         case (.encrypted, true): sheet.add("pages", "every page authenticated")
         case (.encrypted, false): sheet.add("pages", "every page in use authenticated")
         default: sheet.add("pages", "\(found.state.rawValue): pages carry no authentication")
