@@ -1,0 +1,37 @@
+import CipherSQLite
+
+/// How large the copy of a file may become before the file is taken for one that never ends.
+///
+/// Pages that refer to each other make a small tree endless, and a copy of it would fill the disk.
+final class CopyGrowth {
+    private let path: String
+    private let most: Int64
+    private var isExceeded = false
+
+    /// Each page of the original becomes about one of the copy; four leave room for pages that are filled less well.
+    init(_ connection: Connection, source: String, copyKey: FileKey?) throws {
+        path = source
+        let pageSize = Int64(try connection.value(Int.self, "PRAGMA main.page_size") ?? 4096)
+        let largest = max(pageSize, Int64(copyKey?.settings.pageSize ?? 4096))
+        most = (try FileSystem.size(source) ?? 0) / pageSize * largest * 4 + (4 << 20)
+    }
+
+    /// Whether a copy of this size can be that of the original.
+    func isBearable(_ size: Int64) -> Bool {
+        if size > most { isExceeded = true }
+        return !isExceeded
+    }
+
+    /// Runs `body`, which ``isBearable(_:)`` may have ended.
+    ///
+    /// - Throws: What `body` throws, and ``StoreError`` with `corrupt` where it was ended.
+    func judging(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch is DatabaseError where isExceeded {
+            throw StoreError(
+                .corrupt, path: path, "the rows never end: pages of the file refer to each other over and over",
+                advice: "restore the file from a backup; nothing was changed")
+        }
+    }
+}
