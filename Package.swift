@@ -91,6 +91,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "Mutator",
+            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            path: "Tests/Mutator",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "FixtureMaker",
             dependencies: ["CipherSQLite", "TestSupport"],
             path: "Tests/FixtureMaker",
