@@ -22,7 +22,7 @@ extension Connection {
     /// branches all lead to the same leaves. Takes the place of any other progress handler.
     ///
     /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` where it was ended.
-    package func withinSteps<Result>(_ steps: Int = 50_000_000, _ body: () throws -> Result) throws -> Result {
+    package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
         let stride: Int32 = 10_000
         var left = steps / Int(stride)
         setProgressHandler(every: stride) {

@@ -24,7 +24,11 @@ struct Child {
         let (output, errors) = (Pipe(), Pipe())
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments =
-            ["-c", "ulimit -c 0; ulimit -v \(memory); exec timeout -s KILL \(seconds) \"$@\" 2>&1", "sh", program]
+            [
+                "-c",
+                "ulimit -c 0; ulimit -f 2097152; ulimit -v \(memory); exec timeout -s KILL \(seconds) \"$@\" 2>&1",
+                "sh", program,
+            ]
             + arguments
         if let folder { process.currentDirectoryURL = URL(filePath: folder) }
         process.standardInput = FileHandle.nullDevice

@@ -7,6 +7,8 @@ struct FileTrial {
     let outcome: String
     /// What must not happen; `nil` where nothing did.
     let fault: String?
+    /// What the upgrade said.
+    var message = ""
 
     /// Upgrades the database of a folder, in place.
     ///
@@ -24,7 +26,7 @@ struct FileTrial {
             return FileTrial(outcome: outcome, fault: try faultOfSuccess(folder, aside))
         case 2:
             let code = String(outcome.prefix { $0 != ":" })
-            return FileTrial(outcome: code, fault: try faultOfRefusal(folder, aside))
+            return FileTrial(outcome: code, fault: try faultOfRefusal(folder, aside), message: outcome)
         default:
             return FileTrial(outcome: "status \(run.status)", fault: "status \(run.status): \(run.output.suffix(400))")
         }

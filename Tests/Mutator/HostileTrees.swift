@@ -22,43 +22,64 @@ extension HostileDatabase {
         }
     }
 
+    /// What a cell of an interior page holds behind its child: a rowid, or the record of an index.
+    private enum Tree {
+        case table, index
+
+        var kind: UInt8 { self == .table ? 5 : 2 }
+        var cell: [UInt8] { self == .table ? [1] : [5, 3, 1, 1, 1, 1] }
+    }
+
     /// An interior page whose branches, as many as fit, all lead to one page.
-    private static func branches(to child: UInt32, header: Int = 0) -> [UInt8] {
+    private static func branches(to child: UInt32, header: Int = 0, _ tree: Tree = .table) -> [UInt8] {
         var page = [UInt8](repeating: 0, count: pageSize)
-        let count = (pageSize - header - 12) / 7
-        page[header] = 5
+        let size = 4 + tree.cell.count
+        let count = (pageSize - header - 12) / (size + 2)
+        page[header] = tree.kind
         page.setBig16(count, at: header + 3)
-        page.setBig16(pageSize - 5 * count, at: header + 5)
+        page.setBig16(pageSize - size * count, at: header + 5)
         page.setBig32(child, at: header + 8)
         for cell in 0..<count {
-            let place = pageSize - 5 * (cell + 1)
+            let place = pageSize - size * (cell + 1)
             page.setBig16(place, at: header + 12 + 2 * cell)
             page.setBig32(child, at: place)
-            page[place + 4] = 1
+            page.replaceSubrange((place + 4)..<(place + size), with: tree.cell)
         }
         return page
     }
 
     /// Adds a chain of such pages and returns the number of its first; the last leads to `leaf`.
-    private static func chain(_ length: Int, to leaf: UInt32, _ bytes: inout [UInt8]) -> UInt32 {
+    private static func chain(
+        _ length: Int, to leaf: UInt32, _ bytes: inout [UInt8], _ tree: Tree = .table
+    ) -> UInt32 {
         let first = UInt32(bytes.count / pageSize) + 1
         for number in 0..<UInt32(length) {
-            bytes += branches(to: number + 1 == length ? leaf : first + number + 1)
+            bytes += branches(to: number + 1 == length ? leaf : first + number + 1, header: 0, tree)
         }
         return first
+    }
+
+    /// The tree whose root is this page gets endless entries; the root's leaf moves to the end.
+    private static func multiply(_ root: Int, _ tree: Tree, _ bytes: inout [UInt8]) {
+        let range = ((root - 1) * pageSize)..<(root * pageSize)
+        bytes += bytes[range]
+        let first = chain(8, to: UInt32(bytes.count / pageSize), &bytes, tree)
+        bytes.replaceSubrange(range, with: branches(to: first, header: 0, tree))
     }
 
     static let trees: [HostileDatabase] = [
         bytes(
             "a table of few pages and endless rows", "corrupt",
             "CREATE TABLE t(a); INSERT INTO t VALUES ('a row of some length'); CREATE TABLE u(a);"
-        ) { bytes in
-            // The root stays where it is, and its leaf moves to the end.
-            bytes += bytes[pageSize..<(2 * pageSize)]
-            let leaf = UInt32(bytes.count / pageSize)
-            let first = chain(8, to: leaf, &bytes)
-            bytes.replaceSubrange(pageSize..<(2 * pageSize), with: branches(to: first))
-        },
+        ) { multiply(2, .table, &$0) },
+        bytes(
+            "an index of few pages and endless entries", "corrupt",
+            "CREATE TABLE t(a); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1);"
+        ) { multiply(3, .index, &$0) },
+        bytes(
+            "a table WITHOUT ROWID of few pages and endless rows", "corrupt",
+            "CREATE TABLE t(a, b, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO t VALUES (1, 1);"
+        ) { multiply(2, .index, &$0) },
         bytes(
             "a schema of few pages and endless entries", "corrupt",
             "CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES (1);"
@@ -88,7 +109,7 @@ extension HostileDatabase {
             bytes.setBig32(0x7fff_ffff, at: 36)
         },
         bytes(
-            "an overflow chain that leads back to itself", "corrupt",
+            "an overflow chain that leads back to itself", "encrypted",
             "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(9000));"
         ) {
             bytes in
@@ -117,7 +138,7 @@ extension HostileDatabase {
                 $0.setBig32(0xffff_fffe, at: 28)
             }
         },
-        HostileDatabase("a log of a terabyte that holds nothing", "encrypted") { folder in
+        HostileDatabase("a log of a quarter of a gigabyte that holds nothing", "encrypted") { folder in
             try edit(folder, "app.db", "CREATE TABLE t(a); INSERT INTO t VALUES (1); PRAGMA journal_mode = WAL;") { _ in
             }
             var header = [UInt8](repeating: 0, count: 32)
@@ -125,7 +146,7 @@ extension HostileDatabase {
             header.setBig32(3_007_000, at: 4)
             header.setBig32(4096, at: 8)
             try Data(header).write(to: URL(filePath: folder.path("app.db-wal")))
-            try FileHandle(forWritingTo: URL(filePath: folder.path("app.db-wal"))).truncate(atOffset: 1 << 40)
+            try FileHandle(forWritingTo: URL(filePath: folder.path("app.db-wal"))).truncate(atOffset: 1 << 28)
         },
         HostileDatabase("a hundred thousand tables, indexes and views", "encrypted", isSlow: true) { folder in
             let connection = try Connection(path: folder.path("app.db"), mode: .create)

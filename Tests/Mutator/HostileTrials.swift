@@ -21,7 +21,7 @@ enum HostileTrials {
             tell(
                 "\(trial.outcome)\t\(String(format: "%.1f", seconds)) s\t\(peak >> 10) MB so far\t\(database.name)")
             if let fault = trial.fault { tell("fault: \(fault)") }
-            if trial.outcome != database.outcome { tell("fault: expected \(database.outcome)") }
+            if trial.outcome != database.outcome { tell("fault: expected \(database.outcome); \(trial.message)") }
             isGood = isGood && trial.fault == nil && trial.outcome == database.outcome
         }
         return isGood

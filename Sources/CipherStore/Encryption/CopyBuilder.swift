@@ -153,11 +153,12 @@ struct CopyBuilder {
     private func watch(_ connection: Connection, _ growth: CopyGrowth) {
         let copy = copy
         let observer = observer
-        connection.setProgressHandler(every: 20_000) {
+        let stride: Int32 = 20_000
+        connection.setProgressHandler(every: stride) {
             // A size that cannot be had is only a progress not shown.
             guard let size = try? FileSystem.size(copy) else { return !observer.isCancelled }
             observer.update(bytes: size)
-            return !observer.isCancelled && growth.isBearable(size)
+            return !observer.isCancelled && growth.isBearable(size, steps: stride)
         }
     }
 }
