@@ -109,7 +109,8 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "TestSupport"],
+            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "Mutator", "TestSupport"],
+            exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),

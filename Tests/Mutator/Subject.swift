@@ -7,11 +7,11 @@ enum Subject {
     /// The encryption upgrade.
     ///
     /// Prints the outcome, or the error's code.
-    static func upgrade(_ path: String) throws {
+    static func upgrade(_ path: String, _ provider: any KeyProvider = TestKeys.provider()) throws {
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 200
         options.lockTimeout = 5
-        print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run().outcome.rawValue)
+        print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
     }
 
     /// Reads two files by plain SQL and prints where they differ, or nothing.

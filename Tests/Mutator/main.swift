@@ -5,9 +5,11 @@ import TestSupport
 // Damages files by a seed, upgrades them, and judges what comes of it; Scripts/fuzz runs it.
 //
 //   Mutator run FIRST STEP SECONDS [FOLDER]   trials FIRST, FIRST + STEP and so on; inputs that failed go to FOLDER
+//   Mutator some FIRST COUNT                  so many trials
 //   Mutator one NUMBER                        one trial
 //   Mutator judge FOLDER                      upgrades a copy of FOLDER/app.db and judges it
 //   Mutator hostile [fast]                    every database that was made to harm, with seconds and peak memory
+//   Mutator memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
 //   Mutator upgrade FILE                      what a trial runs in a process of its own
 //   Mutator compare FILE OTHER encrypted|plaintext
 
@@ -35,11 +37,21 @@ do {
         var fuzzing = try Fuzzing(keep: arguments.count > 5 ? argument(5) : nil)
         try fuzzing.run(from: first, step: step, count: nil, seconds: seconds)
         exit(fuzzing.faults == 0 ? 0 : 1)
+    case "some":
+        guard let first = UInt64(argument(2)), let count = Int(argument(3)) else { exit(64) }
+        var fuzzing = try Fuzzing(keep: nil)
+        try fuzzing.run(from: first, step: 1, count: count, seconds: 600)
+        exit(fuzzing.faults == 0 ? 0 : 1)
     case "one":
         guard let number = UInt64(argument(2)) else { exit(64) }
         var fuzzing = try Fuzzing(keep: arguments.count > 3 ? argument(3) : nil)
         try fuzzing.run(from: number, step: 1, count: 1, seconds: 600)
         exit(fuzzing.faults == 0 ? 0 : 1)
+    case "memory":
+        try Subject.upgrade(argument(2), FileKeyProvider(path: argument(3)))
+        print("ready")
+        fflush(nil)
+        _ = readLine()
     case "hostile": exit(try HostileTrials.run(includingSlow: argument(2) != "fast") ? 0 : 1)
     case "judge": try judge(argument(2))
     case "upgrade": try Subject.upgrade(argument(2))

@@ -28,7 +28,7 @@ struct CopyBuilder {
             try setLayout(connection)
             let skeleton = try CopySkeleton(connection, header: header)
             try connection.forgetSchemas()
-            let growth = try CopyGrowth(connection, source: source, copyKey: copyKey)
+            let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
             watch(connection, growth)
             try growth.judging { try fillTables(skeleton, connection) }
             guard !skeleton.indexesToFill.isEmpty else { return }

@@ -11,12 +11,13 @@ final class CopyGrowth {
     private var isExceeded = false
 
     /// Each page of the original becomes about one of the copy; four leave room for pages that are filled less well.
-    init(_ connection: Connection, source: String, copyKey: FileKey?) throws {
+    init(source: String, sourceKey: FileKey?, copyKey: FileKey?) throws {
         path = source
-        let pageSize = Int64(try connection.value(Int.self, "PRAGMA main.page_size") ?? 4096)
+        let pageSize = Int64(
+            try sourceKey?.settings.pageSize ?? FileHeader(DatabaseFile(path: source)).pageSize)
         let largest = max(pageSize, Int64(copyKey?.settings.pageSize ?? 4096))
         let size = try FileSystem.size(source) ?? 0
-        most = size / pageSize * largest * 4 + (4 << 20)
+        most = size / max(pageSize, 512) * largest * 4 + (4 << 20)
         // A row of three bytes may have 2,000 columns that were added later.
         mostSteps = size * 1_000 + 20_000_000
     }
