@@ -32,9 +32,9 @@ struct HostileFileTests {
 
     @Test(
         "Damage ends in equal rows or in a typed error with the file as it was", .enabled(if: isPossible),
-        arguments: [1, 40, 80])
+        arguments: [1, 25, 60])
     func damage(first: Int) throws {
-        let result = try run(["some", "\(first)", "25"])
+        let result = try run(["some", "\(first)", "20"])
         #expect(result.status == 0, "\(result.output)")
         #expect(result.output.contains("count"))
     }
