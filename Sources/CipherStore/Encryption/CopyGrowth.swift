@@ -19,7 +19,7 @@ final class CopyGrowth {
         let size = try FileSystem.size(source) ?? 0
         most = size / max(pageSize, 512) * largest * 4 + (4 << 20)
         // A row of three bytes may have 2,000 columns that were added later.
-        mostSteps = size * 1_000 + 20_000_000
+        mostSteps = size * 400 + 4_000_000
     }
 
     /// Whether a copy of this size, after so many more steps of SQLite's virtual machine, can be that of the original.
