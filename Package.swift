@@ -98,6 +98,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "Mutator",
+            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            path: "Tests/Mutator",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "FixtureMaker",
             dependencies: ["CipherSQLite", "TestSupport"],
             path: "Tests/FixtureMaker",
@@ -110,7 +116,8 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "TestSupport"],
+            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "Mutator", "TestSupport"],
+            exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),

@@ -120,11 +120,6 @@ public final class Connection {
         }
     }
 
-    /// Reads the schema, which fails with `SQLITE_NOTADB` under a wrong key.
-    package func proveReadable() throws {
-        _ = try value(Int.self, "SELECT count(*) FROM sqlite_master")
-    }
-
     /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.
     ///
     /// - Parameter fileSystem: The file layer that seals pages, for a file that gets no key; `nil` for SQLite's own.

@@ -34,6 +34,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isInputOutput: Bool { code == SQLITE_IOERR }
     package var isInterrupted: Bool { code == SQLITE_INTERRUPT }
     package var isPermission: Bool { code == SQLITE_PERM || code == SQLITE_READONLY || code == SQLITE_AUTH }
+    package var isConstraint: Bool { code == SQLITE_CONSTRAINT }
     package var isCannotOpen: Bool { code == SQLITE_CANTOPEN }
     package var isOutOfMemory: Bool { code == SQLITE_NOMEM }
     /// A read-only connection met a journal that must be rolled back first.

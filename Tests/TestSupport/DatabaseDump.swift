@@ -9,22 +9,40 @@ public struct DatabaseDump: Equatable, Sendable {
     public private(set) var lines: [String] = []
     /// The number of rows of all tables.
     public private(set) var rows = 0
+    private let notesFailures: Bool
 
     /// Reads everything.
     ///
-    /// - Parameter computed: Whether VIRTUAL generated columns are read too; not where they name unknown functions.
-    public init(_ connection: Connection, computed: Bool = true) throws {
+    /// - Parameters:
+    ///   - computed: Whether VIRTUAL generated columns are read too; not where they name unknown functions.
+    ///   - noting: Whether a part that cannot be read becomes a line that says so, for files that are damaged.
+    public init(_ connection: Connection, computed: Bool = true, noting: Bool = false) throws {
+        notesFailures = noting
         for pragma in [
             "user_version", "application_id", "auto_vacuum", "encoding", "schema_version", "journal_mode",
             "default_cache_size",
         ] {
-            let value = try connection.value(Value.self, SQL(text: "PRAGMA \(pragma)"))
-            lines.append("\(pragma) = \(value.map { "\($0)" } ?? "nothing")")
+            try note(pragma) {
+                let value = try connection.value(Value.self, SQL(text: "PRAGMA \(pragma)"))
+                $0.append("\(pragma) = \(value.map { "\($0)" } ?? "nothing")")
+            }
         }
-        try list("schema", "FROM sqlite_master", ["rowid", "type", "name", "tbl_name", "sql"], connection)
-        let tables = try connection.values(
-            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
-        for table in tables { try listTable(table, computed, connection) }
+        try note("schema") {
+            try $0.list("schema", "FROM sqlite_master", ["rowid", "type", "name", "tbl_name", "sql"], connection)
+            let tables = try connection.values(
+                String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+            for table in tables { try $0.note(table) { try $0.listTable(table, computed, connection) } }
+        }
+    }
+
+    private mutating func append(_ line: String) { lines.append(line) }
+
+    private mutating func note(_ part: String, _ body: (inout DatabaseDump) throws -> Void) throws {
+        do {
+            try body(&self)
+        } catch let error as DatabaseError where notesFailures {
+            lines.append("\(part): SQLite code \(error.code)")
+        }
     }
 
     /// The lines that only one of two dumps has, a few of them, for messages.
@@ -56,7 +74,7 @@ public struct DatabaseDump: Equatable, Sendable {
 
     private func hasRowid(_ name: String, _ alias: String, _ connection: Connection) throws -> Bool {
         do {
-            _ = try connection.value(Int64.self, SQL(text: "SELECT \(alias) FROM \(name) LIMIT 1"))
+            _ = try connection.value(Int64.self, SQL(text: "SELECT \(alias) FROM \(name) NOT INDEXED LIMIT 1"))
             return true
         } catch let error as DatabaseError where error.message.contains("no such column") {
             return false

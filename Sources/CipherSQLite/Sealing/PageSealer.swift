@@ -49,11 +49,14 @@ final class PageSealer {
 
     private static func begin(_ context: OpaquePointer, key: UnsafePointer<UInt8>?) -> Bool {
         var digest: [CChar] = Array("SHA512".utf8CString)
-        return digest.withUnsafeMutableBufferPointer { name in
-            let parameters = [
-                OSSL_PARAM_construct_utf8_string("digest", name.baseAddress, 0), OSSL_PARAM_construct_end(),
-            ]
-            return EVP_MAC_init(context, key, SealingKeys.keySize, parameters) == 1
+        // libcrypto keeps the pointer to the parameter's name, so a name that lives for the call alone is too short-lived.
+        return "digest".withCString { name in
+            digest.withUnsafeMutableBufferPointer { value in
+                let parameters = [
+                    OSSL_PARAM_construct_utf8_string(name, value.baseAddress, 0), OSSL_PARAM_construct_end(),
+                ]
+                return EVP_MAC_init(context, key, SealingKeys.keySize, parameters) == 1
+            }
         }
     }
 

@@ -43,6 +43,7 @@ struct Attempts {
             let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
             defer { connection.close() }
             if let key { try connection.setKey(key.key, settings: key.settings) }
+            connection.distrustSchema()
             return try connection.value(String.self, sql)
         }
         do {

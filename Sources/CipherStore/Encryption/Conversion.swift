@@ -160,6 +160,11 @@ struct Conversion {
 extension StoreError {
     /// Gives a failure of SQLite during an upgrade its type.
     static func upgrading(_ error: DatabaseError, _ paths: DatabasePaths) -> StoreError {
-        error.isInterrupted ? .cancelled(paths.database) : Inspector(paths).readFailure(error)
+        if error.isInterrupted { return .cancelled(paths.database) }
+        guard error.isConstraint else { return Inspector(paths).readFailure(error) }
+        // A copy has no constraints but the keys of its trees, which an undamaged original keeps.
+        return StoreError(
+            .corrupt, path: paths.database, "the database is damaged: it holds the same key more than once",
+            advice: "restore the file from a backup; nothing was changed", underlying: error)
     }
 }

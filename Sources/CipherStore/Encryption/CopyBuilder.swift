@@ -28,19 +28,24 @@ struct CopyBuilder {
             try setLayout(connection)
             let skeleton = try CopySkeleton(connection, header: header)
             try connection.forgetSchemas()
-            try watch(connection)
-            try connection.execute("BEGIN")
-            for table in skeleton.tables {
-                try copyRows(table, connection)
-                try observer.checkCancellation()
-            }
-            try skeleton.complete(connection)
-            try copyHeader(connection)
-            try connection.execute("COMMIT")
+            let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
+            watch(connection, growth)
+            try growth.judging { try fillTables(skeleton, connection) }
             guard !skeleton.indexesToFill.isEmpty else { return }
             try connection.forgetSchemas()
             for index in skeleton.indexesToFill { try fill(index, connection) }
         }
+    }
+
+    private func fillTables(_ skeleton: CopySkeleton, _ connection: Connection) throws {
+        try connection.execute("BEGIN")
+        for table in skeleton.tables {
+            try copyRows(table, connection)
+            try observer.checkCancellation()
+        }
+        try skeleton.complete(connection)
+        try copyHeader(connection)
+        try connection.execute("COMMIT")
     }
 
     private func fill(_ index: String, _ connection: Connection) throws {
@@ -69,7 +74,8 @@ struct CopyBuilder {
             defer { connection.close() }
             if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
             connection.allowDoubleQuotedStrings()
-            connection.distrustSchema()
+            // Not defensive: the schema is written as rows, and tables that belong to modules are filled as any other.
+            try connection.distrust(source)
             for collation in collations { try connection.register(collation) }
             try attachCopy(connection, sealing)
             try body(connection)
@@ -144,13 +150,15 @@ struct CopyBuilder {
     }
 
     /// The copy's growth is the progress; a cancelled upgrade ends the running statement.
-    private func watch(_ connection: Connection) throws {
+    private func watch(_ connection: Connection, _ growth: CopyGrowth) {
         let copy = copy
         let observer = observer
-        connection.setProgressHandler(every: 20_000) {
+        let stride: Int32 = 20_000
+        connection.setProgressHandler(every: stride) {
             // A size that cannot be had is only a progress not shown.
-            if let size = try? FileSystem.size(copy) { observer.update(bytes: size) }
-            return !observer.isCancelled
+            guard let size = try? FileSystem.size(copy) else { return !observer.isCancelled }
+            observer.update(bytes: size)
+            return !observer.isCancelled && growth.isBearable(size, steps: stride)
         }
     }
 }

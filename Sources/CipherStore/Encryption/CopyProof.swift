@@ -88,6 +88,10 @@ struct CopyProof {
         plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
         let tables = try connection.values(
             String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+        // Read once, for the schema table has no index; by byte, as SQLite compares.
+        let trees = Set(
+            try connection.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'index'")
+                .map { Array($0.utf8) })
         for table in tables {
             let walk = try TableWalk(table, connection)
             plan.walks.append(walk)
@@ -95,9 +99,7 @@ struct CopyProof {
             try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) { row in
                 // The key of a WITHOUT ROWID table is the table itself.
                 let name = try row.get(String.self, at: 1)
-                let hasTree = try connection.value(
-                    Bool.self, "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = \(name)")
-                guard hasTree == true else { return }
+                guard trees.contains(Array(name.utf8)) else { return }
                 indexes.append((name, try row.get(Int.self, at: 4) != 0))
             }
             for index in indexes {

@@ -55,10 +55,11 @@ struct Preflight {
         }
     }
 
-    /// Collations that indexes are sorted by.
+    /// What the schema is made of, and the collations that indexes are sorted by.
     ///
     /// A stand-in would build indexes that the app sees as corrupt.
     func checkSchema(_ connection: Connection) throws {
+        try SchemaShape.check(connection)
         let missing = try SchemaCollations.missing(connection)
         guard missing.isEmpty else {
             let names = missing.joined(separator: ", ")

@@ -19,7 +19,8 @@ struct ProofConnection: Sendable {
     func open(isCancelled: @escaping () -> Bool) throws -> Connection {
         let connection = try Connection(path: path, mode: .readOnly)
         connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
+        try connection.distrust(path)
+        connection.beDefensive()
         if let key { try connection.setKey(key, settings: settings) }
         for collation in collations { try connection.register(collation) }
         try connection.execute("PRAGMA cache_size = -2000")

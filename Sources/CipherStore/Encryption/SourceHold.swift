@@ -28,7 +28,8 @@ final class SourceHold {
         connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
         if let key { try connection.setKey(key.key, settings: key.settings) }
         connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
+        try connection.distrust(paths.database)
+        connection.beDefensive()
         for collation in collations { try connection.register(collation) }
         try connection.proveReadable()
     }

@@ -16,7 +16,8 @@ enum ReadOnlyAccess {
             let connection = try Connection(path: paths.database, mode: .readOnly)
             defer { connection.close() }
             connection.allowDoubleQuotedStrings()
-            connection.distrustSchema()
+            try connection.distrust(paths.database)
+            connection.beDefensive()
             if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
             for collation in collations { try connection.register(collation) }
             try connection.proveReadable()

@@ -120,10 +120,7 @@ extension RecordedVersion.VersionColumn {
 
     /// Reads the highest version of the rows that match; `nil` without the table or such a row.
     fileprivate func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
-        let names = try connection.values(
-            String.self,
-            "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = \(table) COLLATE NOCASE")
-        guard let name = names.first else { return nil }
+        guard let name = try ownTable(connection, databasePath) else { return nil }
         try checkColumns(of: name, connection, databasePath)
         // A name that stands alone in double quotes is a text to SQLite where there is no such column.
         var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
@@ -131,16 +128,39 @@ extension RecordedVersion.VersionColumn {
             query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
         }
         var highest: SchemaVersion?
-        try connection.forEachRow(query) { row in
-            guard let version = RecordedValue(row.value(at: 0))?.version(offset: offset) else {
-                throw StoreError(
-                    .recordedVersion, path: databasePath,
-                    "the column \"\(column)\" of the table \"\(table)\" holds a value that is not a version",
-                    advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+        try connection.withinSteps {
+            try connection.forEachRow(query) { row in
+                guard let version = RecordedValue(row.value(at: 0))?.version(offset: offset) else {
+                    throw StoreError(
+                        .recordedVersion, path: databasePath,
+                        "the column \"\(column)\" of the table \"\(table)\" holds a value that is not a version",
+                        advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+                }
+                highest = highest.map { max($0, version) } ?? version
             }
-            highest = highest.map { max($0, version) } ?? version
         }
         return highest
+    }
+
+    /// The table's name as the schema has it.
+    ///
+    /// A view or a virtual table is refused: to read it is to run what the file says.
+    private func ownTable(_ connection: Connection, _ databasePath: String) throws -> String? {
+        var found: (name: String, hasRows: Bool)?
+        try connection.forEachRow(
+            """
+            SELECT name, type = 'table' AND ifnull(rootpage, 0) > 0 AND sql LIKE 'CREATE TABLE%' FROM main.sqlite_master
+            WHERE type IN ('table', 'view') AND name = \(table) COLLATE NOCASE
+            """
+        ) { found = (try $0.get(at: 0), try $0.get(Int?.self, at: 1) == 1) }
+        guard let found else { return nil }
+        guard found.hasRows else {
+            throw StoreError(
+                .recordedVersion, path: databasePath,
+                "\"\(table)\", which records the version, is not a table with rows of its own",
+                advice: "check recordedVersion in the configuration, and where the file comes from")
+        }
+        return found.name
     }
 
     private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {

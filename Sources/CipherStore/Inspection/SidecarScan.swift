@@ -50,6 +50,8 @@ enum SidecarScan {
         let pageOffset: Int
         let pageSize: Int
         let end: Int64
+        /// What each frame of a log repeats from its header; SQLite reads no further than it does.
+        var salt: [UInt8] = []
 
         enum Finding {
             /// There is no page.
@@ -71,6 +73,10 @@ enum SidecarScan {
                 let count = pread(descriptor, &buffer, buffer.count, off_t(position))
                 guard count >= 0 else { throw FileSystem.failure("be read", path) }
                 guard count == buffer.count else { return finding }
+                // A file may be a terabyte of nothing, and is not read to its end for that.
+                guard !buffer[..<4].elementsEqual([0, 0, 0, 0]), buffer[8..<(8 + salt.count)].elementsEqual(salt) else {
+                    return finding
+                }
                 let isFirstPage = buffer[..<4].elementsEqual([0, 0, 0, 1])
                 let page = Array(buffer[pageOffset...])
                 let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : BTreePage.isWellFormed(page)
@@ -90,7 +96,7 @@ enum SidecarScan {
         return [
             PageRun(
                 descriptor: descriptor, path: path, first: 32, stride: Int64(24 + pageSize), pageOffset: 24,
-                pageSize: pageSize, end: size)
+                pageSize: pageSize, end: size, salt: Array(header[16..<24]))
         ]
     }
 

@@ -116,6 +116,7 @@ struct InterruptedCopy {
     private func restoreWriteAheadLog(_ busyTimeout: Int32) throws {
         let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
         defer { connection.close() }
+        connection.distrustSchema()
         _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
     }
 

@@ -46,6 +46,7 @@ struct StoreConnections: Sendable {
             let connection = try Connection(path: path, mode: .readWrite, busyTimeout: busyTimeout)
             if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
             connection.allowDoubleQuotedStrings()
+            connection.distrustSchema()
             for collation in collations { try connection.register(collation) }
             return connection
         } catch let error as DatabaseError {

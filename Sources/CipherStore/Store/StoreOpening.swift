@@ -193,6 +193,7 @@ package struct StoreOpening {
 
     func prepare(_ connection: Connection) throws {
         connection.allowDoubleQuotedStrings()
+        connection.distrustSchema()
         for collation in configuration.collations { try connection.register(collation) }
     }
 

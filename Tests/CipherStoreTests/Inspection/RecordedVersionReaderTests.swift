@@ -49,6 +49,18 @@ struct RecordedVersionReaderTests {
     }
 
     @Test(
+        "What runs when it is read is no record, whatever its name",
+        arguments: [
+            "CREATE VIEW v AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n FROM c) SELECT n FROM c",
+            "CREATE VIRTUAL TABLE v USING fts4(n); INSERT INTO v VALUES ('3')",
+        ])
+    func noTables(script: String) throws {
+        try connection.executeScript(script)
+        #expect(
+            failure(.table(.init(table: "v", column: "n")))?.description.contains("not a table with rows") == true)
+    }
+
+    @Test(
         "A value that is no version is refused and not shown",
         arguments: [
             ("'s3cret'", 0), ("-1", 0), ("0", -1), ("-1.5", 0), ("''", 0), ("' 3'", 0), ("'-3'", 0), ("NULL", 0),

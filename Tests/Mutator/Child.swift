@@ -1,0 +1,51 @@
+import Foundation
+
+/// A run of another program, bounded in time and memory.
+struct Child {
+    /// What it wrote on standard output.
+    let output: String
+    let errors: String
+    /// Its exit status; 128 and more for a signal, 137 where it did not end in time.
+    let status: Int32
+
+    /// This program.
+    static let mutator = URL(filePath: CommandLine.arguments[0]).path(percentEncoded: false)
+    /// The command line, which is built beside this program.
+    static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appending(path: "cipherstore").path(percentEncoded: false)
+
+    /// The most memory that a run may ask for, in KiB: beyond it an allocation fails.
+    private static let memory = 3_000_000
+    /// The longest that a run may last, in seconds.
+    private static let seconds = 20
+
+    static func run(_ program: String, _ arguments: [String], in folder: String? = nil) throws -> Child {
+        let process = Process()
+        let (output, errors) = (Pipe(), Pipe())
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments =
+            [
+                "-c",
+                "ulimit -c 0; ulimit -f 2097152; ulimit -v \(memory); exec timeout -s KILL \(seconds) \"$@\" 2>&1",
+                "sh", program,
+            ]
+            + arguments
+        if let folder { process.currentDirectoryURL = URL(filePath: folder) }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        let errorData = try errors.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        let isSignal = process.terminationReason == .uncaughtSignal
+        return Child(
+            output: String(decoding: data, as: UTF8.self), errors: String(decoding: errorData, as: UTF8.self),
+            status: isSignal ? 128 + process.terminationStatus : process.terminationStatus)
+    }
+}
+
+/// Writes a line at once, so that it is there when this process is killed.
+func tell(_ line: String) {
+    FileHandle.standardOutput.write(Data((line + "\n").utf8))
+}

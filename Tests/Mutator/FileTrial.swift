@@ -1,0 +1,73 @@
+import Foundation
+import TestSupport
+
+/// One damaged database, upgraded and judged.
+struct FileTrial {
+    /// Success with equal rows, or an error with its code.
+    let outcome: String
+    /// What must not happen; `nil` where nothing did.
+    let fault: String?
+    /// What the upgrade said.
+    var message = ""
+
+    /// Upgrades the database of a folder, in place.
+    ///
+    /// - Parameter folder: Holds `app.db` and its sidecars, and nothing else.
+    static func run(_ folder: TemporaryFolder) throws -> FileTrial {
+        let aside = try TemporaryFolder()
+        for name in try folder.names {
+            try FileManager.default.copyItem(atPath: folder.path(name), toPath: aside.path(name))
+        }
+        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
+        let outcome =
+            run.output.split(separator: "\n").last { !$0.contains(" ") || $0.contains(": /") }.map(String.init) ?? ""
+        switch run.status {
+        case 0:
+            return FileTrial(outcome: outcome, fault: try faultOfSuccess(folder, aside))
+        case 2:
+            let code = String(outcome.prefix { $0 != ":" })
+            return FileTrial(outcome: code, fault: try faultOfRefusal(folder, aside), message: outcome)
+        default:
+            return FileTrial(outcome: "status \(run.status)", fault: "status \(run.status): \(run.output.suffix(400))")
+        }
+    }
+
+    private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
+        if let complaint = try stray(folder) ?? growth(folder) { return complaint }
+        guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))
+        else { return "reported as encrypted and is not" }
+        return try difference(aside, folder, isEncrypted: true)
+    }
+
+    /// A refused file is as it was to the byte, or what SQLite itself makes of it when it recovers.
+    private static func faultOfRefusal(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
+        if let complaint = try stray(folder) ?? growth(folder) { return complaint }
+        let endings = ["-shm"]
+        if try FolderDigest(folder.url, ignoring: endings) == FolderDigest(aside.url, ignoring: endings) { return nil }
+        return try difference(aside, folder, isEncrypted: false).map { "refused and changed: \($0)" }
+    }
+
+    private static func stray(_ folder: TemporaryFolder) throws -> String? {
+        let known = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"]
+        return try folder.names.first { !known.contains($0) }.map { "left beside: \($0)" }
+    }
+
+    /// A file that has become larger than a damaged one can be was written to by mistake.
+    private static func growth(_ folder: TemporaryFolder) throws -> String? {
+        for name in try folder.names {
+            let size = try FileManager.default.attributesOfItem(atPath: folder.path(name))[.size] as? Int ?? 0
+            if size > 1 << 24 { return "\(name) has grown to \(size) bytes" }
+        }
+        return nil
+    }
+
+    private static func difference(
+        _ aside: TemporaryFolder, _ folder: TemporaryFolder, isEncrypted: Bool
+    ) throws -> String? {
+        let run = try Child.run(
+            Child.mutator,
+            ["compare", aside.path("app.db"), folder.path("app.db"), isEncrypted ? "encrypted" : "plaintext"])
+        guard run.status == 0 else { return "cannot be compared: status \(run.status) \(run.output.suffix(300))" }
+        return run.output.isEmpty ? nil : run.output
+    }
+}
