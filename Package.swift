@@ -93,8 +93,20 @@ let package = Package(
         ),
         .executableTarget(
             name: "CrashSubject",
-            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            dependencies: ["CipherStore", "CipherSQLite", "FailingMemory", "TestSupport"],
             path: "Tests/CrashSubject",
+            swiftSettings: strict
+        ),
+        .target(
+            name: "FailingMemory",
+            dependencies: sqlcipher,
+            path: "Tests/FailingMemory",
+            cSettings: [.define("SQLITE_HAS_CODEC")]
+        ),
+        .executableTarget(
+            name: "PowerLoss",
+            dependencies: ["TestSupport"],
+            path: "Tests/PowerLoss",
             swiftSettings: strict
         ),
         .executableTarget(

@@ -1,5 +1,6 @@
 import CipherSQLite
 import CipherStore
+import FailingMemory
 import TestSupport
 
 #if canImport(Glibc)
@@ -10,22 +11,28 @@ import TestSupport
 
 // What Scripts/torture runs, kills and asks, with a fixed key:
 //
-//   CrashSubject make FILE [encrypted]   a database in WAL mode, its latest rows in the -wal
+//   CrashSubject make FILE plaintext|encrypted [hot]   a database in WAL mode, its latest rows in the -wal; or with a
+//                                        journal that must be rolled back
 //   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
 //   CrashSubject rekey FILE              the change to another key
 //   CrashSubject decrypt FILE            the way back
 //   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, and the
 //                                        journal mode
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
+//   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
+//   CrashSubject count FOLDER            the rows of that store
+//
+// FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
+// many there are.
 
 enum Subject {
     static let rows = 40
 
     /// Ends without closing anything, as an app that is killed does.
-    static func make(_ path: String, encrypted: Bool) throws -> Never {
+    static func make(_ path: String, encrypted: Bool, hot: Bool) throws -> Never {
         let connection = try Connection(path: path, mode: .create)
         if encrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
-        _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+        _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(hot ? "DELETE" : "WAL")"))
         try connection.executeScript(
             """
             PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 23;
@@ -35,6 +42,11 @@ enum Subject {
         try insert(1...rows / 2, connection)
         _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
         try insert(rows / 2 + 1...rows, connection)
+        if hot {
+            // More than the cache holds, so that pages are in the file already when the process dies.
+            try connection.executeScript(
+                "PRAGMA cache_size = 5; BEGIN; UPDATE chat SET body = 'lost', content = zeroblob(1500);")
+        }
         withExtendedLifetime(connection) { _exit(0) }
     }
 
@@ -125,9 +137,12 @@ guard arguments.count >= 3 else {
     print("usage: CrashSubject make|encrypt|rekey|decrypt|check FILE, or CrashSubject backfill FOLDER")
     exit(64)
 }
+let memory = try FailingAllocation.install()
 do {
     switch arguments[1] {
-    case "make": try Subject.make(arguments[2], encrypted: arguments.dropFirst(3).first == "encrypted")
+    case "make":
+        try Subject.make(
+            arguments[2], encrypted: arguments.dropFirst(3).first == "encrypted", hot: arguments.contains("hot"))
     case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
     case "rekey": try Subject.rekey(arguments[2])
     case "decrypt": try Subject.decrypt(arguments[2])
@@ -136,8 +151,11 @@ do {
         let place = arguments.dropFirst(3)
         let batch = place.dropFirst().first.flatMap { Int($0) }
         try await BackfillSubject.run(arguments[2], place: place.first, batch: batch)
+    case "write": try await StoreSubject.write(arguments[2], rows: arguments.dropFirst(3).first.flatMap { Int($0) })
+    case "count": try await StoreSubject.count(arguments[2])
     default: exit(64)
     }
+    if memory == .counting { print("allocations: \(fm_count())") }
 } catch let error as StoreError {
     print("\(error.code.rawValue): \(error)")
     exit(2)

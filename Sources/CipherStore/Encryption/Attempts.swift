@@ -26,13 +26,17 @@ struct Attempts {
     /// The file is converted by now, so a failure is told and not thrown; the record stays, for the next launch to try.
     ///
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
-    func end(_ record: AttemptRecord, _ key: FileKey?) throws -> String? {
+    func end(_ record: AttemptRecord, _ key: FileKey?) -> String? {
         if record.wasWriteAheadLog, let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
         {
             return "the file is not in WAL mode yet, the next launch tries again: \(reason)"
         }
-        try AttemptRecord.remove(paths)
-        return nil
+        do {
+            try AttemptRecord.remove(paths)
+            return nil
+        } catch {
+            return "the record of this run could not be removed, the next launch tries again: \(error)"
+        }
     }
 
     /// Puts a file into WAL mode.
@@ -50,7 +54,10 @@ struct Attempts {
             _ = try journalMode("PRAGMA journal_mode = WAL")
             // SQLite answers `wal` although the header could not be written; only a new connection tells.
             let mode = try journalMode("PRAGMA journal_mode") ?? "none"
-            return mode == "wal" ? nil : "the journal mode is \(mode)"
+            guard mode == "wal" else { return "the journal mode is \(mode)" }
+            // A power loss may otherwise bring the journal of this change back, when the record of it is gone already.
+            try FileSystem.syncFolder(of: paths.database)
+            return nil
         } catch {
             return "\(error)"
         }

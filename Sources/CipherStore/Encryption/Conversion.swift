@@ -53,9 +53,8 @@ struct Conversion {
             try swap(hold, status, backup, observer, &report)
             return fileKey
         }
-        if let warning = try attempts.end(record, fileKey) { report.warnings.append(warning) }
+        if let warning = attempts.end(record, fileKey) { report.warnings.append(warning) }
         observer.finish()
-        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
         report.seconds = Date().timeIntervalSince(began)
         report.stageSeconds = Dictionary(
             uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
@@ -132,6 +131,8 @@ struct Conversion {
         try sync.wait()
         report.tables = proven.tables
         report.rows = proven.rows
+        // Behind the swap nothing may fail any more.
+        report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
         return copyKey
     }
 

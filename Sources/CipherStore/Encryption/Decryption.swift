@@ -31,23 +31,31 @@ package struct Decryption {
     /// - Throws: ``StoreError``. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths, collations: options.collations)
-            switch try inspector.surface() {
-            case .missing:
-                throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
-            case .staleSidecar: throw inspector.staleSidecar()
-            case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
-            case .plaintext:
-                // A run that died after its commit may have left work.
-                if let record = try AttemptRecord.read(paths) {
-                    _ = try Attempts(paths: paths, options: options).end(record, nil)
-                }
-                try Recovery.sweep(paths)
-                return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
-            case .opaque(let hasPlaintextHeader):
-                let key = try provider.checkedKey(for: .existing, database: paths.database)
-                return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
+            do {
+                return try runLocked()
+            } catch let error as DatabaseError {
+                throw StoreError.upgrading(error, paths)
             }
+        }
+    }
+
+    private func runLocked() throws -> EncryptionReport {
+        let inspector = Inspector(paths, collations: options.collations)
+        switch try inspector.surface() {
+        case .missing:
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+        case .plaintext:
+            // A run that died after its commit may have left work.
+            if let record = try AttemptRecord.read(paths) {
+                _ = Attempts(paths: paths, options: options).end(record, nil)
+            }
+            try Recovery.sweep(paths)
+            return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+        case .opaque(let hasPlaintextHeader):
+            let key = try provider.checkedKey(for: .existing, database: paths.database)
+            return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
         }
     }
 

@@ -20,9 +20,9 @@ struct EncryptedRecovery {
                 advice: "give this user the permission to write both")
         }
         try Recovery.sweep(paths)
-        let fits = try opensFirstPage(unlocked)
+        let answer = Result { try fits(unlocked) }
         try Recovery.sweep(paths)
-        guard fits else { throw inspector.keyDoesNotFit() }
+        guard try answer.get() else { throw inspector.keyDoesNotFit() }
         do {
             try Connection(path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings)
                 .close()
@@ -31,8 +31,19 @@ struct EncryptedRecovery {
         }
     }
 
-    private func opensFirstPage(_ unlocked: FileKey) throws -> Bool {
+    /// Tries the key on page 1, and on page 1 as the journal will put it back: a power loss can tear the page while it is
+    /// written over, and no key opens it then.
+    private func fits(_ unlocked: FileKey) throws -> Bool {
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
+        if try opens(page, unlocked) { return true }
+        guard let original = try SidecarScan.firstPageInJournal(paths), original.count == unlocked.settings.pageSize,
+            original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
+        else { return false }
+        try Recovery.sweep(paths)
+        return try opens(original, unlocked)
+    }
+
+    private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
         try FileSystem.createExclusively(paths.copy)
         try FileSystem.append(page, to: paths.copy)
         let connection = try Connection(path: paths.copy, mode: .readOnly)

@@ -39,16 +39,24 @@ package struct EncryptionUpgrade {
     ///   back anyway.
     package func run() throws -> EncryptionReport {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            let inspector = Inspector(paths, collations: options.collations)
-            switch try inspector.surface() {
-            case .missing:
-                throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
-            case .staleSidecar: throw inspector.staleSidecar()
-            case .opaque(let hasPlaintextHeader):
-                return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
-            case .empty: return try create()
-            case .plaintext: return try encrypt(inspector).report
+            do {
+                return try runLocked()
+            } catch let error as DatabaseError {
+                throw StoreError.upgrading(error, paths)
             }
+        }
+    }
+
+    private func runLocked() throws -> EncryptionReport {
+        let inspector = Inspector(paths, collations: options.collations)
+        switch try inspector.surface() {
+        case .missing:
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .opaque(let hasPlaintextHeader):
+            return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+        case .empty: return try create()
+        case .plaintext: return try encrypt(inspector).report
         }
     }
 

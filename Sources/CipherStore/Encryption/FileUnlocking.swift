@@ -54,7 +54,7 @@ struct FileUnlocking {
             result = try read()
         }
         let attempts = Attempts(paths: paths, options: options)
-        if let record = try AttemptRecord.read(paths) { _ = try attempts.end(record, result.0) }
+        if let record = try AttemptRecord.read(paths) { _ = attempts.end(record, result.0) }
         try Recovery.sweep(paths)
         return result
     }

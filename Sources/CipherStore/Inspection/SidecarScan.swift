@@ -31,6 +31,16 @@ enum SidecarScan {
         try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
     }
 
+    /// Page 1 as SQLite will put it back from a journal, where the journal holds it.
+    static func firstPageInJournal(_ paths: DatabasePaths) throws -> [UInt8]? {
+        guard let (descriptor, size) = try open(paths.journal) else { return nil }
+        defer { close(descriptor) }
+        for run in try journalPages(descriptor, paths.journal, size) {
+            if let page = try run.firstPage() { return page }
+        }
+        return nil
+    }
+
     private static func any(_ paths: DatabasePaths, _ body: ([PageRun]) throws -> Bool) throws -> Bool {
         for (path, runs) in [(paths.wal, walPages), (paths.journal, journalPages)] {
             guard let (descriptor, size) = try open(path) else { continue }
@@ -86,6 +96,15 @@ enum SidecarScan {
                 position += stride
             }
             return finding
+        }
+
+        func firstPage() throws -> [UInt8]? {
+            for position in Swift.stride(from: first, through: end - stride, by: Int(stride)) {
+                guard let record = try SidecarScan.read(descriptor, path, at: position, count: pageOffset + pageSize)
+                else { return nil }
+                if record[..<4].elementsEqual([0, 0, 0, 1]) { return Array(record[pageOffset...]) }
+            }
+            return nil
         }
     }
 

@@ -69,6 +69,37 @@ struct RecoveryTests {
         #expect(try Fixture.open(folder).report.outcome == .opened)
     }
 
+    @Test("A first page that a power loss tore is put back from the journal, under the right key alone")
+    func tornFirstPage() throws {
+        let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
+        let writer = try Connection(path: file.path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
+        defer { writer.close() }
+        // More than the cache holds, so that the journal is synced and pages are in the file.
+        try writer.executeScript(
+            """
+            PRAGMA cache_size = 5; BEGIN; PRAGMA user_version = 99; CREATE TABLE filler(a);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+            INSERT INTO filler SELECT zeroblob(3000) FROM n;
+            """)
+        let crashed = try TemporaryFolder()
+        var database = try Data(contentsOf: URL(filePath: file.path))
+        database.replaceSubrange(2_048..<4_096, with: Data(repeating: 7, count: 2_048))
+        try database.write(to: crashed.url.appending(path: "app.db"))
+        try FileManager.default.copyItem(atPath: file.path + "-journal", toPath: crashed.path("app.db-journal"))
+        func run(_ key: @escaping @Sendable () throws -> CipherKey) throws -> EncryptionReport {
+            try EncryptionUpgrade(path: crashed.path("app.db"), provider: TestKeys.provider(key)).run()
+        }
+
+        #expect(try storeError { try run { try TestKeys.raw(8) } }?.code == .keyDoesNotFit)
+        #expect(try Data(contentsOf: crashed.url.appending(path: "app.db")) == database)
+        #expect(try crashed.names == ["app.db", "app.db-journal"])
+        #expect(try run { try TestKeys.raw() }.outcome == .alreadyEncrypted)
+        let read = try Connection(
+            path: crashed.path("app.db"), mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
+        defer { read.close() }
+        #expect(try read.value(Int.self, "PRAGMA user_version") == 23)
+    }
+
     @Test("A folder in the way of the copy is told and nothing is changed")
     func folderInTheWay() throws {
         let file = try Fixture.file(version: 23)

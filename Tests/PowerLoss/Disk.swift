@@ -1,0 +1,122 @@
+/// How many of the states that a disk may hold are built.
+enum Policy {
+    /// All names kept or all lost; of each file what was not synced lost, zero or short.
+    case quick
+    /// Names kept up to each point, or one alone lost or kept; of each file every prefix, a torn write, and one write alone
+    /// lost or kept.
+    case exhaustive
+}
+
+/// What a disk holds after a power loss: the files by name.
+struct DiskState: Hashable {
+    var files: [String: FileImage]
+}
+
+/// One folder on a disk that keeps only what was synced for sure.
+///
+/// A file's bytes are durable after a sync of the file, its name only after one of the folder.
+struct Disk {
+    private enum NameChange {
+        case set(String, file: Int)
+        case move(String, to: String)
+        case remove(String)
+    }
+
+    private var files: [Int: DiskFile] = [:]
+    private var names: [String: Int] = [:]
+    private var durableNames: [String: Int] = [:]
+    private var pending: [(change: NameChange, ended: Int)] = []
+
+    /// A disk with files that are durable, numbered in their order.
+    init(_ initial: [(name: String, image: FileImage)]) {
+        for (number, (name, image)) in initial.enumerated() {
+            files[number] = DiskFile(durable: image)
+            names[name] = number
+        }
+        durableNames = names
+    }
+
+    mutating func apply(_ operation: Operation) {
+        switch operation.change {
+        case .create(let name, let file):
+            files[file] = DiskFile(durable: FileImage(bytes: [], mode: 0o600))
+            change(.set(name, file: file), operation)
+        case .write(let file, let offset, let bytes): change(file, .write(at: offset, bytes), operation)
+        case .truncate(let file, let size): change(file, .truncate(size), operation)
+        case .setMode(let file, let mode): change(file, .setMode(mode), operation)
+        case .syncFile(let file): files[file]?.sync(began: operation.began)
+        case .syncFolder:
+            for entry in pending where entry.ended < operation.began { Self.apply(entry.change, &durableNames) }
+            pending.removeAll { $0.ended < operation.began }
+        case .rename(let old, let new): change(.move(old, to: new), operation)
+        case .link(let old, let new):
+            if let file = names[old] { change(.set(new, file: file), operation) }
+        case .unlink(let name): change(.remove(name), operation)
+        case .acknowledge: break
+        }
+    }
+
+    private mutating func change(_ change: NameChange, _ operation: Operation) {
+        Self.apply(change, &names)
+        pending.append((change, operation.ended))
+    }
+
+    private mutating func change(_ file: Int, _ change: FileImage.Change, _ operation: Operation) {
+        files[file]?.pending.append((change, operation.ended))
+    }
+
+    private static func apply(_ change: NameChange, _ names: inout [String: Int]) {
+        switch change {
+        case .set(let name, let file): names[name] = file
+        case .move(let old, let new):
+            // The change that gave the file its old name may be among those that were lost.
+            if let file = names.removeValue(forKey: old) { names[new] = file }
+        case .remove(let name): names[name] = nil
+        }
+    }
+
+    /// The states that the disk may hold, with a description of each.
+    func states(_ policy: Policy) -> [(description: String, state: DiskState)] {
+        nameVariants(policy).flatMap { label, names in
+            fileVariants(names, policy).map { ("names \(label), \($0.0)", $0.1) }
+        }
+    }
+
+    private func nameVariants(_ policy: Policy) -> [(String, [String: Int])] {
+        func names(_ kept: some Sequence<Int>) -> [String: Int] {
+            var names = durableNames
+            for index in kept { Self.apply(pending[index].change, &names) }
+            return names
+        }
+        let all = pending.indices
+        guard !all.isEmpty else { return [("durable", durableNames)] }
+        var variants = [("lost", names([])), ("kept", names(all))]
+        guard policy == .exhaustive else { return variants }
+        for index in all {
+            variants.append(("kept up to \(index)", names(all.prefix(index + 1))))
+            variants.append(("kept but \(index)", names(all.filter { $0 != index })))
+            variants.append(("lost but \(index)", names([index])))
+        }
+        return variants
+    }
+
+    /// Each file in each of its forms, the others as all lost and as all kept.
+    private func fileVariants(_ names: [String: Int], _ policy: Policy) -> [(String, DiskState)] {
+        let lost = DiskState(files: names.compactMapValues { files[$0]?.durable })
+        let kept = DiskState(files: names.compactMapValues { files[$0]?.kept })
+        var states = [("all unsynced lost", lost)]
+        if policy == .exhaustive { states.append(("all unsynced kept", kept)) }
+        for (name, number) in names.sorted(by: { $0.key < $1.key }) {
+            // Whoever opens the database first makes the index of a log anew.
+            guard let file = files[number], !file.pending.isEmpty, !name.hasSuffix("-shm") else { continue }
+            for (label, image) in file.variants(policy) {
+                for (others, base) in [("lost", lost), ("kept", kept)] where policy == .exhaustive || others == "lost" {
+                    var state = base
+                    state.files[name] = image
+                    states.append(("\(name): \(label), others \(others)", state))
+                }
+            }
+        }
+        return states
+    }
+}

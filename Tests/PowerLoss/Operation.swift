@@ -1,0 +1,21 @@
+/// What a call did to the recorded folder.
+struct Operation {
+    enum Change {
+        case create(String, file: Int)
+        case write(file: Int, at: Int, [UInt8])
+        case truncate(file: Int, to: Int)
+        case setMode(file: Int, Int)
+        case syncFile(Int)
+        case syncFolder
+        case rename(String, to: String)
+        case link(String, to: String)
+        case unlink(String)
+        /// A row number that the subject printed: its transaction is acknowledged.
+        case acknowledge(Int)
+    }
+
+    let change: Change
+    /// The lines of the trace at which the call began and ended: a sync covers what had ended when it began.
+    let began: Int
+    let ended: Int
+}

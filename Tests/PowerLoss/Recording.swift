@@ -1,0 +1,170 @@
+import Foundation
+
+/// One run of a program, as what it did to the files of one folder.
+///
+/// A call that could change a file there and is not understood is an error.
+struct Recording {
+    private struct Descriptor {
+        enum Target {
+            case folder
+            case file(Int, name: String)
+        }
+        let target: Target
+        let appends: Bool
+        var position = 0
+    }
+
+    private let folder: String
+    private var descriptors: [Int: Descriptor] = [:]
+    private var files: [String: Int] = [:]
+    private var sizes: [Int: Int] = [:]
+    private var fileCount = 0
+    private(set) var operations: [Operation] = []
+
+    /// Understands the calls.
+    ///
+    /// - Parameters:
+    ///   - folder: Its path as the program was given it, without symbolic links.
+    ///   - initial: The sizes of the files that were in it, in the order of their numbers.
+    init(_ calls: [SystemCall], folder: String, initial: [(name: String, size: Int)]) throws {
+        self.folder = folder
+        for (name, size) in initial {
+            files[name] = fileCount
+            sizes[fileCount] = size
+            fileCount += 1
+        }
+        for call in calls { try take(call) }
+    }
+
+    private mutating func take(_ call: SystemCall) throws {
+        switch call.name {
+        case "open": try open(call, path: 0)
+        case "openat": try open(call, path: 1)
+        case "close": descriptors[try call.number(0)] = nil
+        case "lseek": descriptors[try call.number(0)]?.position = call.result
+        case "write", "pwrite64": try write(call)
+        case "ftruncate": try truncate(call)
+        case "fsync", "fdatasync": try sync(call)
+        case "rename": try rename(call, call.text(0), call.text(1))
+        case "renameat": try rename(call, call.text(1), call.text(3))
+        case "renameat2":
+            guard !call.arguments[4].contains("EXCHANGE") else { throw unknown(call) }
+            try rename(call, call.text(1), call.text(3))
+        case "link": try link(call, call.text(0), call.text(1))
+        case "linkat": try link(call, call.text(1), call.text(3))
+        case "unlink": try unlink(call, call.text(0))
+        case "unlinkat": try unlink(call, call.text(1))
+        case "chmod": try setMode(call, call.text(0), call.octal(1))
+        case "fchmodat", "fchmodat2": try setMode(call, call.text(1), call.octal(2))
+        case "fchmod":
+            guard case .file(let file, _) = descriptors[try call.number(0)]?.target else { return }
+            add(.setMode(file: file, try call.octal(1)), call)
+        case "mmap":
+            // The index of a log is made anew by whoever opens the database first; anything else would be a write unseen.
+            guard call.arguments[3].contains("MAP_SHARED"), call.arguments[2].contains("PROT_WRITE"),
+                case .file(_, let name) = descriptors[try call.number(4)]?.target
+            else { return }
+            guard name.hasSuffix("-shm") else { throw unknown(call) }
+        default: try refuse(call)
+        }
+    }
+
+    /// A call that is not understood must have nothing to do with the folder.
+    private func refuse(_ call: SystemCall) throws {
+        for index in call.arguments.indices {
+            if let number = Int(call.arguments[index]), descriptors[number] != nil { throw unknown(call) }
+            if call.arguments[index].hasPrefix("\""), try name(call.text(index)) != nil { throw unknown(call) }
+        }
+        if ["sync", "syncfs"].contains(call.name) { throw unknown(call) }
+    }
+
+    private func unknown(_ call: SystemCall) -> TraceError {
+        TraceError(detail: "\(call.name) is not modelled")
+    }
+
+    private mutating func add(_ change: Operation.Change, _ call: SystemCall) {
+        operations.append(Operation(change: change, began: call.began, ended: call.ended))
+    }
+
+    /// The name inside of the folder.
+    private func name(_ path: String) -> String? {
+        path.hasPrefix(folder + "/") ? String(path.dropFirst(folder.count + 1)) : nil
+    }
+
+    private mutating func open(_ call: SystemCall, path: Int) throws {
+        let text = try call.text(path)
+        let flags = call.arguments[path + 1]
+        if text == folder {
+            descriptors[call.result] = Descriptor(target: .folder, appends: false)
+            return
+        }
+        guard let name = name(text) else { return }
+        let file: Int
+        if let present = files[name] {
+            file = present
+            if flags.contains("O_TRUNC") {
+                sizes[file] = 0
+                add(.truncate(file: file, to: 0), call)
+            }
+        } else {
+            file = fileCount
+            fileCount += 1
+            files[name] = file
+            sizes[file] = 0
+            add(.create(name, file: file), call)
+        }
+        descriptors[call.result] = Descriptor(
+            target: .file(file, name: name), appends: flags.contains("O_APPEND"))
+    }
+
+    private mutating func write(_ call: SystemCall) throws {
+        let number = try call.number(0)
+        if number == 1, descriptors[1] == nil, let row = Int(try call.text(1).dropLast()) {
+            add(.acknowledge(row), call)
+        }
+        guard let descriptor = descriptors[number], case .file(let file, _) = descriptor.target else { return }
+        let bytes = try call.bytes(1).prefix(call.result)
+        let size = sizes[file] ?? 0
+        let offset = call.name == "pwrite64" ? try call.number(3) : descriptor.appends ? size : descriptor.position
+        if call.name == "write" { descriptors[number]?.position = offset + call.result }
+        sizes[file] = max(size, offset + bytes.count)
+        add(.write(file: file, at: offset, Array(bytes)), call)
+    }
+
+    private mutating func truncate(_ call: SystemCall) throws {
+        guard case .file(let file, _) = descriptors[try call.number(0)]?.target else { return }
+        sizes[file] = try call.number(1)
+        add(.truncate(file: file, to: try call.number(1)), call)
+    }
+
+    private mutating func sync(_ call: SystemCall) throws {
+        switch descriptors[try call.number(0)]?.target {
+        case .folder: add(.syncFolder, call)
+        case .file(let file, _): add(.syncFile(file), call)
+        case nil: return
+        }
+    }
+
+    private mutating func rename(_ call: SystemCall, _ old: String, _ new: String) throws {
+        guard let old = name(old), let new = name(new) else { return }
+        files[new] = files.removeValue(forKey: old)
+        add(.rename(old, to: new), call)
+    }
+
+    private mutating func link(_ call: SystemCall, _ old: String, _ new: String) throws {
+        guard let old = name(old), let new = name(new) else { return }
+        files[new] = files[old]
+        add(.link(old, to: new), call)
+    }
+
+    private mutating func unlink(_ call: SystemCall, _ path: String) throws {
+        guard let name = name(path) else { return }
+        files[name] = nil
+        add(.unlink(name), call)
+    }
+
+    private mutating func setMode(_ call: SystemCall, _ path: String, _ mode: Int) throws {
+        guard let name = name(path), let file = files[name] else { return }
+        add(.setMode(file: file, mode), call)
+    }
+}

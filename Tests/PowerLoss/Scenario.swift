@@ -1,0 +1,39 @@
+/// An operation, the file that it begins with and what it makes of it.
+struct Scenario {
+    let name: String
+    /// Arguments of `CrashSubject make` behind the file; none where the operation makes it.
+    let make: [String]
+    let operation: [String]
+    /// What `CrashSubject check` says before and after.
+    let old: String
+    let new: String
+    var journalMode = "wal"
+    /// Whether the plaintext file must be kept beside the new one.
+    var keepsBackup = false
+    /// Whether the operation is a store that acknowledges rows.
+    var isStore = false
+
+    /// How the operation may end when it is run again.
+    static let endings = [
+        "encrypted", "alreadyEncrypted", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
+    ]
+
+    static let all = [
+        Scenario(name: "encrypt", make: ["plaintext"], operation: ["encrypt"], old: "plaintext", new: "encrypted"),
+        Scenario(
+            name: "encrypt-hot", make: ["plaintext", "hot"], operation: ["encrypt"], old: "plaintext",
+            new: "encrypted", journalMode: "delete"),
+        Scenario(
+            name: "encrypt-backup", make: ["plaintext"], operation: ["encrypt", "backup"], old: "plaintext",
+            new: "encrypted", keepsBackup: true),
+        Scenario(name: "rekey", make: ["encrypted"], operation: ["rekey"], old: "encrypted", new: "rekeyed"),
+        Scenario(
+            name: "rekey-hot", make: ["encrypted", "hot"], operation: ["rekey"], old: "encrypted", new: "rekeyed",
+            journalMode: "delete"),
+        Scenario(name: "decrypt", make: ["encrypted"], operation: ["decrypt"], old: "encrypted", new: "plaintext"),
+        Scenario(
+            name: "decrypt-hot", make: ["encrypted", "hot"], operation: ["decrypt"], old: "encrypted",
+            new: "plaintext", journalMode: "delete"),
+        Scenario(name: "store", make: [], operation: ["write", "12"], old: "", new: "", isStore: true),
+    ]
+}
