@@ -1,5 +1,5 @@
 # Shorter names for the scripts, which are all that is needed.
-.PHONY: setup demo test bench torture lint
+.PHONY: setup demo test bench torture powerloss faults durability fuzz races secrets sanitize lint
 
-setup demo test bench torture lint:
+setup demo test bench torture powerloss faults durability fuzz races secrets sanitize lint:
 	@Scripts/$@
