@@ -75,7 +75,8 @@ struct StepPlanning {
         var skipped: [Int: String] = [:]
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
-                name: stage.name, passages: course.stages[index], path: state.connection.path)
+                name: stage.name, passages: course.stages[index], path: state.connection.path,
+                canRun: rehearsal.accepts)
             skipped = try step.answer(for: before).skipped
         }
         for (number, statement) in statements.enumerated() {
