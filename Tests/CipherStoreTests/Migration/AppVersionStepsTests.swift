@@ -126,6 +126,53 @@ struct AppVersionStepsTests {
         }
     }
 
+    @Test("has made up for a column that failed, also where a later step rebuilds its table", arguments: [1, 2])
+    func repairsBeforeRebuild(count: Int) throws {
+        let fixture = try fixture(Self.all[count - 1], updates: Array(Self.all.dropFirst().prefix(count - 1)))
+        let plan = try fixture.plan()
+        #expect(plan.operations.first?.title == "addColumn contact.phone")
+        _ = try fixture.open()
+        let wanted = try fixture.freshSchema()
+        try fixture.read { (connection) throws in
+            #expect(try LegacyStepsApp.schema(connection) == wanted)
+            #expect(try connection.values(String.self, "SELECT id || name || phone FROM contact") == ["4Ana", "8Bo"])
+        }
+    }
+
+    /// A database of version 2 whose step 3 drops a table, changes rows and rebuilds a table.
+    private func rebuilding(_ script: String) throws -> StepsFixture {
+        let fixture = try StepsFixture([
+            "sql_default.plist": #"["CREATE TABLE old (x)", "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)"]"#,
+            "sql_update_2.plist": #"["ALTER TABLE t ADD COLUMN a TEXT"]"#,
+            "sql_update_3.plist": """
+            ["DROP TABLE old", "UPDATE t SET n = n * 10", "CREATE TABLE u (id INTEGER PRIMARY KEY, n TEXT, a TEXT)",
+             "INSERT INTO u SELECT id, n, a FROM t", "DROP TABLE t", "ALTER TABLE u RENAME TO t"]
+            """,
+        ])
+        try fixture.write {
+            try $0.executeScript(script + "; INSERT INTO t (id, n) VALUES (1, 5); PRAGMA user_version = 2")
+        }
+        return fixture
+    }
+
+    @Test("keeps the proof that a step was begun where a column of an earlier one is missing too")
+    func repairsBegunRebuild() throws {
+        let error = try rebuilding("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)").refusal()
+        #expect(error.detail.contains("nobody can tell whether sql_update_3.plist[1] has run"), "\(error.detail)")
+        let fixture = try rebuilding("CREATE TABLE old (x); CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        #expect(try fixture.open().migration.applied.first?.title == "addColumn t.a")
+        #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
+    }
+
+    @Test("runs a rebuild of a table that has a column otherwise than its version")
+    func rebuildsOtherDefinition() throws {
+        let fixture = try rebuilding(
+            "CREATE TABLE old (x); CREATE TABLE t (id INTEGER PRIMARY KEY, n BIGINT, a VARCHAR)")
+        let report = try fixture.open()
+        #expect(report.warnings.count == 2)
+        #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
+    }
+
     @Test("is refused where nobody can tell whether rows were copied")
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])

@@ -71,8 +71,11 @@ struct HalfDoneStep {
         let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
         let count = moments.firstIndex { moment in
             touched.allSatisfy { item in
-                moment.has(item) == found.has(item)
-                    && (!redefined.contains(item) || moment.definitions[item] == found.definitions[item])
+                guard moment.has(item) == found.has(item) else { return false }
+                guard redefined.contains(item) else { return true }
+                // What no moment gives is what the database had otherwise before the step, and kept.
+                let isKnown = moments.contains { $0.definitions[item] == found.definitions[item] }
+                return moment.definitions[item] == (isKnown ? found : first.change.before).definitions[item]
             }
         }
         guard let count else {
