@@ -173,11 +173,50 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
     }
 
+    @Test("copies rows where the table for them is still empty")
+    func copiesIntoEmpty() throws {
+        let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
+        try fixture.write { (connection) throws in
+            try connection.executeScript(LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
+        }
+        _ = try fixture.open()
+        #expect(try fixture.read { try $0.values(String.self, "SELECT name FROM contact") } == ["Ana", "Bo"])
+    }
+
+    @Test("rebuilds a table under a view that its steps do not know where the step asks for it")
+    func rebuildsUnderView() throws {
+        let rebuild = [
+            "CREATE TABLE u (x TEXT)", "INSERT INTO u SELECT x FROM t", "DROP TABLE t", "ALTER TABLE u RENAME TO t",
+        ]
+        let legacy = "PRAGMA legacy_alter_table = "
+        for steps in [rebuild, [legacy + "ON"] + rebuild + [legacy + "OFF"]] {
+            let fixture = try StepsFixture(
+                [
+                    "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
+                    "sql_update_2.plist": String(decoding: try JSONEncoder().encode(steps), as: UTF8.self),
+                ], version: "2")
+            try fixture.write {
+                try $0.executeScript(
+                    """
+                    CREATE TABLE t (x); CREATE VIEW v AS SELECT x FROM t; INSERT INTO t VALUES ('kept');
+                    PRAGMA user_version = 1;
+                    """)
+            }
+            if steps == rebuild, Engine.current.sqliteVersionNumber >= 3_026_000 {
+                #expect(try fixture.refusal().detail.contains("sql_update_2.plist[3]"))
+            } else {
+                _ = try fixture.open()
+                #expect(try fixture.read { try $0.values(String.self, "SELECT x FROM v") } == ["kept"])
+            }
+        }
+    }
+
     @Test("is refused where nobody can tell whether rows were copied")
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
             try connection.executeScript(LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
+            try connection.execute("INSERT INTO contact_new (id, name) VALUES (4, 'Ana')")
         }
         let error = try fixture.refusal()
         #expect(error.code == .migration)

@@ -5,6 +5,7 @@ struct HalfDoneStep {
     let path: String
     /// Whether SQLite takes a statement as the database is now.
     let canRun: (StepStage.Statement) throws -> Bool
+    let evidence: InsertEvidence
 
     /// What is known of a step's statements.
     struct Answer {
@@ -20,14 +21,26 @@ struct HalfDoneStep {
         guard let last = done.max() else { return Answer() }
         var answer = Answer()
         for index in done { answer.skipped[index] = "what it makes is there already" }
-        for (index, passage) in passages.enumerated() where passage.traits.writesRows {
+        // A statement that takes a table away too has renamed it.
+        let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
+        let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
+        var proof = last
+        for (index, passage) in passages.enumerated().reversed() where passage.traits.writesRows {
             // While nothing of the schema goes, what cannot run now could not run before.
             if isAdditive || index > last, try !canRun(passage.statement) { continue }
-            if index < last {
+            if index < proof {
                 answer.skipped[index] =
-                    "it ran, or failed unnoticed, before \(passages[last].statement.place), whose effect is there"
-            } else if !passage.mayRepeat {
-                throw unclear(passage)
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is there"
+                continue
+            }
+            guard !passage.mayRepeat else { continue }
+            switch try evidence.answer(for: passage, made: made) {
+            case .ran:
+                answer.skipped[index] = "its rows are there already"
+                // In a table that was there before, they may be others.
+                if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
+            case .notRun: continue
+            case .unclear: throw unclear(passage)
             }
         }
         return answer

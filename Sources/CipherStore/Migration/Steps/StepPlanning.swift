@@ -83,7 +83,7 @@ struct StepPlanning {
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
                 name: stage.name, passages: course.stages[index], path: state.connection.path,
-                canRun: rehearsal.accepts)
+                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state))
             skipped = try step.answer(for: before).skipped
         }
         for (number, statement) in statements.enumerated() {
