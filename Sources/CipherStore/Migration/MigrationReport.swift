@@ -43,9 +43,13 @@ public struct MigrationReport: Sendable, Equatable {
         "version \(version) is recorded, but the database holds no tables: nothing was there to keep"
     }
 
+    /// What is said of something that is defined otherwise than it should be, and stays so.
+    static let keptMark = " is kept as it is: "
+
     /// The notes that an app must not overlook.
     var warnings: [String] {
-        from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? []
+        (from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? [])
+            + findings.filter { $0.severity == .note }.map(\.message).filter { $0.contains(Self.keptMark) }
     }
 
     /// Which kind of launch this was.

@@ -120,21 +120,130 @@ struct NumberedStepsTests {
                 ["sql_update_3"], on: connection, leavingOut: Set(notRun + ["sql_update_3[2]"]))
             try connection.execute(SQL(text: Self.people))
         }
-        guard notRun.contains("sql_update_3[1]") else {
-            // The table is there, and whether its rows were put in nobody can tell.
-            let error = try fixture.refusal()
-            #expect(error.code == .migration)
-            #expect(error.detail.contains("sql_update_3.plist[2]"))
-            return
-        }
         let report = try fixture.open()
         #expect(report.migration.from == 2)
-        #expect(report.migration.notes.contains { $0.hasPrefix("sql_update_3.plist[0] is left out") })
+        let done = notRun.contains("sql_update_3[0]") ? "sql_update_3.plist[1]" : "sql_update_3.plist[0]"
+        #expect(report.migration.notes.contains { $0.hasPrefix("\(done) is left out") })
         let wanted = try fixture.freshSchema()
         try fixture.read { (connection) throws in
             #expect(try LegacyStepsApp.schema(connection) == wanted)
             #expect(try connection.value(Int.self, "SELECT count(*) FROM app_data") == 2)
         }
+    }
+
+    /// A database at version 1 in which step 2 was begun.
+    private func begun(_ step: [String], _ script: String) throws -> StepsFixture {
+        let fixture = try StepsFixture(
+            [
+                "sql_default.plist": #"["CREATE TABLE chat (id INTEGER PRIMARY KEY, sentAt INTEGER)"]"#,
+                "sql_update_2.plist": String(decoding: try JSONEncoder().encode(step), as: UTF8.self),
+            ], version: "2")
+        try fixture.write {
+            try $0.executeScript(
+                "CREATE TABLE chat (id INTEGER PRIMARY KEY, sentAt INTEGER); INSERT INTO chat VALUES (1, 1700), (2, NULL);"
+                    + script + "; PRAGMA user_version = 1")
+        }
+        return fixture
+    }
+
+    @Test(
+        "is refused where nobody can tell whether a statement that changes rows ran",
+        arguments: [
+            "UPDATE chat SET sentAt = sentAt * 1000", "update chat set sentAt = 1 where id = 1",
+            "DELETE FROM chat WHERE id = (SELECT max(id) FROM chat)", "REPLACE INTO chat VALUES (1, 5, NULL)",
+            "INSERT OR REPLACE INTO chat (sentAt) VALUES (7)", "INSERT INTO chat (sentAt) SELECT sentAt FROM chat",
+            "WITH x (i) AS (SELECT 'INSERT OR IGNORE') UPDATE chat SET edited = 1",
+        ], [[], ["CREATE INDEX ix ON chat (sentAt)"]])
+    func refusesRowStatements(statement: String, rest: [String]) throws {
+        let fixture = try begun(
+            ["ALTER TABLE chat ADD COLUMN edited INTEGER", statement] + rest,
+            "ALTER TABLE chat ADD COLUMN edited INTEGER")
+        let error = try fixture.refusal()
+        #expect(error.code == .migration)
+        #expect(error.detail.contains("nobody can tell whether sql_update_2.plist[1] has run"), "\(error.detail)")
+        #expect(try storeError { try fixture.plan() }?.detail == error.detail)
+    }
+
+    @Test("leaves rows alone that a begun step changed before what is proven to have run")
+    func leavesOutRowStatements() throws {
+        let fixture = try begun(
+            [
+                "ALTER TABLE chat ADD COLUMN edited INTEGER", "UPDATE chat SET sentAt = sentAt * 1000",
+                "CREATE INDEX ix ON chat (sentAt)", "CREATE TABLE later (x)", "INSERT INTO later VALUES (1)",
+                "INSERT /* again */ OR IGNORE INTO chat (id) VALUES (1), (3)",
+            ],
+            """
+            ALTER TABLE chat ADD COLUMN edited INTEGER; UPDATE chat SET sentAt = sentAt * 1000;
+            CREATE INDEX ix ON chat (sentAt)
+            """)
+        let report = try fixture.open()
+        let note = "sql_update_2.plist[1] is left out: it ran, or failed unnoticed, before sql_update_2.plist[2]"
+        #expect(report.migration.notes.contains { $0.hasPrefix(note) })
+        try fixture.read { (connection) throws in
+            #expect(
+                try connection.values(String.self, "SELECT id || ' ' || coalesce(sentAt, '-') FROM chat ORDER BY id")
+                    == ["1 1700000", "2 -", "3 -"])
+            #expect(try connection.value(Int.self, "SELECT count(*) FROM later") == 1)
+        }
+    }
+
+    @Test("runs what could not run before, since what it needs was missing")
+    func runsWhatFailed() throws {
+        let fixture = try begun(
+            [
+                "ALTER TABLE chat ADD COLUMN edited INTEGER", "UPDATE chat SET edited = coalesce(edited, 0) + 1",
+                "CREATE INDEX ix ON chat (sentAt)",
+            ], "CREATE INDEX ix ON chat (sentAt)")
+        _ = try fixture.open()
+        #expect(try fixture.read { try $0.values(Int.self, "SELECT edited FROM chat") } == [1, 1])
+    }
+
+    @Test("is begun from its first statement where nothing of it shows any effect")
+    func notBegun() throws {
+        let fixture = try begun(["UPDATE chat SET sentAt = sentAt * 1000", "CREATE INDEX ix ON chat (sentAt)"], "")
+        _ = try fixture.open()
+        #expect(try fixture.read { try $0.value(Int.self, "SELECT sentAt FROM chat") } == 1_700_000)
+    }
+
+    @Test("runs nothing twice where all of a step ran and only its version was not stored")
+    func storesVersion() throws {
+        let fixture = try StepsFixture(example: Self.example)
+        try fixture.write { (connection) throws in
+            try LegacyStepsApp.numbered.write(version: 2, to: connection)
+            try LegacyStepsApp.numbered.run(["sql_update_3"], on: connection)
+            try connection.execute("UPDATE app_data SET value = 'dark' WHERE key = 'theme'")
+        }
+        let report = try fixture.open()
+        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows are there already"))
+        let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
+        #expect(rows == ["languageen", "themedark"])
+    }
+
+    @Test("is refused where only a part of the rows is there, or rows whose number SQLite gave")
+    func refusesOtherRows() throws {
+        for (insert, rows) in [
+            ("INSERT INTO s VALUES (1, 'a'), (2, 'b')", "INSERT INTO s VALUES (1, 'a')"),
+            ("INSERT INTO s (name) VALUES ('a')", "INSERT INTO s VALUES (1, 'other')"),
+            ("INSERT INTO s SELECT 1, 'a'", "INSERT INTO s VALUES (1, 'a')"),
+            ("INSERT INTO s VALUES (abs(-1), NULL)", "INSERT INTO s VALUES (7, NULL)"),
+            ("UPDATE s SET name = 'c'", "INSERT INTO s VALUES (1, 'c')"),
+        ] {
+            let table = "CREATE TABLE s (id INTEGER PRIMARY KEY, name TEXT)"
+            let error = try begun([table, insert], "\(table); \(rows)").refusal()
+            #expect(error.detail.contains("nobody can tell whether sql_update_2.plist[1] has run"), "\(insert)")
+        }
+    }
+
+    @Test("takes rows of a step's own table for a proof of what stands before them")
+    func provesByRows() throws {
+        let table = "CREATE TABLE s (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"
+        let insert = "INSERT INTO s (name) VALUES ('a'), ('b')"
+        let fixture = try begun(
+            [table, "UPDATE chat SET sentAt = sentAt * 1000", insert],
+            "\(table); UPDATE chat SET sentAt = sentAt * 1000; INSERT INTO s VALUES (5, 'a'), (8, 'b')")
+        _ = try fixture.open()
+        #expect(try fixture.read { try $0.value(Int.self, "SELECT max(sentAt) FROM chat") } == 1_700_000)
+        #expect(try fixture.read { try $0.values(Int.self, "SELECT id FROM s") } == [5, 8])
     }
 
     @Test("is refused where a column of a begun step is there and is another")

@@ -3,6 +3,9 @@ struct HalfDoneStep {
     let name: String
     let passages: [StepCourse.Passage]
     let path: String
+    /// Whether SQLite takes a statement as the database is now.
+    let canRun: (StepStage.Statement) throws -> Bool
+    let evidence: InsertEvidence
 
     /// What is known of a step's statements.
     struct Answer {
@@ -12,31 +15,46 @@ struct HalfDoneStep {
 
     /// - Throws: ``StoreError`` where it cannot be told.
     func answer(for found: SchemaSnapshot) throws -> Answer {
-        let done =
-            passages.allSatisfy(\.change.isAdditive) ? try additive(found) : try prefix(found)
+        let isAdditive = passages.allSatisfy(\.change.isAdditive)
+        let done = isAdditive ? try additive(found) : try prefix(found)
+        // Where nothing shows any effect, the step was not begun.
         guard let last = done.max() else { return Answer() }
         var answer = Answer()
         for index in done { answer.skipped[index] = "what it makes is there already" }
-        var isMissing = Set<SQLName>()
-        var isUnbroken = true
-        for (index, passage) in passages.enumerated() {
-            if passage.traits.isDefinition, !done.contains(index) {
-                if !passage.change.touched.isEmpty { isUnbroken = false }
-                isMissing.formUnion(passage.change.added.filter { $0.kind == .table }.map(\.name))
+        // A statement that takes a table away too has renamed it.
+        let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
+        let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
+        var proof = last
+        for (index, passage) in passages.enumerated().reversed() where passage.traits.writesRows {
+            // While nothing of the schema goes, what cannot run now could not run before.
+            if isAdditive || index > last, try !canRun(passage.statement) { continue }
+            if index < proof {
+                answer.skipped[index] =
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is there"
                 continue
             }
-            guard passage.traits.writesRows, isMissing.isDisjoint(with: passage.traits.tables) else { continue }
-            if index < last, isUnbroken {
-                answer.skipped[index] = "it ran before \(passages[last].statement.place), whose effect is there"
-            } else if passage.insertsBlindly {
-                throw StoreError(
-                    .migration, path: path,
-                    "\(name) was begun before and not ended, and nobody can tell whether "
-                        + "\(passage.statement.place) has run: once more, it might make rows twice",
-                    advice: "write it as INSERT OR IGNORE, or repair the database by hand; nothing was changed")
+            guard !passage.mayRepeat else { continue }
+            switch try evidence.answer(for: passage, made: made) {
+            case .ran:
+                answer.skipped[index] = "its rows are there already"
+                // In a table that was there before, they may be others.
+                if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
+            case .notRun: continue
+            case .unclear: throw unclear(passage)
             }
         }
         return answer
+    }
+
+    private func unclear(_ passage: StepCourse.Passage) -> StoreError {
+        let isInsert = passage.traits.deletes.isEmpty && passage.traits.updates.isEmpty
+        return StoreError(
+            .migration, path: path,
+            "\(name) was begun before and not ended, and nobody can tell whether "
+                + "\(passage.statement.place) has run: once more, it might "
+                + (isInsert ? "make rows twice" : "change rows a second time"),
+            advice: (isInsert ? "write it as INSERT OR IGNORE, or " : "")
+                + "repair the database by hand; nothing was changed")
     }
 
     /// Statements that only add are told one by one.
@@ -66,8 +84,11 @@ struct HalfDoneStep {
         let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
         let count = moments.firstIndex { moment in
             touched.allSatisfy { item in
-                moment.has(item) == found.has(item)
-                    && (!redefined.contains(item) || moment.definitions[item] == found.definitions[item])
+                guard moment.has(item) == found.has(item) else { return false }
+                guard redefined.contains(item) else { return true }
+                // What no moment gives is what the database had otherwise before the step, and kept.
+                let isKnown = moments.contains { $0.definitions[item] == found.definitions[item] }
+                return moment.definitions[item] == (isKnown ? found : first.change.before).definitions[item]
             }
         }
         guard let count else {

@@ -8,6 +8,8 @@ struct Rehearsal {
     struct Traits {
         /// Whether it makes, changes or removes a part of the schema.
         var isDefinition = false
+        /// Whether it is a setting that decides what later definitions may do.
+        var setsRenaming = false
         /// The tables that it writes, and the columns that it updates.
         var inserts: Set<SQLName> = []
         var deletes: Set<SQLName> = []
@@ -72,7 +74,7 @@ struct Rehearsal {
                     // Not out of the cache: only what is compiled is judged.
                     let compiled = try Statement(statement.sql, on: connection)
                     try compiled.bind([])
-                    guard traits.isDefinition else { return }
+                    guard traits.isDefinition || traits.setsRenaming else { return }
                     while try compiled.step() {}
                 }
         } catch let error as DatabaseError {
@@ -85,10 +87,48 @@ struct Rehearsal {
         return traits
     }
 
+    /// Whether SQLite takes a statement that writes rows; it is only compiled.
+    ///
+    /// - Returns: `true` also where nobody can tell.
+    func accepts(_ statement: StepStage.Statement) throws -> Bool {
+        do {
+            _ = try run(statement)
+            return true
+        } catch let error as StoreError where error.underlying != nil {
+            return !isComplete
+        }
+    }
+
+    /// The rows that an INSERT makes where there are none; `nil` where it cannot be tried.
+    func rows(of statement: StepStage.Statement, into table: String, _ columns: [String]) throws -> [[Value]]? {
+        struct Undo: Error {}
+        var rows: [[Value]] = []
+        let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
+        do {
+            return try connection.savepoint { () throws -> [[Value]]? in
+                try connection.execute(SQL(text: statement.sql))
+                try connection.forEachRow("SELECT \(SQL(text: list)) FROM main.\(identifier: table)") { row in
+                    rows.append((0..<row.count).map { row.value(at: $0) })
+                }
+                throw Undo()
+            }
+        } catch is Undo {
+            return rows
+        } catch is DatabaseError {
+            // What needs rows or functions that are not here tells nothing.
+            return nil
+        }
+    }
+
     private static func note(_ action: StatementAction, in traits: inout Traits) {
         if action.kind == .definition { traits.isDefinition = true }
-        guard action.cause == nil, !SQLName(action.subject).hasPrefix("sqlite_") else { return }
+        if action.kind == .pragma, SQLName(action.subject) == SQLName("legacy_alter_table") {
+            traits.setsRenaming = true
+        }
         let table = SQLName(action.subject)
+        // Of SQLite's own tables the one that a statement may write by name.
+        let isOwn = table.hasPrefix("sqlite_") && table != SQLName("sqlite_sequence")
+        guard action.cause == nil, !isOwn else { return }
         switch action.kind {
         case .insert: traits.inserts.insert(table)
         case .delete: traits.deletes.insert(table)

@@ -18,13 +18,14 @@ struct SchemaSnapshot {
         }
     }
 
-    /// What an item is: a column's type and constraints, the text of an index, view, trigger or virtual table.
-    private(set) var definitions: [Item: SQLName] = [:]
+    /// What an item is, without its formatting: a column's type and constraints, the text of an index, view, trigger or
+    /// virtual table.
+    private(set) var definitions: [Item: [SQLWord]] = [:]
     /// The SQL that makes a table, index, view or trigger.
     private(set) var sql: [Item: String] = [:]
 
     /// The columns of each table, to be taken over while its SQL stays the same.
-    private var columns: [Item: [Item: SQLName]] = [:]
+    private var columns: [Item: [Item: [SQLWord]]] = [:]
 
     init() {}
 
@@ -42,29 +43,29 @@ struct SchemaSnapshot {
             else { continue }
             let item = Item(kind: kind, owner: name, name: name)
             self.sql[item] = sql
+            let isSame = previous.sql[item].map { $0.utf8.elementsEqual(sql.utf8) } ?? false
             guard kind == .table, !isVirtual else {
-                definitions[item] = SQLName(sql.split(whereSeparator: \.isWhitespace).joined(separator: " "))
+                definitions[item] = isSame ? previous.definitions[item] : SQLTokens.normalized(sql)
                 continue
             }
-            definitions[item] = SQLName("")
-            let isSame = previous.sql[item].map { $0.utf8.elementsEqual(sql.utf8) } ?? false
+            definitions[item] = []
             let own = try isSame ? previous.columns[item] : Self.readColumns(of: text, connection)
             columns[item] = own
             definitions.merge(own ?? [:]) { $1 }
         }
     }
 
-    private static func readColumns(of table: String, _ connection: Connection) throws -> [Item: SQLName] {
-        var columns: [Item: SQLName] = [:]
+    private static func readColumns(of table: String, _ connection: Connection) throws -> [Item: [SQLWord]] {
+        var columns: [Item: [SQLWord]] = [:]
         for column in try ColumnState.read(table: table, from: connection) {
             columns[Item(kind: .column, owner: SQLName(table), name: SQLName(column.name))] =
-                SQLName(column.definition)
+                SQLTokens.normalized(column.definition)
         }
         return columns
     }
 
     /// The definition of an item, and those of a table's columns; nothing where there is no such item.
-    func parts(of item: Item) -> [Item: SQLName] {
+    func parts(of item: Item) -> [Item: [SQLWord]] {
         var parts = columns[item] ?? [:]
         parts[item] = definitions[item]
         return parts

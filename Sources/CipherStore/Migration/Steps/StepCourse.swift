@@ -8,13 +8,19 @@ struct StepCourse {
         let traits: Rehearsal.Traits
         let change: SchemaChange
 
-        /// Whether running it again could make rows twice.
-        var insertsBlindly: Bool {
-            guard !traits.isDefinition, !traits.inserts.isEmpty else { return false }
-            let words = statement.sql.prefix(64).uppercased().split(whereSeparator: \.isWhitespace)
-            return
-                !(words.first == "REPLACE"
-                || words.prefix(2) == ["INSERT", "OR"] && words.count > 2 && ["IGNORE", "REPLACE"].contains(words[2]))
+        /// Whether it writes rows and may do so once more: `INSERT OR IGNORE`, by which a step says so itself.
+        var mayRepeat: Bool {
+            guard traits.deletes.isEmpty, traits.updates.isEmpty else { return false }
+            // Behind a WITH the statement begins later, outside of all parentheses.
+            var depth = 0
+            let words = SQLTokens(statement.sql).tokens.filter { token in
+                if token.isKeyword("(") { depth += 1 }
+                defer { if token.isKeyword(")") { depth -= 1 } }
+                return depth == 0
+            }
+            guard let insert = words.firstIndex(where: { $0.isKeyword("INSERT") }) else { return false }
+            let rest = words[(insert + 1)...].prefix(2)
+            return rest.count == 2 && rest.first?.isKeyword("OR") == true && rest.last?.isKeyword("IGNORE") == true
         }
     }
 

@@ -58,7 +58,10 @@ final class StepGuard {
             refusal = "SAVEPOINT"
         case .attach: refusal = "ATTACH or DETACH"
         case .pragma:
-            guard !Self.pragmas.contains(SQLName(action.subject)) else { return true }
+            guard !Self.pragmas.contains(SQLName(action.subject)) else {
+                observe(action)
+                return true
+            }
             refusal = "PRAGMA \(action.subject)"
         default:
             observe(action)

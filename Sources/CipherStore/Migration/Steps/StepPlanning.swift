@@ -7,6 +7,7 @@ struct StepPlanning {
     private let past: Int
     private let everyLaunch: [StepStage.Statement]
     private let state: DatabaseState
+    private let collations: [Collation]
     private let course: StepCourse
     /// The schema of the database, as the plan would change it.
     private let rehearsal: Rehearsal
@@ -23,6 +24,7 @@ struct StepPlanning {
         self.past = past
         self.everyLaunch = everyLaunch
         self.state = state
+        self.collations = collations
         let path = state.connection.path
         course = try StepCourse(stages, in: Rehearsal(collations: collations, path: path))
         var rehearsal = try Rehearsal(collations: collations, path: path)
@@ -55,15 +57,20 @@ struct StepPlanning {
         }
         let repair = StepRepair(
             version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
-            pending: course.stages[past...].flatMap { $0 }, path: state.connection.path)
+            pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
+            trial: try TrialTables(collations: collations), path: state.connection.path)
         let found = try rehearsal.snapshot()
         notes += repair.leftovers(in: found).map { "the \($0), which a step takes away, is still there and is kept" }
-        for operation in try repair.operations(for: found) {
+        let made = try repair.repair(of: found)
+        findings += made.findings
+        for operation in made.operations {
             for sql in operation.sql { try rehearse(.init(place: operation.title, sql: sql)) }
             operations.append(operation)
         }
         guard !operations.isEmpty else { return }
-        notes.append("the database lacked \(operations.count) parts of its recorded version, which are made up for")
+        notes.append(
+            "the database lacked parts of its recorded version or had them otherwise, which "
+                + "\(operations.count) operations make up for")
     }
 
     // MARK: Steps
@@ -75,7 +82,8 @@ struct StepPlanning {
         var skipped: [Int: String] = [:]
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
-                name: stage.name, passages: course.stages[index], path: state.connection.path)
+                name: stage.name, passages: course.stages[index], path: state.connection.path,
+                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state))
             skipped = try step.answer(for: before).skipped
         }
         for (number, statement) in statements.enumerated() {

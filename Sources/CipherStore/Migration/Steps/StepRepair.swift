@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 /// Finds what a database lacks of the schema that its recorded version stands for.
 ///
 /// The older systems recorded a version although a statement had failed. What only adds is made up for; where a failed
@@ -6,16 +8,36 @@ struct StepRepair {
     let version: SchemaVersion
     /// The statements up to the version.
     let past: [StepCourse.Passage]
-    /// The statements after it.
-    let pending: [StepCourse.Passage]
+    /// The statements after it, step by step.
+    let pending: [[StepCourse.Passage]]
+    /// The triggers that the database has.
+    let triggers: [DatabaseState.Object]
+    let trial: TrialTables
     let path: String
 
-    /// The operations that make up for what is missing, in order.
-    func operations(for found: SchemaSnapshot) throws -> [Plan.Operation] {
-        guard let wanted = past.last?.change.after else { return [] }
-        // What a later step takes away may be gone since that step was begun.
-        let removedLater = pending.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.removed) }
-        let missing = wanted.items.subtracting(found.items).subtracting(removedLater)
+    /// What is done about a database, and what is said of it.
+    struct Repair {
+        /// What makes up for what is missing or is another, in order.
+        var operations: [Plan.Operation] = []
+        var findings: [Plan.Finding] = []
+    }
+
+    func repair(of found: SchemaSnapshot) throws -> Repair {
+        guard let wanted = past.last?.change.after else { return Repair() }
+        let definitions = RecordedDefinitions(
+            version: version, wanted: wanted, later: pending.joined().map(\.change.after), trial: trial)
+        let differing = definitions.differingObjects(in: found)
+        let missing = absent(from: found, wanted)
+        return Repair(
+            operations: try drops(of: differing) + makingUp(for: missing, found, wanted)
+                + objects(wanted, missing, differing),
+            findings: try definitions.findings(in: found))
+    }
+
+    /// Tables and columns that are missing, with the rows that could not be written without them.
+    private func makingUp(
+        for missing: Set<SchemaSnapshot.Item>, _ found: SchemaSnapshot, _ wanted: SchemaSnapshot
+    ) throws -> [Plan.Operation] {
         guard !missing.isEmpty else { return [] }
         try checkLeftovers(found, missing)
         var made: Set<SchemaSnapshot.Item> = []
@@ -27,12 +49,35 @@ struct StepRepair {
             throw differs("the \(rest) is missing, and no step adds it to a table that exists")
         }
         let repaired = Repaired(made)
-        operations += past.filter { repaired.concerns($0.traits) }.map { passage in
-            Plan.Operation(
-                .sql, object: passage.statement.place, sql: [passage.statement.sql],
-                reason: "it cannot have run while what it writes was missing")
+        return operations
+            + past.filter { repaired.concerns($0.traits) }.map { passage in
+                Plan.Operation(
+                    .sql, object: passage.statement.place, sql: [passage.statement.sql],
+                    reason: "it cannot have run while what it writes was missing")
+            }
+    }
+
+    // MARK: What is missing
+
+    /// What the recorded version has and the database has not, without what a later step took away since it was begun.
+    ///
+    /// Of the moments that the database can be at, that counts which leaves the least to make up for.
+    private func absent(from found: SchemaSnapshot, _ wanted: SchemaSnapshot) -> Set<SchemaSnapshot.Item> {
+        let absent = wanted.items.subtracting(found.items)
+        let removedLater = pending.joined().reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.removed) }
+        guard !absent.isDisjoint(with: removedLater) else { return absent }
+        // Steps that only add leave gaps, since their failures went unnoticed; they tell of no moment.
+        let touched = pending.filter { !$0.allSatisfy(\.change.isAdditive) }.joined()
+            .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
+        var least: Set<SchemaSnapshot.Item>?
+        for moment in [wanted] + pending.joined().map(\.change.after) {
+            let missing = absent.intersection(moment.items)
+            guard missing.count < least?.count ?? .max,
+                touched.allSatisfy({ moment.has($0) == (found.has($0) || missing.contains($0)) })
+            else { continue }
+            least = missing
         }
-        return operations + objects(wanted, missing)
+        return least ?? absent.subtracting(removedLater)
     }
 
     /// The tables and columns that a step takes away and that the database still has.
@@ -78,22 +123,54 @@ struct StepRepair {
         return operations
     }
 
-    private func objects(
-        _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>
-    ) -> [Plan.Operation] {
-        missing.sorted(by: Self.byName).compactMap { item in
-            let kind: Plan.Operation.Kind
-            switch item.kind {
-            case .index: kind = .createIndex
-            case .view: kind = .createView
-            case .trigger: kind = .createTrigger
-            case .table, .column: return nil
-            }
-            return wanted.sql[item].map {
+    // MARK: Indexes, views and triggers
+
+    private func drops(of differing: Set<SchemaSnapshot.Item>) -> [Plan.Operation] {
+        differing.sorted(by: Self.byName).reversed().compactMap { item in
+            kinds(of: item).map {
                 Plan.Operation(
-                    kind, object: text(item.name), sql: [$0],
-                    reason: "version \(version) is recorded, but the \(item) is missing")
+                    $0.drop, object: text(item.name),
+                    sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: text(item.name)))"],
+                    reason: "the \(item) is there and is another than at the recorded version \(version)")
             }
+        }
+    }
+
+    /// A trigger of a view goes with it, and comes back with it.
+    private func objects(
+        _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>, _ differing: Set<SchemaSnapshot.Item>
+    ) -> [Plan.Operation] {
+        let made = missing.union(differing).sorted(by: Self.byName).compactMap { item in
+            kinds(of: item).flatMap { kinds in
+                wanted.sql[item].map {
+                    Plan.Operation(
+                        kinds.create, object: text(item.name), sql: [$0],
+                        reason: missing.contains(item)
+                            ? "version \(version) is recorded, but the \(item) is missing"
+                            : "the recorded version \(version) has the \(item) so")
+                }
+            }
+        }
+        let views = Set(differing.filter { $0.kind == .view }.map(\.name))
+        let lost = triggers.filter { trigger in
+            let name = SQLName(trigger.name)
+            return views.contains(SQLName(trigger.table))
+                && !differing.contains(.init(kind: .trigger, owner: name, name: name))
+        }
+        return made
+            + lost.map {
+                Plan.Operation(.createTrigger, object: $0.name, sql: [$0.sql], reason: "it went with its view")
+            }
+    }
+
+    private func kinds(
+        of item: SchemaSnapshot.Item
+    ) -> (drop: Plan.Operation.Kind, create: Plan.Operation.Kind)? {
+        switch item.kind {
+        case .index: (.dropIndex, .createIndex)
+        case .view: (.dropView, .createView)
+        case .trigger: (.dropTrigger, .createTrigger)
+        case .table, .column: nil
         }
     }
 
@@ -106,9 +183,11 @@ struct StepRepair {
 
     private func text(_ name: SQLName) -> String { String(decoding: name.folded, as: UTF8.self) }
 
+    /// Tables first, and views before their triggers.
     private static func byName(_ left: SchemaSnapshot.Item, _ right: SchemaSnapshot.Item) -> Bool {
-        if (left.kind == .table) != (right.kind == .table) { return left.kind == .table }
-        return left.description < right.description
+        let order: [SchemaSnapshot.Item.Kind] = [.table, .column, .index, .view, .trigger]
+        let places = [left, right].map { order.firstIndex(of: $0.kind) ?? 0 }
+        return places[0] == places[1] ? left.description < right.description : places[0] < places[1]
     }
 
     /// What was made, as tables and columns.
