@@ -20,6 +20,7 @@ struct SchemaDifference {
 
     mutating func compare() throws -> SchemaChanges {
         changes.notes += try SchemaRenames(wanted: wanted, path: state.connection.path).apply(to: &present)
+        changes.origins = present.origins
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
         changes.withheld += objects.withheld
         changes.findings += objects.findings

@@ -129,4 +129,55 @@ struct LeftoverOwnerTests {
         #expect(try fixture.values("SELECT id FROM tableOld ORDER BY id") == ["3", "8", "9"])
         #expect(try fixture.values("SELECT chatId FROM attachment ORDER BY id") == ["8", key])
     }
+
+    // MARK: Views and triggers
+
+    @Test("A view and another table's trigger that name the missing table do not hinder it", arguments: [true, false])
+    func takesBesideViews(isMadeAnew: Bool) throws {
+        try write(
+            before: """
+                CREATE VIEW v AS SELECT * FROM chat;
+                CREATE TRIGGER t AFTER INSERT ON contact BEGIN INSERT INTO chat(uid) VALUES (new.uid); END;
+                """, isMadeAnew ? Self.chat : "")
+        try fixture.open()
+        #expect(try chats() == ["3u", "8v"])
+        #expect(try fixture.values("SELECT uid FROM v ORDER BY 1") == ["u", "v"])
+        try fixture.read { try $0.executeScript("INSERT INTO contact(uid) VALUES ('z')") }
+        #expect(try chats() == ["3u", "8v", "9z"])
+        #expect(try fixture.open().migration.applied.isEmpty)
+    }
+
+    @Test("A view and a trigger that followed the table to tableOld follow it back", arguments: [true, false])
+    func takesBackFollowers(isMadeAnew: Bool) throws {
+        try write(
+            """
+            CREATE VIEW v AS SELECT * FROM tableOld;
+            CREATE TRIGGER t AFTER INSERT ON contact BEGIN INSERT INTO tableOld(uid) VALUES (new.uid); END;
+            CREATE VIEW bad AS SELECT * FROM nope;
+            \(isMadeAnew ? Self.chat : "")
+            """)
+        try fixture.open()
+        try fixture.read { try $0.executeScript("INSERT INTO contact(uid) VALUES ('z')") }
+        #expect(try fixture.values("SELECT id || uid FROM v ORDER BY id") == ["3u", "8v", "9z"])
+        #expect(
+            try fixture.values("SELECT sql FROM sqlite_master WHERE name = 'bad'") == [
+                "CREATE VIEW bad AS SELECT * FROM nope"
+            ])
+    }
+
+    // MARK: Foreign keys
+
+    @Test("A row that referred to nothing in tableOld may refer to nothing in its table", arguments: [true, false])
+    func toleratesOldViolations(isThere: Bool) throws {
+        try write(
+            renaming: isThere,
+            """
+            CREATE TABLE attachment(id INTEGER PRIMARY KEY AUTOINCREMENT, chatId INTEGER REFERENCES tableOld(id), content BLOB);
+            INSERT INTO attachment VALUES (1, 3, x'00'), (2, 77, x'01');
+            """)
+        try fixture.open()
+        #expect(try fixture.values("SELECT chatId FROM attachment ORDER BY id") == ["3", "77"])
+        #expect(try chats() == ["3u", "8v"])
+        #expect(try mentions() == [])
+    }
 }
