@@ -71,7 +71,7 @@ struct SchemaDifference {
                 Plan.Operation(
                     .rebuildTable, table: table.shape.name,
                     sql: TableRebuild(of: table.shape, to: table.shape, objects: survivors.map(\.sql)).statements,
-                    reason: "it refers to what is renamed, and this engine does not carry renames there"))
+                    reason: "it refers to what is renamed, and the rename is not carried there"))
         }
     }
 
