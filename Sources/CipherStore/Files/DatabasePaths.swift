@@ -9,6 +9,13 @@ struct DatabasePaths: Sendable, Hashable {
         database = try FileSystem.resolve(path)
     }
 
+    /// The names around another database of the same folder.
+    ///
+    /// A symbolic link of that name is not followed.
+    init(_ name: String, beside other: DatabasePaths) {
+        database = FileName.sibling(name, of: other.database)
+    }
+
     // SQLite's own.
     var wal: String { database + "-wal" }
     var sharedMemory: String { database + "-shm" }

@@ -4,12 +4,21 @@ internal import CipherSQLite
 ///
 /// Legacy databases have such, so a migration is held to make no new ones.
 struct DanglingObjects {
-    private var failures: [String: DatabaseError] = [:]
+    /// What cannot be compiled: a view, or a table with triggers.
+    private struct Subject: Hashable {
+        let kind: String
+        let name: SQLName
+        let message: String
+    }
+
+    private var failures: [Subject: (text: String, error: DatabaseError)] = [:]
+
+    var isEmpty: Bool { failures.isEmpty }
 
     /// Has SQLite compile every view, and every statement that would fire a trigger; nothing runs.
     init(in connection: Connection, _ state: DatabaseState) throws {
         for view in state.objects where view.type == "view" {
-            try compile("SELECT * FROM main.\(identifier: view.name)", "the view \(view.name)", connection)
+            try compile("SELECT * FROM main.\(identifier: view.name)", ("the view", view.name), connection)
         }
         var tables: [SQLName: String] = [:]
         for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
@@ -18,7 +27,7 @@ struct DanglingObjects {
     }
 
     private mutating func compileTriggers(of table: String, _ connection: Connection) throws {
-        let subject = "the triggers of \(table)"
+        let subject = ("the triggers of", table)
         let name = "main.\(SQL.quoted(identifier: table))"
         try compile(SQL(text: "DELETE FROM \(name)"), subject, connection)
         var columns: [ColumnState] = []
@@ -47,25 +56,34 @@ struct DanglingObjects {
         }
     }
 
-    private mutating func compile(_ sql: SQL, _ subject: String, _ connection: Connection) throws {
+    private mutating func compile(
+        _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
+    ) throws {
         // Not a statement that the connection keeps: that was compiled before the migration.
         try noting(subject) { _ = try Statement(sql.text, on: connection) }
     }
 
-    private mutating func noting(_ subject: String, _ body: () throws -> Void) throws {
+    private mutating func noting(_ subject: (kind: String, name: String), _ body: () throws -> Void) throws {
         do {
             try body()
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            failures["\(subject): \(error.message)"] = error
+            let key = Subject(kind: subject.kind, name: SQLName(subject.name), message: error.message)
+            failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)
         }
     }
 
     /// Fails where there is one that was not there before.
-    func requireNoneBeyond(_ before: DanglingObjects, path: String) throws {
-        for subject in failures.keys.sorted() where before.failures[subject] == nil {
-            throw StoreError(
-                .migration, path: path, "the migration would break \(subject)",
-                advice: "correct the schema; nothing was changed", underlying: failures[subject])
+    ///
+    /// - Parameter origins: What the renamed tables were.
+    func requireNoneBeyond(_ before: DanglingObjects, origins: [SQLName: Plan.Origin], path: String) throws {
+        let new = failures.filter { subject, _ in
+            let former = Subject(
+                kind: subject.kind, name: origins[subject.name]?.table ?? subject.name, message: subject.message)
+            return before.failures[subject] == nil && before.failures[former] == nil
         }
+        guard let first = new.values.min(by: { $0.text < $1.text }) else { return }
+        throw StoreError(
+            .migration, path: path, "the migration would break \(first.text)",
+            advice: "correct the schema; nothing was changed", underlying: first.error)
     }
 }

@@ -29,6 +29,8 @@ package struct DatabaseState {
     package let isAdopted: Bool
     /// Whether whole tables may be read to count their rows.
     let countsRows: Bool
+    /// Whether a table was left out that the database has until it is dropped.
+    private(set) var lacksTables = false
 
     /// Reads the state.
     ///
@@ -57,6 +59,7 @@ package struct DatabaseState {
     /// The state without a table, its indexes and its triggers, for a source that has it dropped first.
     func without(table name: String) -> DatabaseState {
         var state = self
+        state.lacksTables = true
         state.tables.removeAll { SQLName($0.name) == SQLName(name) }
         state.objects.removeAll { $0.type != "view" && SQLName($0.table) == SQLName(name) }
         return state

@@ -4,12 +4,13 @@ internal import CipherSQLite
 ///
 /// Legacy databases have such rows, so a migration is held to make no new ones, not to leave none.
 struct ForeignKeyViolations {
-    /// A child table and its parent table.
+    /// A child table and the columns of a foreign key.
     ///
-    /// The number that SQLite gives a foreign key is no part of it: it shifts when a column with another is appended.
+    /// Not the parent, for a key that is made to lead to another table is no better and no worse for a row that it leads
+    /// nowhere from. Nor the number that SQLite gives a foreign key: it shifts when a column with another is appended.
     private struct Reference: Hashable {
         let child: SQLName
-        let parent: SQLName
+        let columns: [SQLName]
     }
 
     private struct Rows {
@@ -36,24 +37,37 @@ struct ForeignKeyViolations {
     }
 
     private mutating func read(_ table: String, _ connection: Connection) throws {
-        let child = SQLName(table)
+        var columns: [Int: [SQLName]] = [:]
+        // By key, and in each by the place of the column.
+        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
+            columns[try row.get(at: 0), default: []].append(SQLName(try row.get(at: 3)))
+        }
         try connection.forEachRow("PRAGMA main.foreign_key_check(\(identifier: table))") { row in
             let parent = try row.get(String.self, at: 2)
-            var found = rows[Reference(child: child, parent: SQLName(parent))] ?? Rows(child: table, parent: parent)
+            let reference = Reference(child: SQLName(table), columns: columns[try row.get(at: 3)] ?? [])
+            var found = rows[reference] ?? Rows(child: table, parent: parent)
             if let rowID = try row.get(Int64?.self, at: 1) {
                 found.counts[rowID, default: 0] += 1
             } else {
                 found.unnamed += 1
             }
-            rows[Reference(child: child, parent: SQLName(parent))] = found
+            rows[reference] = found
         }
     }
 
     /// Fails where there is a violation that was not there before.
-    func requireNoneBeyond(_ before: ForeignKeyViolations, path: String) throws {
-        // Of a table that could not be checked before, nobody can say which violations are new.
-        for (reference, found) in rows where before.uncheckable[reference.child] == nil {
-            let old = before.rows[reference]
+    ///
+    /// - Parameter origins: What the renamed tables were.
+    func requireNoneBeyond(
+        _ before: ForeignKeyViolations, origins: [SQLName: Plan.Origin], path: String
+    ) throws {
+        for (reference, found) in rows {
+            let origin = origins[reference.child]
+            let child = origin?.table ?? reference.child
+            // Of a table that could not be checked before, nobody can say which violations are new.
+            guard before.uncheckable[child] == nil else { continue }
+            let old = before.rows[
+                Reference(child: child, columns: reference.columns.map { origin?.columns[$0] ?? $0 })]
             let new =
                 found.counts.count { $0.value > old?.counts[$0.key] ?? 0 } + max(0, found.unnamed - (old?.unnamed ?? 0))
             guard new == 0 else {
@@ -64,7 +78,7 @@ struct ForeignKeyViolations {
                     advice: "correct the schema or the rows; nothing was changed")
             }
         }
-        for (table, failure) in uncheckable where before.uncheckable[table] == nil {
+        for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
             throw StoreError(
                 .migration, path: path,
                 "after the migration the foreign keys of \(failure.name) could not be checked",

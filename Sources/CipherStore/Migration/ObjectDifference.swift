@@ -19,7 +19,22 @@ struct ObjectDifference {
         for object in comparison.wanted.objects { try compare(object, present) }
         let named = Set(comparison.wanted.objects.map { SQLName($0.name) })
         for found in present.objects where !named.contains(SQLName(found.object.name)) { try decide(found) }
+        restoreTriggersOfViews(present)
+        // A view takes its triggers along, and they cannot be made before it.
+        drops = drops.filter { $0.kind == .dropTrigger } + drops.filter { $0.kind != .dropTrigger }
+        creations = creations.filter { $0.kind != .createTrigger } + creations.filter { $0.kind == .createTrigger }
         remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
+    }
+
+    /// A view that is made anew keeps its triggers.
+    private mutating func restoreTriggersOfViews(_ present: PresentSchema) {
+        let views = Set(creations.filter { $0.kind == .createView }.compactMap { $0.object.map(SQLName.init) })
+        for trigger in present.objects.map(\.object) where trigger.type == "trigger" {
+            guard views.contains(SQLName(trigger.table)), dropped.contains(SQLName(trigger.table)),
+                dropped.insert(SQLName(trigger.name)).inserted
+            else { continue }
+            create(trigger, "its view was made anew")
+        }
     }
 
     /// The indexes and triggers of a table that are still there when it is made anew, and come back with it.

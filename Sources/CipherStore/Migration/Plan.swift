@@ -21,6 +21,15 @@ public struct Plan: Sendable, Equatable {
     public var findings: [Finding]
     /// What else the caller should know.
     public var notes: [String]
+    /// What the tables that it renames, or columns of which it renames, were before, by their new names.
+    var origins: [SQLName: Origin] = [:]
+
+    /// What a table was before the plan, where that is something else.
+    struct Origin: Sendable, Equatable {
+        var table: SQLName
+        /// New column name to old.
+        var columns: [SQLName: SQLName]
+    }
 
     /// A plan of the given parts.
     public init(

@@ -15,6 +15,8 @@ struct PresentSchema {
         var columns: [SQLName: String] = [:]
         /// Whether the engine leaves the old names in the table's text, so that it must be rebuilt.
         var isOutdated = false
+        /// Whether a rebuild finds the columns under their old names still.
+        var keepsOldColumns = false
 
         /// What a column is called in the database now.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
@@ -33,10 +35,12 @@ struct PresentSchema {
     var tables: [SQLName: Table] = [:]
     var objects: [Object]
     var operations: [Plan.Operation] = []
-    private let path: String
+    private let state: DatabaseState
+    private lazy var renaming = Result { try Renaming(state) }
+    private var path: String { state.connection.path }
 
     init(_ state: DatabaseState) throws {
-        path = state.connection.path
+        self.state = state
         objects = state.objects.map { Object(object: $0) }
         for table in state.tables where !table.isVirtual && !SQLName(table.name).hasPrefix("cipherstore_") {
             let shape = try TableShape(table.name, in: state.connection)
@@ -48,16 +52,23 @@ struct PresentSchema {
         objects.filter { $0.object.type != "view" && SQLName($0.object.table) == table }
     }
 
+    /// What the tables that are renamed, or columns of which are renamed, are in the database now.
+    var origins: [SQLName: Plan.Origin] {
+        tables.filter { $0.key != SQLName($0.value.name) || !$0.value.columns.isEmpty }.mapValues {
+            Plan.Origin(table: SQLName($0.name), columns: $0.columns.mapValues(SQLName.init))
+        }
+    }
+
     // MARK: Tables
 
     /// Renames a table that is there to a name that is free.
     mutating func rename(_ old: SQLName, to new: String, _ trial: TrialTables) throws {
         guard var table = tables.removeValue(forKey: old) else { return }
         let oldName = table.shape.name
+        let isCarried = try renaming.get().isCarried
         operations.append(
             Plan.Operation(
-                .renameTable, table: oldName,
-                sql: ["ALTER TABLE \(SQL.quoted(identifier: oldName)) RENAME TO \(SQL.quoted(identifier: new))"],
+                .renameTable, table: oldName, sql: try renaming.get().statements(from: oldName, to: new),
                 reason: "the schema calls it \(new)"))
         table.shape.name = new
         tables[SQLName(new)] = table
@@ -69,7 +80,7 @@ struct PresentSchema {
         let isColumn = tables.values.contains { $0.shape.column(old) != nil }
         for index in objects.indices where old.isMentioned(in: objects[index].object.sql) {
             let isUnclear = isColumn && SQLTokens(objects[index].object.sql).isUnclear(old)
-            objects[index].rewrite(doubt: isUnclear ? oldName : nil) {
+            objects[index].rewrite(doubt: isUnclear ? oldName : nil, isCarried: isCarried) {
                 $0.renamingTable(old, as: new, isColumn: isColumn)
             }
             if SQLName(objects[index].object.table) == old { objects[index].object.table = new }
@@ -81,7 +92,8 @@ struct PresentSchema {
     /// Renames a column that is there to a name that is free.
     mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ trial: TrialTables) throws {
         guard let present = tables[table], let column = present.shape.column(old) else { return }
-        if Engine.current.canRenameColumns {
+        let isCarried = try renaming.get().isCarried
+        if isCarried {
             operations.append(
                 Plan.Operation(
                     .renameColumn, table: present.shape.name, column: column.name,
@@ -92,17 +104,20 @@ struct PresentSchema {
         }
         tables[table]?.columns[SQLName(new)] = present.column(old)
         tables[table]?.columns[old] = nil
-        tables[table]?.isOutdated = !Engine.current.canRenameColumns
+        tables[table]?.isOutdated = !isCarried
+        tables[table]?.keepsOldColumns = !isCarried
         try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), trial)
         for name in tables.keys where name != table {
             guard let other = tables[name] else { continue }
             let text = other.shape.text.mapping { $0.renamingReferenced(old, as: new, of: table) }
             if text != other.shape.text { try replaceText(of: name, text, trial) }
         }
-        for index in objects.indices { rewrite(index, column: column.name, as: new, of: table) }
+        for index in objects.indices { rewrite(index, column: column.name, as: new, of: table, isCarried: isCarried) }
     }
 
-    private mutating func rewrite(_ index: Int, column: String, as new: String, of table: SQLName) {
+    private mutating func rewrite(
+        _ index: Int, column: String, as new: String, of table: SQLName, isCarried: Bool
+    ) {
         let object = objects[index].object
         let old = SQLName(column)
         let isOwn = object.type != "view" && SQLName(object.table) == table
@@ -112,7 +127,9 @@ struct PresentSchema {
             && tables.contains { name, other in
                 name != table && other.shape.column(old) != nil && name.isMentioned(in: object.sql)
             }
-        objects[index].rewrite(doubt: isElsewhere || old == table ? column : nil) { $0.renamingColumn(old, as: new) }
+        objects[index].rewrite(doubt: isElsewhere || old == table ? column : nil, isCarried: isCarried) {
+            $0.renamingColumn(old, as: new)
+        }
     }
 
     private mutating func replaceText(of name: SQLName, _ text: TableText, _ trial: TrialTables) throws {
@@ -124,19 +141,38 @@ struct PresentSchema {
                 .migration, path: path, "after the renames \(table.shape.name) would not be a table",
                 advice: "correct the renames; nothing was changed", underlying: error)
         }
-        if !Engine.current.canRenameColumns { table.isOutdated = true }
+        if try !renaming.get().isCarried { table.isOutdated = true }
         tables[name] = table
     }
 }
 
+/// How far a rename reaches.
+private struct Renaming {
+    /// Whether it reaches columns, views, triggers and other tables.
+    let isCarried: Bool
+
+    // Such a rename fails where any view or trigger of the database cannot be compiled, be it another's and broken for
+    // long. Then the engine renames as engines did before, which look at nothing but the table.
+    init(_ state: DatabaseState) throws {
+        isCarried =
+            try Engine.current.canRenameColumns && !state.lacksTables
+            && DanglingObjects(in: state.connection, state).isEmpty
+    }
+
+    func statements(from old: String, to new: String) -> [String] {
+        let rename = "ALTER TABLE \(SQL.quoted(identifier: old)) RENAME TO \(SQL.quoted(identifier: new))"
+        return isCarried ? [rename] : Engine.current.renamingAlone(rename)
+    }
+}
+
 extension PresentSchema.Object {
-    fileprivate mutating func rewrite(doubt: String?, _ body: (SQLTokens) -> String) {
+    /// - Parameter isCarried: Whether the engine carries the rename into views and triggers, as every one does into indexes.
+    fileprivate mutating func rewrite(doubt: String?, isCarried: Bool, _ body: (SQLTokens) -> String) {
         let sql = body(SQLTokens(object.sql))
         guard sql != object.sql else { return }
         object.sql = sql
         self.doubt = self.doubt ?? doubt
-        // Engines with RENAME COLUMN carry renames into views and triggers, and every engine carries them into indexes.
-        if !Engine.current.canRenameColumns, object.type != "index" { isOutdated = true }
+        if !isCarried, object.type != "index" { isOutdated = true }
     }
 }
 
@@ -145,4 +181,9 @@ extension Engine {
     ///
     /// From 3.26 on the latter does not depend on `foreign_keys`.
     var canRenameColumns: Bool { sqliteVersionNumber >= 3_026_000 }
+
+    /// Has a statement rename a table and nothing else; views, triggers and foreign keys are then not even looked at.
+    func renamingAlone(_ rename: String) -> [String] {
+        canRenameColumns ? ["PRAGMA legacy_alter_table = ON", rename, "PRAGMA legacy_alter_table = OFF"] : [rename]
+    }
 }

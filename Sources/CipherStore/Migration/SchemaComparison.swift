@@ -45,6 +45,7 @@ package struct SchemaChanges: Sendable, Equatable {
     package var withheld: [Plan.Withheld] = []
     package var findings: [Plan.Finding] = []
     package var notes: [String] = []
+    var origins: [SQLName: Plan.Origin] = [:]
 
     package init() {}
 }
@@ -56,5 +57,6 @@ extension Plan {
         withheld += changes.withheld
         findings += changes.findings
         notes += changes.notes
+        origins.merge(changes.origins) { _, new in new }
     }
 }

@@ -20,6 +20,7 @@ struct SchemaDifference {
 
     mutating func compare() throws -> SchemaChanges {
         changes.notes += try SchemaRenames(wanted: wanted, path: state.connection.path).apply(to: &present)
+        changes.origins = present.origins
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
         changes.withheld += objects.withheld
         changes.findings += objects.findings
@@ -70,7 +71,7 @@ struct SchemaDifference {
                 Plan.Operation(
                     .rebuildTable, table: table.shape.name,
                     sql: TableRebuild(of: table.shape, to: table.shape, objects: survivors.map(\.sql)).statements,
-                    reason: "it refers to what is renamed, and this engine does not carry renames there"))
+                    reason: "it refers to what is renamed, and the rename is not carried there"))
         }
     }
 

@@ -130,7 +130,7 @@ package struct SchemaMigrator {
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
             record: try record(connection), in: connection)
-        try verify(connection, against: violations, dangling)
+        try verify(connection, plan.origins, against: violations, dangling)
         return MigrationReport(plan, event: event)
     }
 
@@ -143,12 +143,14 @@ package struct SchemaMigrator {
 
     /// Plans again, which must find nothing left to do.
     private func verify(
-        _ connection: Connection, against violations: ForeignKeyViolations, _ dangling: DanglingObjects
+        _ connection: Connection, _ origins: [SQLName: Plan.Origin], against violations: ForeignKeyViolations,
+        _ dangling: DanglingObjects
     ) throws {
         let after = try DatabaseState(of: connection, countsRows: false) { nil }
         try ForeignKeyViolations(in: connection, tables: after.tables)
-            .requireNoneBeyond(violations, path: connection.path)
-        try DanglingObjects(in: connection, after).requireNoneBeyond(dangling, path: connection.path)
+            .requireNoneBeyond(violations, origins: origins, path: connection.path)
+        try DanglingObjects(in: connection, after)
+            .requireNoneBeyond(dangling, origins: origins, path: connection.path)
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
         throw StoreError(

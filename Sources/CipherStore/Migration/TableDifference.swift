@@ -162,7 +162,7 @@ struct TableDifference {
             Plan.Operation(
                 .rebuildTable, table: existing.name,
                 sql: TableRebuild(
-                    of: existing, to: target, renamedColumns: Engine.current.canRenameColumns ? [:] : found.columns,
+                    of: existing, to: target, renamedColumns: found.keepsOldColumns ? found.columns : [:],
                     objects: kept.map(\.sql)
                 ).statements,
                 reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),

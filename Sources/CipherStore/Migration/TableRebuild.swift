@@ -33,9 +33,7 @@ package struct TableRebuild {
             "ALTER TABLE \(SQL.quoted(identifier: name)) RENAME TO \(SQL.quoted(identifier: existing.name))"
         return [wanted.text.createSQL(name: name)] + copying(to: name) + keepingSequence(of: name)
             + ["DROP TABLE \(SQL.quoted(identifier: existing.name))"]
-            + (Engine.current.canRenameColumns
-                ? ["PRAGMA legacy_alter_table = ON", rename, "PRAGMA legacy_alter_table = OFF"] : [rename])
-            + objects
+            + Engine.current.renamingAlone(rename) + objects
     }
 
     // MARK: Rows

@@ -9,6 +9,8 @@ struct InterruptedCopy {
     let paths: DatabasePaths
     /// The copy.
     let copy: DatabasePaths
+    /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
+    private let isLink: Bool
     private let collations: [Collation]
     private let version: RecordedVersion
     private let template: String
@@ -17,8 +19,8 @@ struct InterruptedCopy {
     init?(_ configuration: Configuration, _ paths: DatabasePaths) throws {
         guard case .template(let template) = configuration.schema else { return nil }
         self.paths = paths
-        copy = try DatabasePaths(
-            FileName.sibling(template.temporaryName(of: configuration.databaseName), of: paths.database))
+        copy = DatabasePaths(template.temporaryName(of: configuration.databaseName), beside: paths)
+        isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
         collations = configuration.collations
         version = configuration.recordedVersion
         self.template = template.file
@@ -28,7 +30,7 @@ struct InterruptedCopy {
     ///
     /// - Throws: ``StoreError`` that names the copy, where nobody can say what it holds.
     func isDatabase(_ surface: Inspector.Surface) throws -> Bool {
-        guard surface == .missing || surface == .empty else { return false }
+        guard !isLink, surface == .missing || surface == .empty else { return false }
         let inspector = Inspector(copy, collations: collations)
         switch try inspector.surface() {
         case .missing, .empty: return false
@@ -49,12 +51,17 @@ struct InterruptedCopy {
 
     /// What a plan should say of it; `nil` where there is none.
     func note(_ surface: Inspector.Surface) throws -> String? {
+        if isLink { return linkNote }
         if try isDatabase(surface) {
             return "an upgrade of the app's own did not end: \(name) holds the rows and would become the database"
         }
         guard try FileSystem.exists(copy.database) else { return nil }
         return
             "an upgrade of the app's own left \(name): it would be removed once the database is shown to have all its rows"
+    }
+
+    private var linkNote: String {
+        "\(copy.database) is a symbolic link, which no upgrade of the app's makes: it and what it leads to are left alone"
     }
 
     private var name: String { FileSystem.split(copy.database).name }
@@ -128,6 +135,7 @@ struct InterruptedCopy {
     ///
     /// - Parameter open: Opens the upgraded database for reading and writing.
     func sweep(_ open: () throws -> Connection) throws -> String? {
+        guard !isLink else { return linkNote }
         guard try FileSystem.exists(copy.database) else { return nil }
         let reason: String
         do {

@@ -53,13 +53,16 @@ package struct StoreOpening {
         }
     }
 
-    /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name.
+    /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name, and so is what
+    /// cannot be encrypted for want of a key: the run that takes the copy is the one that tells of it.
     private func checkTakingOver() throws {
+        var encrypts = configuration.encryption.isEnabled
         do {
-            _ = try plan { try provider.checkedKey(for: .existing, database: paths.database) }
+            encrypts = try plan { try provider.checkedKey(for: .existing, database: paths.database) }.step == .encrypt
         } catch let error as StoreError where error.code == .needsRecovery {
             // Its journal is rolled back on the way, and only then can it be read.
         }
+        if encrypts { _ = try provider.checkedKey(for: .createOrExisting, database: paths.database) }
     }
 
     private func connect(_ opened: Opened) throws -> Connection {

@@ -56,6 +56,27 @@ struct ForeignKeyTests {
         #expect(report.event == .adopted)
     }
 
+    @Test("that led nowhere in one parent may lead nowhere in another, but not in another column")
+    func comparesColumns() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            """
+            CREATE TABLE b(y PRIMARY KEY); CREATE TABLE a(w REFERENCES b(y), x REFERENCES gone(y));
+            INSERT INTO a VALUES (NULL, 1);
+            """)
+        let before = try fixture.content()
+        let source = OnceSource(sql: "UPDATE a SET w = 1, x = NULL")
+        let error = try storeError {
+            try fixture.with { try SchemaMigrator(version: 2, source: source).migrate($0) { nil } }
+        }
+        #expect(error?.detail.contains("rows of a, 1 in number") == true)
+        #expect(try fixture.content() == before)
+        let configuration = Configuration.declaring([
+            "a": ["w": "REFERENCES b(y)", "x": "REFERENCES b(y)"], "b": ["y": "PRIMARY KEY"],
+        ])
+        #expect(try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.rebuildTable, .stamp])
+    }
+
     @Test("are compared row by row: a repaired one does not make up for a new one")
     func comparesRows() throws {
         let fixture = try MigrationFixture(

@@ -186,4 +186,68 @@ struct SchemaRenameTests {
         #expect(error?.detail.contains(fault.testDescription) == true)
         #expect(try fixture.bytes() == before)
     }
+
+    // MARK: Beside what is broken
+
+    @Test(
+        "is made beside a view and a trigger that were broken before, which stay as they are",
+        arguments: ["", "CREATE TABLE other(content)"])
+    func renamesBesideBroken(more: String) throws {
+        let broken = """
+            CREATE VIEW bad AS SELECT * FROM nope;
+            CREATE TRIGGER worse AFTER DELETE ON chat BEGIN DELETE FROM nope; END;
+            \(more)
+            """
+        let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.script + broken)
+        let source = wanted(
+            [
+                "CREATE TABLE talks(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT CHECK (body <> ''), parent REFERENCES talks(id))"
+            ], tables: ["talks": "chat"], columns: ["talks": ["body": "content"]])
+        try fixture.launch(source, foreignKeys: true)
+        #expect(
+            try fixture.rows("SELECT id || body FROM talks ORDER BY id")
+                == ["7one", "10three"].map { "\(Value.text($0))" })
+        #expect(
+            try fixture.rows("SELECT said || note FROM talk ORDER BY 1")
+                == ["onea", "threeb"].map { "\(Value.text($0))" })
+        #expect(
+            try fixture.rows("SELECT sql FROM sqlite_master WHERE name = 'bad'")
+                == ["\(Value.text("CREATE VIEW bad AS SELECT * FROM nope"))"])
+        #expect(
+            try fixture.rows("SELECT tbl_name FROM sqlite_master WHERE name = 'worse'") == ["\(Value.text("talks"))"])
+        try fixture.with { connection in
+            try connection.executeScript("INSERT INTO message VALUES (7, 'new')")
+        }
+        #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("one"))"])
+        #expect(try fixture.launch(source).titles == [])
+    }
+
+    @Test("keeps the triggers of a view that is made anew for it")
+    func keepsTriggersOfViews() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            Self.script + """
+                CREATE VIEW bad AS SELECT * FROM nope;
+                CREATE TRIGGER said INSTEAD OF DELETE ON talk BEGIN INSERT INTO log VALUES ('deleted'); END;
+                """)
+        try fixture.launch(
+            wanted(
+                [
+                    "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT CHECK (body <> ''), parent REFERENCES chat(id))"
+                ], columns: ["chat": ["body": "content"]]))
+        try fixture.with { try $0.execute("DELETE FROM talk WHERE note = 'a'") }
+        #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("deleted"))"])
+    }
+
+    @Test("of a table or a column lets rows go on referring to nothing")
+    func toleratesOldViolations() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE a(x REFERENCES b(y)); CREATE TABLE b(y PRIMARY KEY); INSERT INTO a VALUES (1)")
+        try fixture.launch(
+            wanted(
+                ["CREATE TABLE c(z REFERENCES b(y))", "CREATE TABLE b(y PRIMARY KEY)"], tables: ["c": "a"],
+                columns: ["c": ["z": "x"]]))
+        #expect(try fixture.rows("SELECT z FROM c") == ["\(Value.integer(1))"])
+    }
 }

@@ -143,6 +143,40 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
+    @Test("A symbolic link of the copy's name is left alone, and so is what it leads to", arguments: [true, false])
+    func leavesLink(hasDatabase: Bool) throws {
+        if hasDatabase { try fixture.write { try TemplateApp.writeDatabase($0, version: 2) } }
+        try fixture.write("mine.db") { try TemplateApp.writeCopy($0, notes: 2) }
+        let link = fixture.folder.path(TemplateApp.temporary)
+        let target = fixture.folder.path("mine.db")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+        let before = try LegacyFile(copying: target).startsAsPlaintext
+        #expect(try fixture.plan().schema.notes.contains { $0.contains("symbolic link") })
+        let report = try fixture.open()
+        #expect(report.outcome == (hasDatabase ? .encrypted : .created))
+        #expect(report.warnings.contains { $0.contains("dbLocalTemp.db") && $0.contains("symbolic link") })
+        #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary, "mine.db"])
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == target)
+        #expect(try before && LegacyFile(copying: target).startsAsPlaintext)
+    }
+
+    @Test(
+        "Where the key cannot be had the copy keeps its name, and the run that succeeds tells of it",
+        arguments: Rest.allCases)
+    func asksForKeyFirst(rest: Rest) throws {
+        try writeWholeCopy(rest)
+        let before = try fixture.digest()
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        let opening = try StoreOpening(
+            configuration: fixture.configuration, directory: fixture.folder.url.path(percentEncoded: false),
+            provider: FileKeyProvider(path: fixture.folder.path("nosuch.key")), options: options)
+        #expect(try storeError { try opening.run() }?.code == .keyUnavailable)
+        #expect(try fixture.digest() == before)
+        #expect(try fixture.open().warnings.contains { $0.contains("was taken for the database") })
+        #expect(try notes() == Self.allNotes)
+    }
+
     // MARK: Beside a database
 
     @Test(
