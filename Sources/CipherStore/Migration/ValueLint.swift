@@ -104,6 +104,14 @@ struct ValueLint {
         }
     }
 
+    /// The whole numbers that rows would share.
+    func duplicates(ofNumbersIn column: SQLName) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        return try count(
+            "(SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT NULL "
+                + "GROUP BY CAST(\(name) AS NUMERIC) HAVING count(*) > 1)")
+    }
+
     /// The values that rows share although a key wants them to differ.
     func duplicates(of key: TableShape.Key) throws -> Count {
         var columns: [String] = []
