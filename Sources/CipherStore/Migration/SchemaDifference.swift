@@ -19,7 +19,7 @@ struct SchemaDifference {
     private var wanted: WantedSchema { comparison.wanted }
 
     mutating func compare() throws -> SchemaChanges {
-        changes.notes += try SchemaRenames(wanted: wanted, path: state.connection.path).apply(to: &present)
+        changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
         changes.withheld += objects.withheld
         changes.findings += objects.findings
@@ -33,7 +33,7 @@ struct SchemaDifference {
         let unnamed = try UnnamedTables(
             comparison, state, named: results,
             unnamed: present.tables.filter { results[$0.key] == nil }.mapValues(\.shape),
-            objects: objects.remaining)
+            kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining)
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations

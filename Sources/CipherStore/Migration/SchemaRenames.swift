@@ -6,32 +6,40 @@ internal import CipherSQLite
 /// where the database is older than the thing that was renamed.
 struct SchemaRenames {
     let wanted: WantedSchema
-    let path: String
+    let state: DatabaseState
+
+    private var path: String { state.connection.path }
 
     func apply(to present: inout PresentSchema) throws -> [String] {
         try check()
         var notes: [String] = []
+        let collisions = RenameCollisions(wanted: wanted, state: state)
+        notes += try collisions.resolve(in: &present)
         let tables = order(wanted.renames.tables) { present.tables[$0] != nil }
         for (old, new) in tables {
             guard let table = wanted.tables.first(where: { SQLName($0.name) == new }) else { continue }
             try present.rename(old, to: table.name, wanted.trial)
         }
-        for table in wanted.tables {
-            guard let hints = wanted.renames.columns[SQLName(table.name)],
-                let found = present.tables[SQLName(table.name)]
-            else { continue }
-            let columns = order(hints) { found.shape.column($0) != nil }
-            for (old, new) in columns {
-                guard let column = table.column(new) else { continue }
-                try present.renameColumn(old, to: column.name, of: SQLName(table.name), wanted.trial)
-            }
-            for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
-                notes.append(
-                    "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added"
-                )
-            }
-        }
+        for table in wanted.tables { notes += try renameColumns(of: table, collisions, &present) }
         return notes.sorted()
+    }
+
+    private func renameColumns(
+        of table: TableShape, _ collisions: RenameCollisions, _ present: inout PresentSchema
+    ) throws -> [String] {
+        let name = SQLName(table.name)
+        guard let hints = wanted.renames.columns[name], present.tables[name] != nil else { return [] }
+        var notes = try collisions.resolveColumns(of: table, in: &present)
+        guard let found = present.tables[name] else { return notes }
+        for (old, new) in order(hints, isPresent: { found.shape.column($0) != nil }) {
+            guard let column = table.column(new) else { continue }
+            try present.renameColumn(old, to: column.name, of: name, wanted.trial)
+        }
+        for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
+            notes.append(
+                "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added")
+        }
+        return notes
     }
 
     // MARK: Order

@@ -53,11 +53,14 @@ struct TableDifference {
     private mutating func keepColumns(in target: inout TableTarget) throws {
         for column in existing.columns where wanted.column(SQLName(column.name)) == nil {
             let user = users.user(of: column.name, in: existing.name)
-            if comparison.policy == .withhold || user != nil {
+            let kept = found.keptColumns[SQLName(column.name)]
+            if comparison.policy == .withhold || user != nil || kept != nil {
                 // At a launch that has nothing to do, not even whole columns are read.
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
-                    user.map { ", but \($0) needs it" } ?? values.number.map { _ in "; it holds \(values.of("value"))" }
+                    kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
+                        "; it holds \(values.of("value"))"
+                    }
                     ?? ""
                 withheld.append(
                     Plan.Withheld(
@@ -84,6 +87,8 @@ struct TableDifference {
     // MARK: Columns that are defined otherwise
 
     private mutating func changeColumns(in target: inout TableTarget) throws {
+        var withheldKeyColumn: SQLName?
+        var changes: [(column: SQLName, reason: String)] = []
         for column in wanted.columns {
             let name = SQLName(column.name)
             guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
@@ -95,6 +100,7 @@ struct TableDifference {
                         .changeColumn, table: existing.name, column: old.name, rows: changed.number,
                         reason: "\(difference); the change would alter \(changed.of("value"))"))
                 target.keepDefinition(of: name)
+                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
                 continue
             }
             if !changed.isZero {
@@ -103,8 +109,37 @@ struct TableDifference {
                         .losesData, table: existing.name, column: old.name, count: changed.number,
                         message: "alters \(changed.of("value")) of \(existing.name).\(old.name): \(difference)"))
             }
-            reasons.append("\(old.name) is \(difference)")
+            changes.append((name, "\(old.name) is \(difference)"))
         }
+        let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
+        reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
+    }
+
+    /// A primary key changes as a whole or not at all: a table would else be left with none, or with half of one.
+    ///
+    /// Returns the other columns that stay with it.
+    private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
+        target.keepKey()
+        var kept: Set<SQLName> = []
+        let reason = "the primary key stays as it is, for the change of \(withheldColumn.text) is withheld"
+        for column in wanted.columns where SQLName(column.name) != withheldColumn {
+            let name = SQLName(column.name)
+            let old = existing.column(name)
+            guard column.primaryKeyPosition != 0 || old.map({ $0.primaryKeyPosition != 0 }) == true,
+                !wanted.defines(name, like: existing)
+            else { continue }
+            if old == nil {
+                target.leaveOut(name)
+            } else {
+                target.keepDefinition(of: name)
+            }
+            kept.insert(name)
+            guard !withheld.contains(where: { $0.column.map(SQLName.init) == name }) else { continue }
+            withheld.append(
+                Plan.Withheld(
+                    .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
+        }
+        return kept
     }
 
     /// The values that would not come back if the change were undone.
@@ -152,6 +187,12 @@ struct TableDifference {
         }
     }
 
+    /// New engines have renamed columns by then.
+    private var columnSources: [SQLName: String] {
+        guard Engine.current.canRenameColumns else { return found.columns }
+        return found.columns.filter { found.replacedColumns.contains($0.key) }
+    }
+
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
         // SQLite drops an index together with a column in it just so.
         let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
@@ -162,7 +203,7 @@ struct TableDifference {
             Plan.Operation(
                 .rebuildTable, table: existing.name,
                 sql: TableRebuild(
-                    of: existing, to: target, renamedColumns: Engine.current.canRenameColumns ? [:] : found.columns,
+                    of: existing, to: target, renamedColumns: columnSources,
                     objects: kept.map(\.sql)
                 ).statements,
                 reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),
