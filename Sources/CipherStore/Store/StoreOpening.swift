@@ -148,9 +148,7 @@ package struct StoreOpening {
             let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
-            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-            }
+            let report = try migrateSchema(connection, after: encryption.map { _ in "decrypted" })
             if stamped, try !HistoryTable.isStampedPlaintext(connection) {
                 try HistoryTable.append(.openedPlaintext, in: connection)
             }
@@ -178,9 +176,7 @@ package struct StoreOpening {
             defer { connection.close() }
             try prepare(connection)
             if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
-            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-            }
+            let report = try migrateSchema(connection, after: encryption.map { _ in "encrypted" })
             return Opened(
                 path: paths.database, fileKey: unlocked,
                 report: OpenReport(
@@ -188,6 +184,17 @@ package struct StoreOpening {
                     warnings: (encryption?.warnings ?? []) + report.warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    /// - Parameter change: What was done to the whole file before, and stays done, such as `encrypted`.
+    private func migrateSchema(_ connection: Connection, after change: String?) throws -> MigrationReport {
+        do {
+            return try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+            }
+        } catch let error as StoreError {
+            throw change.map(error.happened(after:)) ?? error
         }
     }
 
