@@ -51,8 +51,10 @@ struct SchemaDifference {
                     reason: "the schema names it and the database does not have it"))
             return
         }
-        var difference = TableDifference(table, found, users: users, comparison, state)
-        try difference.compare(survivors: objects.survivors(of: found, in: present))
+        var difference = TableDifference(table, found, in: present, users: users, comparison, state)
+        try difference.compare(
+            survivors: objects.survivors(of: found, in: present),
+            created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
         results[SQLName(table.name)] = difference.result
         tables += difference.operations
         changes.withheld += difference.withheld
@@ -69,7 +71,10 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .rebuildTable, table: table.shape.name,
-                    sql: TableRebuild(of: table.shape, to: table.shape, objects: survivors.map(\.sql)).statements,
+                    sql: TableRebuild(
+                        of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
+                        objects: survivors.map(\.sql)
+                    ).statements,
                     reason: "it refers to what is renamed, and this engine does not carry renames there"))
         }
     }

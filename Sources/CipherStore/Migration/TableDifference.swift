@@ -15,35 +15,44 @@ struct TableDifference {
     private let comparison: SchemaComparison
     private let state: DatabaseState
     private let lint: ValueLint
+    private let parents: [SQLName: PresentSchema.Table]
     /// What the rebuild changes, in words.
     private var reasons: [String] = []
     private var lostColumns: [SQLName] = []
 
     init(
-        _ wanted: TableShape, _ found: PresentSchema.Table, users: ColumnUsers, _ comparison: SchemaComparison,
-        _ state: DatabaseState
+        _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
+        _ comparison: SchemaComparison, _ state: DatabaseState
     ) {
         self.wanted = wanted
         self.found = found
         self.users = users
         self.comparison = comparison
         self.state = state
+        parents = present.tables
         lint = ValueLint(state, found, countsRows: state.countsRows || comparison.policy != .withhold)
         result = found.shape
     }
 
     private var existing: TableShape { found.shape }
 
-    /// - Parameter survivors: The table's indexes and triggers that come back with a rebuild.
-    mutating func compare(survivors: [DatabaseState.Object]) throws {
+    /// - Parameters:
+    ///   - survivors: The table's indexes and triggers that come back with a rebuild.
+    ///   - created: Those that are made afterwards.
+    mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
         var plan = TableTarget(
             wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
         let target = try plan.shape(comparison.wanted.trial, path: state.connection.path)
+        let check = RowCheck(lint.counting, found, target)
+        findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
+        findings += try check.checks()
+        if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
+        findings += try check.duplicates(survivors)
         findings += try ValueCheck(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, survivors)
     }
@@ -203,7 +212,8 @@ struct TableDifference {
             Plan.Operation(
                 .rebuildTable, table: existing.name,
                 sql: TableRebuild(
-                    of: existing, to: target, renamedColumns: columnSources,
+                    of: existing, to: target, temporaryName: state.freeName(for: existing),
+                    renamedColumns: columnSources,
                     objects: kept.map(\.sql)
                 ).statements,
                 reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),

@@ -27,7 +27,8 @@ struct ValueLint {
         try count("main.\(SQL.quoted(identifier: table.name)) WHERE \(condition)")
     }
 
-    private func count(_ rows: String) throws -> Count {
+    /// How many rows a FROM clause gives.
+    func count(_ rows: String) throws -> Count {
         let source = "FROM \(rows)"
         if countsRows {
             return Count(number: try state.connection.value(Int.self, SQL(text: "SELECT count(*) \(source)")) ?? 0)

@@ -9,7 +9,10 @@ struct PlanLintTests {
         var testDescription: String
         var script: String
         var wanted = "CREATE TABLE t(a TEXT)"
+        var index: String?
         var finding: String
+        /// A table that is to stay.
+        var parent: String? { script.contains("p(k PRIMARY KEY)") ? "CREATE TABLE p(k PRIMARY KEY)" : nil }
         var severity = Plan.Finding.Severity.losesData
     }
 
@@ -88,6 +91,37 @@ struct PlanLintTests {
                 wanted: "CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE)",
                 finding: "1 value of t(a) would have to be unique"),
             Change(
+                testDescription: "values that an index wants to differ, by its collation and for its rows alone",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y'), ('z'), ('Z'), ('q')",
+                wanted: "CREATE TABLE t(a TEXT)",
+                index: "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE DESC) WHERE a < 'z'",
+                finding: "1 value of t would have to be unique by the index i"),
+            Change(
+                testDescription: "values that an index on an expression wants to differ, defaults of new columns too",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y')",
+                wanted: "CREATE TABLE t(a TEXT, b DEFAULT 5)", index: "CREATE UNIQUE INDEX i ON t(lower(a), b)",
+                finding: "1 value of t would have to be unique by the index i"),
+            Change(
+                testDescription: "rows that violate a CHECK",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('long'), ('x'), ('y'), (NULL)",
+                wanted: "CREATE TABLE t(a TEXT, CHECK (length(t.a) > 1))",
+                finding: "2 rows of t would violate CHECK (length(t.a) > 1)"),
+            Change(
+                testDescription: "rows that violate the CHECK of a new column",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('y')",
+                wanted: "CREATE TABLE t(a TEXT, b INTEGER DEFAULT 1 CHECK (b > 1))",
+                finding: "2 rows of t would violate CHECK (b > 1)"),
+            Change(
+                testDescription: "rows that refer to nothing by a new foreign key",
+                script:
+                    "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
+                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "rows of t, 1 in number, would refer to rows of p"),
+            Change(
+                testDescription: "a default that refers to nothing",
+                script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
+                wanted: "CREATE TABLE t(a, b INTEGER DEFAULT 7 REFERENCES p(k))",
+                finding: "rows of t, 1 in number, would refer to rows of p"),
+            Change(
                 testDescription: "NULLs in a column that becomes the INTEGER PRIMARY KEY",
                 script: "CREATE TABLE t(a INTEGER, b); INSERT INTO t VALUES (5, 1), (NULL, 2), (NULL, 3)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
@@ -118,7 +152,10 @@ struct PlanLintTests {
     func refusesImpossible(change: Change, policy: Configuration.DestructiveChanges) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
         let before = try fixture.bytes()
-        let error = try storeError { try fixture.launch(WantedSource(statements: [change.wanted], policy: policy)) }
+        let error = try storeError {
+            let statements = [change.wanted, change.index, change.parent].compactMap { $0 }
+            return try fixture.launch(WantedSource(statements: statements, policy: policy))
+        }
         #expect(error?.code == .migration)
         #expect(error?.detail.contains(change.finding) == true)
         #expect(try fixture.bytes() == before)

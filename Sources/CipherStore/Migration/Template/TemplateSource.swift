@@ -26,7 +26,8 @@ struct TemplateSource: SchemaSource {
         let wanted = try wantedSchema(content)
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: wanted.fingerprint)
         let comparison = SchemaComparison(
-            wanted: wanted, policy: configuration.destructiveChanges, keptTables: keptTables)
+            wanted: wanted, policy: configuration.destructiveChanges, keptTables: keptTables,
+            rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
         if let record = try versionRecord(content, state) { plan.operations.append(record) }
