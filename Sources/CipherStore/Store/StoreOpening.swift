@@ -92,21 +92,25 @@ package struct StoreOpening {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         let surface = Inspector.Surface.opaque(hasPlaintextHeader: hasPlaintextHeader)
         var facts = Decision.Facts(surface: surface)
+        var warning: String?
         let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) {
             connection in
             facts.keyFits = true
             facts.recorded = try recordedVersion(connection)
             // Before anything is written: a file that this app may not open stays as it is.
-            guard case .refuse(let code) = Decision.make(facts, configuration) else { return }
-            throw refusal(code, facts, inspector)
+            if case .refuse(let code) = Decision.make(facts, configuration) {
+                throw refusal(code, facts, inspector)
+            }
+            warning = try emptiness(connection, recorded: facts.recorded)
         }
+        let warnings = warning.map { [$0] } ?? []
         if Decision.make(facts, configuration) == .decrypt {
             let decryption = Decryption(
                 paths, provider: provider, formats: [unlocked.settings], options: options)
             let report = try decryption.decrypt(unlocked.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
-            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: report.warnings)
+            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: warnings + report.warnings)
         }
-        return try migrate(unlocked, outcome: .opened, encryption: nil)
+        return try migrate(unlocked, outcome: .opened, encryption: nil, warnings: warnings)
     }
 
     private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
@@ -167,7 +171,7 @@ package struct StoreOpening {
     var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     private func migrate(
-        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?
+        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?, warnings: [String] = []
     ) throws -> Opened {
         do {
             let connection = try Connection(
@@ -181,7 +185,7 @@ package struct StoreOpening {
                 path: paths.database, fileKey: unlocked,
                 report: OpenReport(
                     outcome: outcome, encryption: encryption, migration: report,
-                    warnings: (encryption?.warnings ?? []) + report.warnings))
+                    warnings: warnings + (encryption?.warnings ?? []) + report.warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
         }
