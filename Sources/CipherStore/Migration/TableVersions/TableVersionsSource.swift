@@ -44,6 +44,7 @@ struct TableVersionsSource: SchemaSource {
 
     private func wantedSchema() throws -> WantedSchema {
         var wanted = try WantedSchema(collations: configuration.collations)
+        wanted.renames.origin = .tableVersions
         try wanted.add(TableVersionRecord.createSQL, at: "tableVersions")
         for table in tables {
             let place = "tableVersions.\(table.name)"
