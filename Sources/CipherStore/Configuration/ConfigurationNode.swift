@@ -9,6 +9,11 @@ struct ConfigurationNode {
         StoreError(.configuration, path: file, place.isEmpty ? detail : "\(place): \(detail)", advice: advice)
     }
 
+    /// A failure of a value below this one.
+    func failure(at part: String, _ detail: String) -> StoreError {
+        StoreError(.configuration, path: file, "\(place).\(part): \(detail)")
+    }
+
     private func mismatch(_ wanted: String) -> StoreError {
         failure("must be \(wanted), and is \(value.kind)")
     }

@@ -12,7 +12,21 @@ extension DeclaredTable {
             guard seen.insert(SchemaName(name)).inserted else { throw options.failure("the table has options twice") }
             try tables[index].add(options)
         }
+        try checkRenames(tables, node)
         return tables
+    }
+
+    private static func checkRenames(_ tables: [DeclaredTable], _ node: ConfigurationNode) throws {
+        var hints: [SQLName: String] = [:]
+        for table in tables {
+            hints[SQLName(table.name)] = table.renamedFrom
+            let columns = Dictionary(
+                table.renamedColumns.map { (SQLName($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
+            guard let fault = RenameFault.first(in: columns) else { continue }
+            throw node.failure(at: "\(table.name).renamedColumns.\(fault.new.text)", fault.detail)
+        }
+        guard let fault = RenameFault.first(in: hints) else { return }
+        throw node.failure(at: "\(fault.new.text).renamedFrom", fault.detail)
     }
 
     private mutating func add(_ node: ConfigurationNode) throws {

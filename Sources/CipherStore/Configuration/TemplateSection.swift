@@ -80,6 +80,8 @@ extension ConfigurationNode {
             if let fault = SchemaName.fault(of: new) { throw failure("a new name \(fault)") }
             names[new] = try old.schemaName()
         }
+        let hints = Dictionary(names.map { (SQLName($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
+        if let fault = RenameFault.first(in: hints) { throw failure(at: fault.new.text, fault.detail) }
         return names
     }
 }

@@ -5,14 +5,14 @@ struct DeclaredSchema {
     let tables: [DeclaredTable]
     let collations: [Collation]
 
-    /// - Throws: ``StoreError`` with `migration`, which names the table and the column.
+    /// - Throws: ``StoreError`` with `configuration`, which names the table and the column.
     func wanted() throws -> WantedSchema {
         try checkNames()
         var wanted = try WantedSchema(collations: collations)
         for table in tables { try add(table, to: &wanted) }
         for table in tables {
             for index in table.indexes {
-                try wanted.add(index.createSQL(on: table), at: "the index \(index.name) of \(table.name)")
+                try wanted.add(index.createSQL(on: table), at: "tableOptions.\(table.name).indexes.\(index.name)")
             }
         }
         return wanted
@@ -133,9 +133,10 @@ extension DeclaredTable {
 
     /// What is wrong with the table, or with a part of it.
     fileprivate func failure(_ part: String?, _ problem: String, _ underlying: DatabaseError? = nil) -> StoreError {
-        let place = [name, part].compactMap { $0 }.joined(separator: ".")
+        let section = part?.hasPrefix("constraints[") == true ? "tableOptions" : "dbTables"
+        let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
         return StoreError(
-            .migration, "the declaration of \(place) cannot be used: \(problem)",
+            .configuration, "the declaration of \(place) cannot be used: \(problem)",
             advice: "correct it in the configuration; nothing was changed", underlying: underlying)
     }
 }

@@ -18,7 +18,9 @@ struct DeclaredTablesSource: SchemaSource {
         var kept: Set<SQLName> = []
         if case .table(let column) = configuration.recordedVersion { kept.insert(SQLName(column.table)) }
         let comparison = SchemaComparison(
-            wanted: wanted, policy: configuration.destructiveChanges, keptTables: kept)
+            wanted: wanted, policy: configuration.destructiveChanges, keptTables: kept,
+            rowsFollow: configuration.launch.upgrade != nil || configuration.launch.everyLaunch != nil
+                || configuration.launch.unchanged != nil)
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: wanted.fingerprint)
         plan.add(try comparison.changes(for: state))
         return plan

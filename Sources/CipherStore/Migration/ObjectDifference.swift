@@ -9,6 +9,8 @@ struct ObjectDifference {
     private(set) var findings: [Plan.Finding] = []
     /// The indexes, views and triggers that there will be.
     private(set) var remaining: [DatabaseState.Object] = []
+    /// Those of them that are made.
+    private(set) var created: [DatabaseState.Object] = []
     private var dropped: Set<SQLName> = []
     private let comparison: SchemaComparison
     private let path: String
@@ -122,6 +124,7 @@ struct ObjectDifference {
 
     private mutating func create(_ object: DatabaseState.Object, _ reason: String) {
         remaining.append(object)
+        created.append(object)
         creations.append(
             Plan.Operation(
                 object.kinds.create, table: object.table, object: object.name, sql: [object.sql], reason: reason))

@@ -17,6 +17,12 @@ struct PresentSchema {
         var isOutdated = false
         /// Whether a rebuild finds the columns under their old names still.
         var keepsOldColumns = false
+        /// Why the table stays even where unnamed ones are dropped.
+        var reasonToKeep: String?
+        /// Columns that stay even where unnamed ones are dropped, with the reasons.
+        var keptColumns: [SQLName: String] = [:]
+        /// The columns whose values a rebuild takes from columns of other names.
+        var replacedColumns: Set<SQLName> = []
 
         /// What a column is called in the database now.
         func column(_ name: SQLName) -> String? { columns[name] ?? shape.column(name)?.name }
@@ -87,7 +93,40 @@ struct PresentSchema {
         }
     }
 
+    /// Drops a table that is empty, so that another can take its name.
+    ///
+    /// Views and triggers elsewhere that name it are made again: the engine would not rename beside them.
+    mutating func drop(_ name: SQLName) {
+        guard let table = tables.removeValue(forKey: name) else { return }
+        objects.removeAll { $0.object.type != "view" && SQLName($0.object.table) == name }
+        for index in objects.indices where objects[index].object.type != "index" {
+            if name.isMentioned(in: objects[index].object.sql) { objects[index].isOutdated = true }
+        }
+        operations.append(
+            Plan.Operation(
+                .dropTable, table: table.shape.name,
+                sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
+                reason: "it holds no rows, and another table is renamed to it"))
+    }
+
     // MARK: Columns
+
+    /// Takes a column's values from another one, which nothing but its own table names.
+    ///
+    /// That is left to a rebuild.
+    mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ trial: TrialTables) throws {
+        guard let present = tables[table], let name = present.shape.column(new)?.name else { return }
+        var text = present.shape.text
+        text.items.removeAll { $0.column.map(SQLName.init) == new }
+        try replaceText(of: table, text.renamingColumn(old, as: name, of: table), trial)
+        tables[table]?.columns[new] = present.column(old)
+        tables[table]?.columns[old] = nil
+        tables[table]?.replacedColumns.insert(new)
+        tables[table]?.isOutdated = true
+        for index in objects.indices where objects[index].object.type == "index" {
+            rewrite(index, column: old.text, as: name, of: table, isCarried: true)
+        }
+    }
 
     /// Renames a column that is there to a name that is free.
     mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ trial: TrialTables) throws {
@@ -104,8 +143,10 @@ struct PresentSchema {
         }
         tables[table]?.columns[SQLName(new)] = present.column(old)
         tables[table]?.columns[old] = nil
-        tables[table]?.isOutdated = !isCarried
-        tables[table]?.keepsOldColumns = !isCarried
+        if !isCarried {
+            tables[table]?.isOutdated = true
+            tables[table]?.keepsOldColumns = true
+        }
         try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), trial)
         for name in tables.keys where name != table {
             guard let other = tables[name] else { continue }

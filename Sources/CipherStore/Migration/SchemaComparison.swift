@@ -21,15 +21,19 @@ package struct SchemaComparison {
     /// What becomes of indexes, views and triggers that it does not name, of tables that it names.
     package var unnamedObjects: Unnamed
 
+    /// Whether rows may be added behind the changes, to which new foreign keys may refer.
+    package var rowsFollow: Bool
+
     package init(
         wanted: WantedSchema, policy: Configuration.DestructiveChanges, keptTables: Set<SQLName> = [],
-        unnamedTables: Unnamed = .drop, unnamedObjects: Unnamed = .keep
+        unnamedTables: Unnamed = .drop, unnamedObjects: Unnamed = .keep, rowsFollow: Bool = false
     ) {
         self.wanted = wanted
         self.policy = policy
         self.keptTables = keptTables
         self.unnamedTables = unnamedTables
         self.unnamedObjects = unnamedObjects
+        self.rowsFollow = rowsFollow
     }
 
     /// What leads from the real database to the wanted schema.

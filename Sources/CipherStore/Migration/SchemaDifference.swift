@@ -19,7 +19,7 @@ struct SchemaDifference {
     private var wanted: WantedSchema { comparison.wanted }
 
     mutating func compare() throws -> SchemaChanges {
-        changes.notes += try SchemaRenames(wanted: wanted, path: state.connection.path).apply(to: &present)
+        changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
         changes.origins = present.origins
         let objects = try ObjectDifference(comparison, present, path: state.connection.path)
         changes.withheld += objects.withheld
@@ -34,7 +34,7 @@ struct SchemaDifference {
         let unnamed = try UnnamedTables(
             comparison, state, named: results,
             unnamed: present.tables.filter { results[$0.key] == nil }.mapValues(\.shape),
-            objects: objects.remaining)
+            kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining)
         changes.withheld += unnamed.withheld
         changes.findings += unnamed.findings
         changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
@@ -52,8 +52,10 @@ struct SchemaDifference {
                     reason: "the schema names it and the database does not have it"))
             return
         }
-        var difference = TableDifference(table, found, users: users, comparison, state)
-        try difference.compare(survivors: objects.survivors(of: found, in: present))
+        var difference = TableDifference(table, found, in: present, users: users, comparison, state)
+        try difference.compare(
+            survivors: objects.survivors(of: found, in: present),
+            created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
         results[SQLName(table.name)] = difference.result
         tables += difference.operations
         changes.withheld += difference.withheld
@@ -70,7 +72,10 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .rebuildTable, table: table.shape.name,
-                    sql: TableRebuild(of: table.shape, to: table.shape, objects: survivors.map(\.sql)).statements,
+                    sql: TableRebuild(
+                        of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
+                        objects: survivors.map(\.sql)
+                    ).statements,
                     reason: "it refers to what is renamed, and the rename is not carried there"))
         }
     }

@@ -6,32 +6,38 @@ internal import CipherSQLite
 /// where the database is older than the thing that was renamed.
 struct SchemaRenames {
     let wanted: WantedSchema
-    let path: String
+    let state: DatabaseState
 
     func apply(to present: inout PresentSchema) throws -> [String] {
         try check()
         var notes: [String] = []
+        let collisions = RenameCollisions(wanted: wanted, state: state)
+        notes += try collisions.resolve(in: &present)
         let tables = order(wanted.renames.tables) { present.tables[$0] != nil }
         for (old, new) in tables {
             guard let table = wanted.tables.first(where: { SQLName($0.name) == new }) else { continue }
             try present.rename(old, to: table.name, wanted.trial)
         }
-        for table in wanted.tables {
-            guard let hints = wanted.renames.columns[SQLName(table.name)],
-                let found = present.tables[SQLName(table.name)]
-            else { continue }
-            let columns = order(hints) { found.shape.column($0) != nil }
-            for (old, new) in columns {
-                guard let column = table.column(new) else { continue }
-                try present.renameColumn(old, to: column.name, of: SQLName(table.name), wanted.trial)
-            }
-            for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
-                notes.append(
-                    "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added"
-                )
-            }
-        }
+        for table in wanted.tables { notes += try renameColumns(of: table, collisions, &present) }
         return notes.sorted()
+    }
+
+    private func renameColumns(
+        of table: TableShape, _ collisions: RenameCollisions, _ present: inout PresentSchema
+    ) throws -> [String] {
+        let name = SQLName(table.name)
+        guard let hints = wanted.renames.columns[name], present.tables[name] != nil else { return [] }
+        var notes = try collisions.resolveColumns(of: table, in: &present)
+        guard let found = present.tables[name] else { return notes }
+        for (old, new) in order(hints, isPresent: { found.shape.column($0) != nil }) {
+            guard let column = table.column(new) else { continue }
+            try present.renameColumn(old, to: column.name, of: name, wanted.trial)
+        }
+        for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
+            notes.append(
+                "\(table.name) has no column \(old) that could become \(table.column(new)?.name ?? old); it is added")
+        }
+        return notes
     }
 
     // MARK: Order
@@ -56,52 +62,55 @@ struct SchemaRenames {
     // MARK: Faults
 
     private func check() throws {
-        try check(
-            wanted.renames.tables, wanted: Set(wanted.tables.map { SQLName($0.name) }), of: nil)
+        let tables = Set(wanted.tables.map { SQLName($0.name) })
+        try check(wanted.renames.tables, wanted: tables) { wanted.renames.origin.place(ofTable: $0) }
         for (table, hints) in wanted.renames.columns {
+            let name = wanted.table(table.text)?.name ?? table.text
+            let place = wanted.renames.origin.place(ofColumnsOf: name)
             guard let shape = wanted.tables.first(where: { SQLName($0.name) == table }) else {
-                throw failure("columns are renamed of a table that the schema does not have: \(text(table))")
+                throw failure(place, "the schema does not have the table \(name)")
             }
-            try check(hints, wanted: Set(shape.columns.map { SQLName($0.name) }), of: shape.name)
+            try check(hints, wanted: Set(shape.columns.map { SQLName($0.name) })) { "\(place).\($0)" }
         }
     }
 
-    private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, of table: String?) throws {
-        let place = table.map { "\($0)." } ?? ""
-        var sources: [SQLName: SQLName] = [:]
+    private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, place: (String) -> String) throws {
+        if let fault = RenameFault.first(in: hints) { throw failure(place(fault.new.text), fault.detail) }
         // Sorted, so that the same fault is named each time.
-        let sorted = hints.sorted { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }
-        for (new, old) in sorted {
+        for (new, old) in hints.sorted(by: { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }) {
             guard wanted.contains(new) else {
-                throw failure("\(place)\(text(new)) is to be renamed from \(old), and the schema does not have it")
+                throw failure(
+                    place(new.text), "\(new.text) is to be renamed from \(old), and the schema does not have it")
             }
-            guard SQLName(old) != new else { throw failure("\(place)\(old) is renamed to itself") }
-            if let other = sources.updateValue(new, forKey: SQLName(old)) {
-                throw failure("\(place)\(old) is renamed twice, to \(text(other)) and to \(text(new))")
-            }
-        }
-        for (new, old) in sorted {
-            try checkCycle(from: new, hints, place)
             guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
-                throw failure("\(place)\(old) is renamed to \(text(new)), and the schema still has it too")
+                throw failure(place(new.text), "\(old) is renamed to \(new.text), and the schema still has it too")
             }
         }
     }
 
-    private func checkCycle(from start: SQLName, _ hints: [SQLName: String], _ place: String) throws {
-        var name = start
-        for _ in 0..<hints.count {
-            guard let old = hints[name] else { return }
-            name = SQLName(old)
-            if name == start { throw failure("the renames of \(place)\(text(start)) are a cycle") }
+    private func failure(_ place: String, _ problem: String) -> StoreError {
+        StoreError(
+            .configuration, "\(place): \(problem)",
+            advice: "correct the renames in the configuration; nothing was changed")
+    }
+}
+
+extension WantedSchema.Renames.Origin {
+    /// Where a configuration says what a table was called.
+    fileprivate func place(ofTable table: String) -> String {
+        switch self {
+        case .tableOptions: "tableOptions.\(table).renamedFrom"
+        case .template: "template.renamedTables.\(table)"
+        case .tableVersions: "tableVersions.\(table)"
         }
     }
 
-    private func text(_ name: SQLName) -> String { String(decoding: name.folded, as: UTF8.self) }
-
-    private func failure(_ problem: String) -> StoreError {
-        StoreError(
-            .migration, path: path, "the renames cannot be made: \(problem)",
-            advice: "correct them in the configuration; nothing was changed")
+    /// Where a configuration says what the columns of a table were called.
+    fileprivate func place(ofColumnsOf table: String) -> String {
+        switch self {
+        case .tableOptions: "tableOptions.\(table).renamedColumns"
+        case .template: "template.renamedColumns.\(table)"
+        case .tableVersions: "tableVersions.\(table).renamedColumns"
+        }
     }
 }

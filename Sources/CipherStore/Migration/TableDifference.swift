@@ -15,35 +15,44 @@ struct TableDifference {
     private let comparison: SchemaComparison
     private let state: DatabaseState
     private let lint: ValueLint
+    private let parents: [SQLName: PresentSchema.Table]
     /// What the rebuild changes, in words.
     private var reasons: [String] = []
     private var lostColumns: [SQLName] = []
 
     init(
-        _ wanted: TableShape, _ found: PresentSchema.Table, users: ColumnUsers, _ comparison: SchemaComparison,
-        _ state: DatabaseState
+        _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
+        _ comparison: SchemaComparison, _ state: DatabaseState
     ) {
         self.wanted = wanted
         self.found = found
         self.users = users
         self.comparison = comparison
         self.state = state
+        parents = present.tables
         lint = ValueLint(state, found, countsRows: state.countsRows || comparison.policy != .withhold)
         result = found.shape
     }
 
     private var existing: TableShape { found.shape }
 
-    /// - Parameter survivors: The table's indexes and triggers that come back with a rebuild.
-    mutating func compare(survivors: [DatabaseState.Object]) throws {
+    /// - Parameters:
+    ///   - survivors: The table's indexes and triggers that come back with a rebuild.
+    ///   - created: Those that are made afterwards.
+    mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
         var plan = TableTarget(
             wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
         let target = try plan.shape(comparison.wanted.trial, path: state.connection.path)
+        let check = RowCheck(lint.counting, found, target)
+        findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
+        findings += try check.checks()
+        if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
+        findings += try check.duplicates(survivors)
         findings += try ValueCheck(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, survivors)
     }
@@ -53,11 +62,14 @@ struct TableDifference {
     private mutating func keepColumns(in target: inout TableTarget) throws {
         for column in existing.columns where wanted.column(SQLName(column.name)) == nil {
             let user = users.user(of: column.name, in: existing.name)
-            if comparison.policy == .withhold || user != nil {
+            let kept = found.keptColumns[SQLName(column.name)]
+            if comparison.policy == .withhold || user != nil || kept != nil {
                 // At a launch that has nothing to do, not even whole columns are read.
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
-                    user.map { ", but \($0) needs it" } ?? values.number.map { _ in "; it holds \(values.of("value"))" }
+                    kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
+                        "; it holds \(values.of("value"))"
+                    }
                     ?? ""
                 withheld.append(
                     Plan.Withheld(
@@ -84,6 +96,8 @@ struct TableDifference {
     // MARK: Columns that are defined otherwise
 
     private mutating func changeColumns(in target: inout TableTarget) throws {
+        var withheldKeyColumn: SQLName?
+        var changes: [(column: SQLName, reason: String)] = []
         for column in wanted.columns {
             let name = SQLName(column.name)
             guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
@@ -95,6 +109,7 @@ struct TableDifference {
                         .changeColumn, table: existing.name, column: old.name, rows: changed.number,
                         reason: "\(difference); the change would alter \(changed.of("value"))"))
                 target.keepDefinition(of: name)
+                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
                 continue
             }
             if !changed.isZero {
@@ -103,8 +118,37 @@ struct TableDifference {
                         .losesData, table: existing.name, column: old.name, count: changed.number,
                         message: "alters \(changed.of("value")) of \(existing.name).\(old.name): \(difference)"))
             }
-            reasons.append("\(old.name) is \(difference)")
+            changes.append((name, "\(old.name) is \(difference)"))
         }
+        let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
+        reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
+    }
+
+    /// A primary key changes as a whole or not at all: a table would else be left with none, or with half of one.
+    ///
+    /// Returns the other columns that stay with it.
+    private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
+        target.keepKey()
+        var kept: Set<SQLName> = []
+        let reason = "the primary key stays as it is, for the change of \(withheldColumn.text) is withheld"
+        for column in wanted.columns where SQLName(column.name) != withheldColumn {
+            let name = SQLName(column.name)
+            let old = existing.column(name)
+            guard column.primaryKeyPosition != 0 || old.map({ $0.primaryKeyPosition != 0 }) == true,
+                !wanted.defines(name, like: existing)
+            else { continue }
+            if old == nil {
+                target.leaveOut(name)
+            } else {
+                target.keepDefinition(of: name)
+            }
+            kept.insert(name)
+            guard !withheld.contains(where: { $0.column.map(SQLName.init) == name }) else { continue }
+            withheld.append(
+                Plan.Withheld(
+                    .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
+        }
+        return kept
     }
 
     /// The values that would not come back if the change were undone.
@@ -152,6 +196,12 @@ struct TableDifference {
         }
     }
 
+    /// Where the engine renames columns itself, it has done so by then.
+    private var columnSources: [SQLName: String] {
+        guard !found.keepsOldColumns else { return found.columns }
+        return found.columns.filter { found.replacedColumns.contains($0.key) }
+    }
+
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
         // SQLite drops an index together with a column in it just so.
         let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
@@ -162,7 +212,8 @@ struct TableDifference {
             Plan.Operation(
                 .rebuildTable, table: existing.name,
                 sql: TableRebuild(
-                    of: existing, to: target, renamedColumns: found.keepsOldColumns ? found.columns : [:],
+                    of: existing, to: target, temporaryName: state.freeName(for: existing),
+                    renamedColumns: columnSources,
                     objects: kept.map(\.sql)
                 ).statements,
                 reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),

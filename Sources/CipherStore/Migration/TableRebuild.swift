@@ -12,23 +12,27 @@ package struct TableRebuild {
     package var existing: TableShape
     /// The table as it is to be.
     package var wanted: TableShape
+    /// The name under which the new table is filled, which nothing else may have.
+    package var temporaryName: String
     /// New column name to the one in the database, where they differ.
     package var renamedColumns: [SQLName: String]
     /// The statements that make its indexes and triggers again.
     package var objects: [String]
 
     package init(
-        of existing: TableShape, to wanted: TableShape, renamedColumns: [SQLName: String] = [:], objects: [String] = []
+        of existing: TableShape, to wanted: TableShape, temporaryName: String,
+        renamedColumns: [SQLName: String] = [:], objects: [String] = []
     ) {
         self.existing = existing
         self.wanted = wanted
+        self.temporaryName = temporaryName
         self.renamedColumns = renamedColumns
         self.objects = objects
     }
 
     /// The statements, in order; to be run in a transaction, with foreign keys off.
     package var statements: [String] {
-        let name = "cipherstore_new_\(existing.name)"
+        let name = temporaryName
         let rename =
             "ALTER TABLE \(SQL.quoted(identifier: name)) RENAME TO \(SQL.quoted(identifier: existing.name))"
         return [wanted.text.createSQL(name: name)] + copying(to: name) + keepingSequence(of: name)
@@ -87,6 +91,21 @@ package struct TableRebuild {
             "DELETE FROM sqlite_sequence WHERE name = \(new)",
             "INSERT INTO sqlite_sequence (name, seq) SELECT \(new), seq FROM sqlite_sequence WHERE name = \(old)",
         ]
+    }
+}
+
+extension DatabaseState {
+    /// A name for a rebuild's table: a database may have something of the usual one.
+    func freeName(for table: TableShape) -> String {
+        let taken = Set(tables.map { SQLName($0.name) } + objects.map { SQLName($0.name) })
+        let usual = "cipherstore_new_\(table.name)"
+        var name = usual
+        var number = 1
+        while taken.contains(SQLName(name)) {
+            number += 1
+            name = "\(usual)_\(number)"
+        }
+        return name
     }
 }
 

@@ -7,6 +7,8 @@ struct TableTarget {
     private var changed: [SQLName: TableText.Item] = [:]
     private var kept: [TableText.Item] = []
     private var lost: [SQLName] = []
+    private var leftOut: Set<SQLName> = []
+    private var keepsKey = false
     private let inherits: Set<WantedSchema.Inherited>
 
     init(_ wanted: TableShape, _ existing: TableShape, inherits: Set<WantedSchema.Inherited>) {
@@ -24,6 +26,12 @@ struct TableTarget {
     mutating func keepDefinition(of column: SQLName) {
         changed[column] = existing.text.column(column)
     }
+
+    /// Keeps the primary key that is there, in whatever words it is given.
+    mutating func keepKey() { keepsKey = true }
+
+    /// Leaves a column out that is not there yet.
+    mutating func leaveOut(_ column: SQLName) { leftOut.insert(column) }
 
     /// Lets a column go.
     mutating func lose(_ column: SQLName) { lost.append(column) }
@@ -53,10 +61,14 @@ struct TableTarget {
 
     private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {
         var text = wanted.text
+        text.items.removeAll { item in
+            item.column.map { leftOut.contains(SQLName($0)) } ?? (keepsKey && item.isPrimaryKey)
+        }
         text.items = text.items.map { item in item.column.flatMap { changed[SQLName($0)] } ?? item }
         for column in kept { text.append(column: column) }
-        if withConstraints { text.items += keptConstraints.filter { !text.items.contains($0) } }
-        let isWithoutRowID = (inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
+        let constraints = withConstraints ? keptConstraints : keptKey
+        text.items += constraints.filter { !text.items.contains($0) }
+        let isWithoutRowID = (keepsKey || inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
         let isStrict = (inherits.contains(.strictness) ? existing : wanted).facts.isStrict
         text.suffix = ((isWithoutRowID ? ["WITHOUT ROWID"] : []) + (isStrict ? ["STRICT"] : [])).joined(separator: ", ")
         return text
@@ -65,13 +77,16 @@ struct TableTarget {
     private var keptConstraints: [TableText.Item] {
         let hasKey = wanted.columns.contains { $0.primaryKeyPosition > 0 }
         return existing.text.constraints.filter { constraint in
+            if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
             guard !lost.contains(where: constraint.mentions) else { return false }
             guard inherits.contains(.constraints) else {
                 return kept.contains { $0.column.map { constraint.mentions(SQLName($0)) } ?? false }
             }
-            return !hasKey || !SQLTokens.normalized(constraint.text).starts(with: ["primary", "key"])
+            return true
         }
     }
+
+    private var keptKey: [TableText.Item] { keepsKey ? existing.text.constraints.filter(\.isPrimaryKey) : [] }
 
     /// The column with its type and default alone.
     private func bare(_ item: TableText.Item) -> TableText.Item {

@@ -17,6 +17,14 @@ struct TableText: Sendable, Equatable {
                 && left.text.utf8.elementsEqual(right.text.utf8)
         }
 
+        /// Whether it is the table constraint that makes the primary key, with or without a name.
+        var isPrimaryKey: Bool {
+            let words = SQLTokens.normalized(text)
+            let key: [SQLWord] = ["primary", "key"]
+            return column == nil
+                && (words.starts(with: key) || (words.first == "constraint" && words.dropFirst(2).starts(with: key)))
+        }
+
         /// Whether it names a column, for instance in a constraint.
         func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
     }

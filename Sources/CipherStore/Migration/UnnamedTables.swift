@@ -10,6 +10,8 @@ struct UnnamedTables {
     let named: [SQLName: TableShape]
     /// The ones that it does not name, as they will be.
     let unnamed: [SQLName: TableShape]
+    /// Tables that stay, with the reasons.
+    let kept: [SQLName: String]
     /// The views and triggers that there will be.
     let objects: [DatabaseState.Object]
 
@@ -19,12 +21,13 @@ struct UnnamedTables {
 
     init(
         _ comparison: SchemaComparison, _ state: DatabaseState, named: [SQLName: TableShape],
-        unnamed: [SQLName: TableShape], objects: [DatabaseState.Object]
+        unnamed: [SQLName: TableShape], kept: [SQLName: String], objects: [DatabaseState.Object]
     ) throws {
         self.comparison = comparison
         self.state = state
         self.named = named
         self.unnamed = unnamed
+        self.kept = kept
         self.objects = objects
         if comparison.unnamedTables == .drop { try decide() }
     }
@@ -63,6 +66,7 @@ struct UnnamedTables {
         if table.isVirtual { return "the schema does not name it; virtual tables are never dropped" }
         if isShadow(table) { return nil }
         if comparison.keptTables.contains(SQLName(table.name)) { return "it holds the version that the app recorded" }
+        if let reason = kept[SQLName(table.name)] { return "the schema does not name it, but \(reason)" }
         if comparison.policy == .withhold { return "the schema does not name it, and destructiveChanges is withhold" }
         return nil
     }

@@ -8,7 +8,8 @@ struct ValueCheck {
         var findings: [Plan.Finding] = []
         for column in target.columns where column.generation == nil {
             if let old = existing.column(SQLName(column.name)) {
-                findings += try nulls(column, old) + misfits(column, old)
+                findings += try isRowID(column) ? unsuitableRowIDs(column, old) : nulls(column, old)
+                findings += try misfits(column, old)
             } else {
                 findings += try missing(column)
             }
@@ -33,7 +34,7 @@ struct ValueCheck {
     }
 
     private func nulls(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {
-        guard column.isNotNull, !old.isNotNull, !isRowID(column) else { return [] }
+        guard column.isNotNull, !old.isNotNull else { return [] }
         let nulls = try lint.nulls(in: SQLName(column.name))
         guard !nulls.isZero else { return [] }
         let isFilled = column.defaultExpression != nil
@@ -44,6 +45,26 @@ struct ValueCheck {
                     ? "gives \(nulls.of("NULL")) of \(name(column)) the default, for it becomes NOT NULL"
                     : "\(name(column)) becomes NOT NULL without default, and holds \(nulls.of("NULL"))")
         ]
+    }
+
+    /// SQLite would give NULL a number of its own, and take nothing else that is none.
+    private func unsuitableRowIDs(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {
+        let name = SQLName(column.name)
+        guard existing.rowIDColumn.map({ SQLName($0.name) }) != name else { return [] }
+        let nulls = try lint.nulls(in: name)
+        let others = try lint.misfits(of: "INTEGER", in: name)
+        let duplicates = try others.isZero ? lint.duplicates(ofNumbersIn: name) : ValueLint.Count(number: 0)
+        func finding(_ count: ValueLint.Count, _ problem: String) -> [Plan.Finding] {
+            guard !count.isZero else { return [] }
+            return [
+                Plan.Finding(
+                    .impossible, table: target.name, column: column.name, count: count.number,
+                    message: "\(self.name(column)) becomes the INTEGER PRIMARY KEY, and \(problem)")
+            ]
+        }
+        return finding(nulls, "holds \(nulls.of("NULL")), which SQLite would number")
+            + finding(others, "\(others.of("value")) of it cannot be whole numbers")
+            + finding(duplicates, "\(duplicates.of("value")) of it stand in several rows")
     }
 
     private func misfits(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {

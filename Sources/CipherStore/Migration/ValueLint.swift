@@ -27,7 +27,8 @@ struct ValueLint {
         try count("main.\(SQL.quoted(identifier: table.name)) WHERE \(condition)")
     }
 
-    private func count(_ rows: String) throws -> Count {
+    /// How many rows a FROM clause gives.
+    func count(_ rows: String) throws -> Count {
         let source = "FROM \(rows)"
         if countsRows {
             return Count(number: try state.connection.value(Int.self, SQL(text: "SELECT count(*) \(source)")) ?? 0)
@@ -102,6 +103,14 @@ struct ValueLint {
         case "blob": return try count(where: "\(kind) NOT IN ('blob', 'null')")
         default: return Count(number: 0)
         }
+    }
+
+    /// The whole numbers that rows would share.
+    func duplicates(ofNumbersIn column: SQLName) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        return try count(
+            "(SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT NULL "
+                + "GROUP BY CAST(\(name) AS NUMERIC) HAVING count(*) > 1)")
     }
 
     /// The values that rows share although a key wants them to differ.

@@ -10,6 +10,11 @@ package struct WantedSchema {
         package var tables: [SQLName: String] = [:]
         /// Table, by its new name, to new column name to old.
         package var columns: [SQLName: [SQLName: String]] = [:]
+        /// Where they are written.
+        package var origin = Origin.tableOptions
+
+        /// The part of a configuration that holds renames.
+        package enum Origin: Sendable, Equatable { case tableOptions, template, tableVersions }
 
         package init() {}
     }
@@ -50,7 +55,7 @@ package struct WantedSchema {
     /// Adds what one CREATE statement makes.
     ///
     /// - Parameter place: Where the statement stands, for errors, such as `dbTables[2].chat`.
-    /// - Throws: ``StoreError`` with `migration` where SQLite refuses it, or where it makes nothing.
+    /// - Throws: ``StoreError`` with `configuration` where SQLite refuses it, or where it makes nothing.
     package mutating func add(_ sql: String, at place: String) throws {
         do {
             let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
@@ -58,7 +63,7 @@ package struct WantedSchema {
             try addObjects(after: last, at: place)
         } catch let error as DatabaseError {
             throw StoreError(
-                .migration, "\(place) cannot be used: SQLite refuses it", advice: "correct it; nothing was changed",
+                .configuration, "\(place) cannot be used: SQLite refuses it", advice: "correct it; nothing was changed",
                 underlying: error)
         }
     }
@@ -82,12 +87,12 @@ package struct WantedSchema {
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError(
-                .migration, "\(place) cannot be used: it makes no table, view, index or trigger",
+                .configuration, "\(place) cannot be used: it makes no table, view, index or trigger",
                 advice: "give one CREATE statement; nothing was changed")
         }
         guard !SQLName(object.name).hasPrefix("cipherstore_") else {
             throw StoreError(
-                .migration,
+                .configuration,
                 "\(place) cannot be used: \(object.name) begins with cipherstore_, which is CipherStore's own",
                 advice: "choose another name; nothing was changed")
         }

@@ -95,21 +95,25 @@ package struct StoreOpening {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         let surface = Inspector.Surface.opaque(hasPlaintextHeader: hasPlaintextHeader)
         var facts = Decision.Facts(surface: surface)
+        var warning: String?
         let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) {
             connection in
             facts.keyFits = true
             facts.recorded = try recordedVersion(connection)
             // Before anything is written: a file that this app may not open stays as it is.
-            guard case .refuse(let code) = Decision.make(facts, configuration) else { return }
-            throw refusal(code, facts, inspector)
+            if case .refuse(let code) = Decision.make(facts, configuration) {
+                throw refusal(code, facts, inspector)
+            }
+            warning = try emptiness(connection, recorded: facts.recorded)
         }
+        let warnings = warning.map { [$0] } ?? []
         if Decision.make(facts, configuration) == .decrypt {
             let decryption = Decryption(
                 paths, provider: provider, formats: [unlocked.settings], options: options)
             let report = try decryption.decrypt(unlocked.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
-            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: report.warnings)
+            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: warnings + report.warnings)
         }
-        return try migrate(unlocked, outcome: .opened, encryption: nil)
+        return try migrate(unlocked, outcome: .opened, encryption: nil, warnings: warnings)
     }
 
     private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
@@ -151,9 +155,7 @@ package struct StoreOpening {
             let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
-            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-            }
+            let report = try migrateSchema(connection, after: encryption.map { _ in "decrypted" })
             if stamped, try !HistoryTable.isStampedPlaintext(connection) {
                 try HistoryTable.append(.openedPlaintext, in: connection)
             }
@@ -172,7 +174,7 @@ package struct StoreOpening {
     var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     private func migrate(
-        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?
+        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?, warnings: [String] = []
     ) throws -> Opened {
         do {
             let connection = try Connection(
@@ -181,16 +183,25 @@ package struct StoreOpening {
             defer { connection.close() }
             try prepare(connection)
             if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
-            let report = try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-            }
+            let report = try migrateSchema(connection, after: encryption.map { _ in "encrypted" })
             return Opened(
                 path: paths.database, fileKey: unlocked,
                 report: OpenReport(
                     outcome: outcome, encryption: encryption, migration: report,
-                    warnings: (encryption?.warnings ?? []) + report.warnings))
+                    warnings: warnings + (encryption?.warnings ?? []) + report.warnings))
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    /// - Parameter change: What was done to the whole file before, and stays done, such as `encrypted`.
+    private func migrateSchema(_ connection: Connection, after change: String?) throws -> MigrationReport {
+        do {
+            return try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+            }
+        } catch let error as StoreError {
+            throw change.map(error.happened(after:)) ?? error
         }
     }
 

@@ -72,7 +72,11 @@ extension StoreOpening {
             ) { connection, _ in
                 let recorded = try recordedVersion(connection)
                 let facts = Decision.Facts(surface: surface, recorded: recorded, keyFits: true)
-                return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+                let plan = try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+                guard let warning = try emptiness(connection, recorded: recorded) else { return plan }
+                var schema = plan.schema
+                schema.notes.append(warning)
+                return StorePlan(path: plan.path, step: plan.step, schema: schema)
             }
             guard let plan else { throw inspector.keyDoesNotFit() }
             return plan

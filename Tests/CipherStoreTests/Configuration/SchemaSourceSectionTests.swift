@@ -68,6 +68,22 @@ struct SchemaSourceSectionTests {
             (#""template": { "file": "x", "temporary": "local.db" }"#, "template.temporary: is the database itself"),
             (#""template": { "file": "x", "tables": [] }"#, "template: unknown key \"tables\""),
             (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a: must be text"),
+            (
+                #""template": { "file": "x", "renamedTables": { "a": "b", "b": "a" } }"#,
+                "template.renamedTables.a: the renames of a are a cycle"
+            ),
+            (
+                #""dbTables": [{"a": [{"x": ""}]}, {"b": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "b"}, "b": {"renamedFrom": "a"}}"#,
+                "tableOptions.a.renamedFrom: the renames of a are a cycle"
+            ),
+            (
+                #""dbTables": [{"a": [{"x": ""}, {"y": ""}]}], "tableOptions": {"a": {"renamedColumns": {"x": "z", "y": "Z"}}}"#,
+                "tableOptions.a.renamedColumns.y: Z is renamed twice, to x and to y"
+            ),
+            (
+                #""dbTables": [{"a": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "A"}}"#,
+                "tableOptions.a.renamedFrom: A is renamed to itself"
+            ),
             (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has one"),
             (#""tableVersions": {}"#, "tableVersions: names no table"),
             (#""tableVersions": { "t": { "version": 1 } }"#, "tableVersions.t: the key \"columns\" is missing"),

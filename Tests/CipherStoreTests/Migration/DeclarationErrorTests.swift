@@ -55,7 +55,8 @@ struct DeclarationErrorTests {
                 DeclaredTable(name: "keep", columns: [.init(name: "x", definition: "")]),
             ]))
         let error = try #require(try storeError { try fixture.launch(configuration) })
-        #expect(error.code == .migration)
+        #expect(error.code == .configuration)
+        #expect(error.path == nil)
         #expect(error.detail.contains(broken.place))
         #expect(try fixture.bytes() == before)
     }
@@ -77,7 +78,7 @@ struct DeclarationErrorTests {
     func refusesNoColumns() throws {
         let fixture = try MigrationFixture()
         let error = try storeError { try fixture.launch(.declaring(["a": [:]])) }
-        #expect(error?.code == .migration)
+        #expect(error?.code == .configuration)
     }
 
     static let taken = [

@@ -9,7 +9,10 @@ struct PlanLintTests {
         var testDescription: String
         var script: String
         var wanted = "CREATE TABLE t(a TEXT)"
+        var index: String?
         var finding: String
+        /// A table that is to stay.
+        var parent: String? { script.contains("p(k PRIMARY KEY)") ? "CREATE TABLE p(k PRIMARY KEY)" : nil }
         var severity = Plan.Finding.Severity.losesData
     }
 
@@ -87,6 +90,52 @@ struct PlanLintTests {
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), (NULL), (NULL)",
                 wanted: "CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE)",
                 finding: "1 value of t(a) would have to be unique"),
+            Change(
+                testDescription: "values that an index wants to differ, by its collation and for its rows alone",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y'), ('z'), ('Z'), ('q')",
+                wanted: "CREATE TABLE t(a TEXT)",
+                index: "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE DESC) WHERE a < 'z'",
+                finding: "1 value of t would have to be unique by the index i"),
+            Change(
+                testDescription: "values that an index on an expression wants to differ, defaults of new columns too",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y')",
+                wanted: "CREATE TABLE t(a TEXT, b DEFAULT 5)", index: "CREATE UNIQUE INDEX i ON t(lower(a), b)",
+                finding: "1 value of t would have to be unique by the index i"),
+            Change(
+                testDescription: "rows that violate a CHECK",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('long'), ('x'), ('y'), (NULL)",
+                wanted: "CREATE TABLE t(a TEXT, CHECK (length(t.a) > 1))",
+                finding: "2 rows of t would violate CHECK (length(t.a) > 1)"),
+            Change(
+                testDescription: "rows that violate the CHECK of a new column",
+                script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('y')",
+                wanted: "CREATE TABLE t(a TEXT, b INTEGER DEFAULT 1 CHECK (b > 1))",
+                finding: "2 rows of t would violate CHECK (b > 1)"),
+            Change(
+                testDescription: "rows that refer to nothing by a new foreign key",
+                script:
+                    "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
+                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "rows of t, 1 in number, would refer to rows of p"),
+            Change(
+                testDescription: "a default that refers to nothing",
+                script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
+                wanted: "CREATE TABLE t(a, b INTEGER DEFAULT 7 REFERENCES p(k))",
+                finding: "rows of t, 1 in number, would refer to rows of p"),
+            Change(
+                testDescription: "NULLs in a column that becomes the INTEGER PRIMARY KEY",
+                script: "CREATE TABLE t(a INTEGER, b); INSERT INTO t VALUES (5, 1), (NULL, 2), (NULL, 3)",
+                wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
+                finding: "t.a becomes the INTEGER PRIMARY KEY, and holds 2 NULLs"),
+            Change(
+                testDescription: "values in such a column that are no whole numbers",
+                script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (1.5, 2), ('x', 3), (x'00', 4), (6.0, 5)",
+                wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
+                finding: "t.a becomes the INTEGER PRIMARY KEY, and 3 values of it cannot be whole numbers"),
+            Change(
+                testDescription: "numbers in such a column that repeat",
+                script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (5.0, 2), (6, 3)",
+                wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
+                finding: "t.a becomes the INTEGER PRIMARY KEY, and 1 value of it stand in several rows"),
         ]
         + (Engine.current.hasStrictTables
             ? [
@@ -103,7 +152,10 @@ struct PlanLintTests {
     func refusesImpossible(change: Change, policy: Configuration.DestructiveChanges) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
         let before = try fixture.bytes()
-        let error = try storeError { try fixture.launch(WantedSource(statements: [change.wanted], policy: policy)) }
+        let error = try storeError {
+            let statements = [change.wanted, change.index, change.parent].compactMap { $0 }
+            return try fixture.launch(WantedSource(statements: statements, policy: policy))
+        }
         #expect(error?.code == .migration)
         #expect(error?.detail.contains(change.finding) == true)
         #expect(try fixture.bytes() == before)
@@ -120,6 +172,34 @@ struct PlanLintTests {
             WantedSource(statements: ["CREATE TABLE t(a TEXT NOT NULL DEFAULT \(value), none)"]))
         #expect(report.findings.map(\.message) == ["gives 1 NULL of t.a the default, for it becomes NOT NULL"])
         #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
+    }
+
+    static let keyChanges = [
+        ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER PRIMARY KEY, c)"),
+        ("CREATE TABLE t(a TEXT PRIMARY KEY, b TEXT, c)", "CREATE TABLE t(a TEXT, b INTEGER, c, PRIMARY KEY (b, a))"),
+        (
+            "CREATE TABLE t(a TEXT, b TEXT, c, CONSTRAINT k PRIMARY KEY (a))",
+            "CREATE TABLE t(a, b INTEGER PRIMARY KEY, c)"
+        ),
+        ("CREATE TABLE t(a, b TEXT PRIMARY KEY, c)", "CREATE TABLE t(a, b INTEGER, c, id INTEGER PRIMARY KEY)"),
+    ]
+
+    @Test("of a primary key is withheld as a whole where a part of it is", arguments: keyChanges)
+    func withholdsWholeKey(present: String, wanted: String) throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "\(present); INSERT INTO t(a, b) VALUES ('k', '007')")
+        let source = WantedSource(statements: [wanted])
+        let report = try fixture.launch(source)
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.contains { $0.column == "b" && $0.rows == 1 })
+        #expect(try fixture.schema()["t"] == present)
+        #expect(try fixture.launch(source).applied.isEmpty)
+
+        let other = try fixture.launch(WantedSource(statements: [wanted.replacing(", c", with: ", c TEXT")]))
+        #expect(other.titles == ["rebuildTable t"])
+        #expect(other.applied.first?.reason == "c is declared as TEXT, in the database as no type")
+        let key = try fixture.with { try ColumnState.read(table: "t", from: $0).filter { $0.primaryKeyPosition > 0 } }
+        #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }
 
     @Test("is nothing where a column's type changes and every value could change back")

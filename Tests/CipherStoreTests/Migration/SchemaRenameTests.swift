@@ -161,16 +161,22 @@ struct SchemaRenameTests {
     }
 
     static let faults = [
-        Fault(testDescription: "renames of t.a are a cycle", columns: ["t": ["a": "b", "b": "a"]]),
-        Fault(testDescription: "renames of t are a cycle", tables: ["t": "u", "u": "t"]),
+        Fault(
+            testDescription: "tableOptions.t.renamedColumns.a: the renames of a are a cycle",
+            columns: ["t": ["a": "b", "b": "a"]]),
+        Fault(
+            testDescription: "tableOptions.t.renamedFrom: the renames of t are a cycle", tables: ["t": "u", "u": "t"]),
         Fault(testDescription: "is renamed twice, to a and to b", columns: ["t": ["a": "old", "b": "OLD"]]),
         Fault(testDescription: "old is renamed twice", tables: ["t": "old", "u": "old"]),
         Fault(
-            testDescription: "t.c is to be renamed from a, and the schema does not have it", columns: ["t": ["c": "a"]]),
-        Fault(testDescription: "t.b is renamed to a, and the schema still has it too", columns: ["t": ["a": "b"]]),
-        Fault(testDescription: "t.A is renamed to itself", columns: ["t": ["a": "A"]]),
+            testDescription: "renamedColumns.c: c is to be renamed from a, and the schema does not have it",
+            columns: ["t": ["c": "a"]]),
         Fault(
-            testDescription: "columns are renamed of a table that the schema does not have: v",
+            testDescription: "renamedColumns.a: b is renamed to a, and the schema still has it too",
+            columns: ["t": ["a": "b"]]),
+        Fault(testDescription: "renamedColumns.a: A is renamed to itself", columns: ["t": ["a": "A"]]),
+        Fault(
+            testDescription: "tableOptions.v.renamedColumns: the schema does not have the table v",
             columns: ["v": ["a": "b"]]),
     ]
 
@@ -182,7 +188,8 @@ struct SchemaRenameTests {
         let error = try storeError {
             try fixture.launch(wanted(fault.statements, tables: fault.tables, columns: fault.columns))
         }
-        #expect(error?.code == .migration)
+        #expect(error?.code == .configuration)
+        #expect(error?.path == nil)
         #expect(error?.detail.contains(fault.testDescription) == true)
         #expect(try fixture.bytes() == before)
     }

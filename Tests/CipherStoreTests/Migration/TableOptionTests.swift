@@ -121,9 +121,9 @@ struct TableOptionTests {
     }
 
     static let refused = [
-        (#"{"chat": {"constraints": ["UNIQUE (day)", "UNIQUE (nosuch)"]}}"#, "chat.constraints[1]"),
-        (#"{"chat": {"indexes": {"i": ["nosuch(day)"]}}}"#, "the index i of chat"),
-        (#"{"tag": {"indexes": {"i": ["chat"]}}, "chat": {"indexes": {"I": ["day"]}}}"#, "the index i of tag"),
+        (#"{"chat": {"constraints": ["UNIQUE (day)", "UNIQUE (nosuch)"]}}"#, "tableOptions.chat.constraints[1]"),
+        (#"{"chat": {"indexes": {"i": ["nosuch(day)"]}}}"#, "tableOptions.chat.indexes.i"),
+        (#"{"tag": {"indexes": {"i": ["chat"]}}, "chat": {"indexes": {"I": ["day"]}}}"#, "tableOptions.tag.indexes.i"),
     ]
 
     @Test("that SQLite refuses are a typed error that names the place", arguments: refused)
@@ -131,7 +131,8 @@ struct TableOptionTests {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE keep(x)")
         let before = try fixture.bytes()
         let error = try storeError { try fixture.launch(try configuration(options)) }
-        #expect(error?.code == .migration)
+        #expect(error?.code == .configuration)
+        #expect(error?.path == nil)
         #expect(error?.detail.contains(place) == true, "\(error?.detail ?? "none")")
         #expect(try fixture.bytes() == before)
     }

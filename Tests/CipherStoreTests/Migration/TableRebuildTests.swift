@@ -168,6 +168,18 @@ struct TableRebuildTests {
         }
     }
 
+    @Test("takes a name for the new table that the database has not")
+    func findsFreeName() throws {
+        let taken =
+            "CREATE TABLE cipherstore_new_a(z); CREATE TABLE other(z); CREATE INDEX CIPHERSTORE_NEW_A_2 ON other(z)"
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x); INSERT INTO a VALUES ('x'); \(taken)")
+        let report = try fixture.launch(WantedSource(statements: ["CREATE TABLE a(x TEXT UNIQUE)"]))
+        #expect(report.titles == ["rebuildTable a"])
+        #expect(try fixture.schema()["cipherstore_new_a"] == "CREATE TABLE cipherstore_new_a(z)")
+        #expect(try fixture.rows("SELECT x FROM a").count == 1)
+    }
+
     @Test("is refused where a constraint would swallow rows")
     func countsRows() throws {
         let fixture = try MigrationFixture(

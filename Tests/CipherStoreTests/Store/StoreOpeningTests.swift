@@ -40,6 +40,51 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().bodies() == ["old", "new"])
     }
 
+    @Test("says that the file is encrypted where what comes after that fails, and goes on from there")
+    func failsAfterEncryption() async throws {
+        struct Refusal: Error {}
+        var fixture = StoreFixture(folder)
+        try fixture.writeLegacy()
+        fixture.configuration.launch.upgrade = { _, _, _ in throw Refusal() }
+        let error = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(error.code == .migration)
+        #expect(!error.description.contains("nothing was changed"))
+        #expect(error.advice.contains("the file was encrypted before and stays so, with the schema that it had"))
+        #expect(error.advice.hasPrefix("correct the step; "))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path)).prefix(6) != Data("SQLite".utf8))
+
+        let later = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(later.advice == "correct the step; nothing was changed")
+        fixture.configuration.launch.upgrade = nil
+        #expect(try await fixture.open().bodies() == ["old"])
+    }
+
+    static let empty = [
+        (
+            "CREATE TABLE chat(uid TEXT, body TEXT); PRAGMA user_version = 3",
+            "version 3 is recorded, but every table is e"
+        ),
+        ("CREATE TABLE a(b); DROP TABLE a", "the encrypted file holds no tables, and CipherStore did not make it"),
+        ("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES (1, 2); PRAGMA user_version = 3", nil),
+        ("CREATE TABLE chat(uid TEXT, body TEXT)", nil),
+    ]
+
+    @Test("warns once of an encrypted file of the app's own that holds nothing", arguments: empty)
+    func emptyEncrypted(script: String, warning: String?) async throws {
+        let fixture = StoreFixture(folder)
+        let connection = try Connection(
+            path: fixture.path, mode: .create, key: StoreFixture.key.key(for: .existing, database: fixture.path),
+            settings: CipherSettings(), busyTimeout: 0)
+        try connection.executeScript(script)
+        connection.close()
+        let store = try await fixture.open()
+        #expect(store.report.outcome == .opened)
+        #expect(store.report.warnings.count == (warning == nil ? 0 : 1))
+        if let warning { #expect(store.report.warnings.first?.hasPrefix(warning) == true) }
+        await store.close()
+        #expect(try await fixture.open().report.warnings.isEmpty)
+    }
+
     @Test("opens a plaintext file as it is when encryption is off")
     func disabled() async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)

@@ -23,7 +23,7 @@ struct TableVersionsSource: SchemaSource {
         for (table, leftover) in leftovers.taken { wanted.renames.tables[SQLName(table)] = leftover }
         plan.operations += leftovers.before
         let comparison = SchemaComparison(
-            wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep)
+            wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
         plan.add(try comparison.changes(for: leftovers.state))
         plan.operations += leftovers.after
         plan.withheld += leftovers.withheld
@@ -44,6 +44,7 @@ struct TableVersionsSource: SchemaSource {
 
     private func wantedSchema() throws -> WantedSchema {
         var wanted = try WantedSchema(collations: configuration.collations)
+        wanted.renames.origin = .tableVersions
         try wanted.add(TableVersionRecord.createSQL, at: "tableVersions")
         for table in tables {
             let place = "tableVersions.\(table.name)"

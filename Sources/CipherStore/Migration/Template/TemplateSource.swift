@@ -26,7 +26,8 @@ struct TemplateSource: SchemaSource {
         let wanted = try wantedSchema(content)
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: wanted.fingerprint)
         let comparison = SchemaComparison(
-            wanted: wanted, policy: configuration.destructiveChanges, keptTables: keptTables)
+            wanted: wanted, policy: configuration.destructiveChanges, keptTables: keptTables,
+            rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
         if let record = try versionRecord(content, state) { plan.operations.append(record) }
@@ -52,6 +53,7 @@ struct TemplateSource: SchemaSource {
         var wanted = try WantedSchema(collations: configuration.collations)
         for table in content.tables { try wanted.add(table.sql, at: "\(template.file): \(table.name)") }
         for object in content.objects { try wanted.add(object.sql, at: "\(template.file): \(object.name)") }
+        wanted.renames.origin = .template
         for (new, old) in template.renamedTables { wanted.renames.tables[SQLName(new)] = old }
         for (table, names) in template.renamedColumns {
             for (new, old) in names { wanted.renames.columns[SQLName(table), default: [:]][SQLName(new)] = old }

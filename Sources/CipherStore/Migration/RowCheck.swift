@@ -1,0 +1,116 @@
+internal import CipherSQLite
+
+/// Looks for rows that the wanted constraints and unique indexes would not take.
+struct RowCheck {
+    let rows: ProspectiveRows
+    let existing: TableShape
+    let target: TableShape
+
+    init(_ lint: ValueLint, _ found: PresentSchema.Table, _ target: TableShape) {
+        rows = ProspectiveRows(lint, of: found, as: target)
+        existing = found.shape
+        self.target = target
+    }
+
+    /// Rows that violate a CHECK; where none is new, a rebuild looks at none.
+    func checks() throws -> [Plan.Finding] {
+        guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
+        return try target.text.checks.filter(rows.knows).flatMap { check in
+            let violations = try rows.count(where: "NOT (\(check))")
+            return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
+        }
+    }
+
+    /// Values that an index wants to differ, and that several rows share.
+    func duplicates(_ indexes: [DatabaseState.Object]) throws -> [Plan.Finding] {
+        try indexes.flatMap { index -> [Plan.Finding] in
+            guard let unique = UniqueIndex(index), rows.knows(index.sql) else { return [] }
+            let duplicates = try rows.duplicates(of: unique.parts, where: unique.condition)
+            return finding(
+                duplicates,
+                "\(duplicates.of("value")) of \(target.name) would have to be unique by the index \(index.name), and "
+                    + "stand in several rows")
+        }
+    }
+
+    /// Rows whose new foreign keys would refer to nothing.
+    ///
+    /// - Parameter parents: The tables that there are.
+    func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
+        let old = Set(existing.facts.foreignKeys.map(\.parent))
+        return try target.facts.foreignKeys.filter { !old.contains($0.parent) }.flatMap { key -> [Plan.Finding] in
+            let parent = parents[key.parent]
+            guard let condition = condition(of: key, parent) else { return [] }
+            let dangling = try rows.count(where: condition)
+            return finding(
+                dangling,
+                "rows of \(target.name), \(dangling.number ?? 1) in number, would refer to rows of "
+                    + "\(parent?.shape.name ?? key.parent.text) which do not exist")
+        }
+    }
+
+    private func condition(of key: TableShape.ForeignKey, _ parent: PresentSchema.Table?) -> String? {
+        let primary =
+            parent?.shape.columns.filter { $0.primaryKeyPosition > 0 }
+            .sorted { $0.primaryKeyPosition < $1.primaryKeyPosition } ?? []
+        var isSet: [String] = []
+        var isFound: [String] = []
+        for (index, pair) in key.columns.enumerated() {
+            guard let child = pair.first ?? nil, let column = target.column(child) else { return nil }
+            let name = SQL.quoted(identifier: column.name)
+            guard rows.knows(name) else { return nil }
+            isSet.append("\(name) IS NOT NULL")
+            guard let parent else { continue }
+            let named = pair.last ?? nil
+            let other = named ?? (primary.indices.contains(index) ? SQLName(primary[index].name) : nil)
+            guard let other, let found = parent.column(other) else { return nil }
+            isFound.append(
+                "cipherstore_parent.\(SQL.quoted(identifier: found)) = \(SQL.quoted(identifier: target.name)).\(name)")
+        }
+        let all = isSet.joined(separator: " AND ")
+        guard let parent else { return all }
+        return "\(all) AND NOT EXISTS (SELECT 1 FROM main.\(SQL.quoted(identifier: parent.name)) "
+            + "AS cipherstore_parent WHERE \(isFound.joined(separator: " AND ")))"
+    }
+
+    private func finding(_ count: ValueLint.Count, _ message: String) -> [Plan.Finding] {
+        count.isZero
+            ? [] : [Plan.Finding(.impossible, table: target.name, count: count.number, message: message)]
+    }
+}
+
+/// What a unique index compares.
+private struct UniqueIndex {
+    var parts: [String] = []
+    var condition: String?
+
+    /// `nil` for an index that is not unique, or whose parts cannot be told apart.
+    init?(_ index: DatabaseState.Object) {
+        let isUnique = SQLTokens(index.sql).tokens.prefix(2).contains { $0.isKeyword("UNIQUE") }
+        guard index.type == "index", isUnique, let text = TableText(index.sql), !text.items.isEmpty else { return nil }
+        for item in text.items {
+            let all = SQLTokens(item.text)
+            // A number alone would mean a column of the result.
+            guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
+            let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
+            parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)
+        }
+        if !text.suffix.isEmpty { condition = SQLTokens(text.suffix).replacing([0: ""]) }
+    }
+}
+
+extension TableText {
+    /// The conditions of its CHECK constraints.
+    fileprivate var checks: [String] {
+        items.flatMap { item -> [String] in
+            let all = SQLTokens(item.text)
+            return all.tokens.indices.compactMap { index in
+                guard all.tokens[index].isKeyword("CHECK"), index + 1 < all.tokens.count,
+                    all.tokens[index + 1].isKeyword("("), let close = all.closing(index + 1)
+                else { return nil }
+                let bytes = all.bytes[all.tokens[index + 1].range.upperBound..<all.tokens[close].range.lowerBound]
+                return String(decoding: bytes, as: UTF8.self)
+            }
+        }
+    }
+}

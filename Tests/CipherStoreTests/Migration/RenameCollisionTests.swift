@@ -1,0 +1,128 @@
+import CipherSQLite
+import CipherStore
+import TestSupport
+import Testing
+
+@Suite("A rename by hint of which both names are there")
+struct RenameCollisionTests {
+    private func fixture(_ script: String) throws -> MigrationFixture {
+        try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), script)
+    }
+
+    private func source(
+        _ statements: [String], tables: [String: String] = [:], columns: [String: String] = [:],
+        _ policy: Configuration.DestructiveChanges
+    ) -> WantedSource {
+        var source = WantedSource(statements: statements, policy: policy)
+        for (new, old) in tables { source.renames.tables[SQLName(new)] = old }
+        for (new, old) in columns { source.renames.columns[SQLName("t"), default: [:]][SQLName(new)] = old }
+        return source
+    }
+
+    private static let tables = ["CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)"]
+
+    @Test(
+        "moves the rows of the old table where the new one is empty",
+        arguments: Configuration.DestructiveChanges.allCases)
+    func movesRows(policy: Configuration.DestructiveChanges) throws {
+        let fixture = try fixture(
+            """
+            \(Self.tables[0]); CREATE INDEX chat_body ON chat(body);
+            CREATE TABLE message(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT);
+            INSERT INTO message VALUES (7, 'one'), (9, 'two'), (11, 'gone'); DELETE FROM message WHERE id = 11;
+            CREATE TABLE tag(chat REFERENCES chat(id), message REFERENCES message(id)); INSERT INTO tag VALUES (7, 9);
+            CREATE VIEW bodies AS SELECT chat.body FROM chat;
+            CREATE TRIGGER tag_insert AFTER INSERT ON tag BEGIN UPDATE chat SET body = 'tagged' WHERE id = new.chat; END;
+            """)
+        let source = source(
+            Self.tables + [
+                "CREATE INDEX chat_body ON chat(body)",
+                "CREATE TABLE tag(chat REFERENCES chat(id), message REFERENCES chat(id))",
+            ], tables: ["chat": "message"], policy)
+        let report = try fixture.launch(source)
+        #expect(report.findings.isEmpty)
+        #expect(report.withheld.isEmpty)
+        #expect(report.notes == ["chat is empty, and message takes its place with its rows"])
+        #expect(try fixture.rows("SELECT id || body FROM chat") == ["7one", "9two"].map { "\(Value.text($0))" })
+        #expect(try fixture.rows("SELECT seq FROM sqlite_sequence") == ["\(Value.integer(11))"])
+        #expect(try fixture.schema()["message"] == nil)
+        #expect(try fixture.schema()["chat_body"] != nil)
+        #expect(try fixture.rows("PRAGMA foreign_key_check").isEmpty)
+        try fixture.with { try $0.executeScript("INSERT INTO tag VALUES (9, 9)") }
+        #expect(try fixture.rows("SELECT body FROM bodies") == ["one", "tagged"].map { "\(Value.text($0))" })
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let keptTables = [
+        "INSERT INTO chat VALUES (1, 'mine')",
+        "CREATE TRIGGER own AFTER INSERT ON chat BEGIN SELECT 1; END",
+    ]
+
+    @Test(
+        "keeps both tables where the new one has something of its own, and reports it", arguments: keptTables,
+        Configuration.DestructiveChanges.allCases)
+    func keepsTables(script: String, policy: Configuration.DestructiveChanges) throws {
+        let fixture = try fixture(
+            "\(Self.tables[0]); CREATE TABLE message(id, body); INSERT INTO message VALUES (7, 'one'); \(script)")
+        let source = source(Self.tables, tables: ["chat": "message"], policy)
+        let report = try fixture.launch(source)
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.map(\.kind) == [.dropTable])
+        #expect(report.withheld.first?.table == "message")
+        #expect(report.withheld.first?.rows == 1)
+        #expect(report.withheld.first?.reason.contains("it is to become chat, which h") == true)
+        #expect(try fixture.rows("SELECT body FROM message").count == 1)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    @Test("is done before where the old name is another table's now, even if the new table is empty")
+    func keepsChains() throws {
+        let script = "CREATE TABLE b(x); CREATE TABLE c(x); INSERT INTO b VALUES (1)"
+        let fixture = try fixture(script)
+        let source = source(
+            ["b", "c"].map { "CREATE TABLE \($0)(x)" }, tables: ["c": "b", "b": "a"], .allow)
+        #expect(try fixture.launch(source).titles.isEmpty)
+        #expect(try fixture.rows("SELECT x FROM b").count == 1)
+    }
+
+    @Test(
+        "takes the values of the old column where the new one is empty",
+        arguments: Configuration.DestructiveChanges.allCases)
+    func takesValues(policy: Configuration.DestructiveChanges) throws {
+        let fixture = try fixture(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT CHECK (a <> ''), b TEXT, c TEXT);
+            INSERT INTO t VALUES (1, 'one', NULL, 'x'), (5, 'five', NULL, NULL), (6, NULL, NULL, NULL);
+            CREATE INDEX t_a ON t(a);
+            """)
+        let source = source(
+            ["CREATE TABLE t(id INTEGER PRIMARY KEY, b TEXT, d TEXT)"], columns: ["b": "a", "d": "c"], policy)
+        let report = try fixture.launch(source)
+        #expect(report.titles.contains("rebuildTable t"))
+        #expect(report.withheld.isEmpty)
+        #expect(report.findings.isEmpty)
+        #expect(
+            try fixture.rows("SELECT id || coalesce(b, '-') || coalesce(d, '-') FROM t")
+                == ["1onex", "5five-", "6--"].map { "\(Value.text($0))" })
+        #expect(try fixture.with { try ColumnState.read(table: "t", from: $0).map(\.name) } == ["id", "b", "d"])
+        #expect(try fixture.schema()["t_a"]?.contains("b") == true)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
+    static let keptColumns = ["UPDATE t SET b = 'mine'", "CREATE VIEW v AS SELECT a FROM t"]
+
+    @Test(
+        "keeps the old column where the new one has values or a view names the old one, and reports it",
+        arguments: keptColumns, Configuration.DestructiveChanges.allCases)
+    func keepsColumns(script: String, policy: Configuration.DestructiveChanges) throws {
+        let fixture = try fixture("CREATE TABLE t(a TEXT, b TEXT); INSERT INTO t VALUES ('one', NULL); \(script)")
+        let source = source(["CREATE TABLE t(b TEXT)"], columns: ["b": "a"], policy)
+        let report = try fixture.launch(source)
+        #expect(report.titles.isEmpty)
+        #expect(report.withheld.map(\.column) == ["a"])
+        #expect(report.withheld.first?.rows == 1)
+        #expect(report.withheld.first?.reason.contains("it is to become b") == true)
+        #expect(try fixture.rows("SELECT a FROM t") == ["\(Value.text("one"))"])
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+}
