@@ -4,9 +4,8 @@ package import CipherSQLite
 package struct Decryption {
     private let paths: DatabasePaths
     private let provider: any KeyProvider
-    private var options: EncryptionUpgrade.Options
-
     private let formats: [CipherSettings]
+    private var options: EncryptionUpgrade.Options
 
     /// - Parameter formats: The cipher settings that the file may have, in the order in which they are tried.
     package init(
@@ -30,32 +29,20 @@ package struct Decryption {
     ///
     /// - Throws: ``StoreError``. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            do {
-                return try runLocked()
-            } catch let error as DatabaseError {
-                throw StoreError.upgrading(error, paths)
+        try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .plaintext:
+                // A run that died after its commit may have left work.
+                if let record = try AttemptRecord.read(paths) {
+                    _ = Attempts(paths: paths, options: options).end(record, nil)
+                }
+                try Recovery.sweep(paths)
+                return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .opaque(let hasPlaintextHeader):
+                let key = try provider.checkedKey(for: .existing, database: paths.database)
+                return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
             }
-        }
-    }
-
-    private func runLocked() throws -> EncryptionReport {
-        let inspector = Inspector(paths, collations: options.collations)
-        switch try inspector.surface() {
-        case .missing:
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
-        case .staleSidecar: throw inspector.staleSidecar()
-        case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
-        case .plaintext:
-            // A run that died after its commit may have left work.
-            if let record = try AttemptRecord.read(paths) {
-                _ = Attempts(paths: paths, options: options).end(record, nil)
-            }
-            try Recovery.sweep(paths)
-            return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
-        case .opaque(let hasPlaintextHeader):
-            let key = try provider.checkedKey(for: .existing, database: paths.database)
-            return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
         }
     }
 

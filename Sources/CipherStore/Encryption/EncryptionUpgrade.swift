@@ -38,25 +38,13 @@ package struct EncryptionUpgrade {
     /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
     ///   back anyway.
     package func run() throws -> EncryptionReport {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            do {
-                return try runLocked()
-            } catch let error as DatabaseError {
-                throw StoreError.upgrading(error, paths)
+        try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: try create()
+            case .plaintext: try encrypt(inspector).report
+            case .opaque(let hasPlaintextHeader):
+                try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
             }
-        }
-    }
-
-    private func runLocked() throws -> EncryptionReport {
-        let inspector = Inspector(paths, collations: options.collations)
-        switch try inspector.surface() {
-        case .missing:
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
-        case .staleSidecar: throw inspector.staleSidecar()
-        case .opaque(let hasPlaintextHeader):
-            return try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
-        case .empty: return try create()
-        case .plaintext: return try encrypt(inspector).report
         }
     }
 
@@ -105,32 +93,5 @@ package struct EncryptionUpgrade {
     /// It must be the same.
     func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
         try provider.keyAskedAgain(first, database: paths.database)
-    }
-}
-
-extension KeyProvider {
-    /// The key as the provider gives it to whoever opens the file next.
-    ///
-    /// It must be the same.
-    func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
-        let again = try checkedKey(for: .existing, database: database)
-        guard again == first else {
-            throw StoreError(
-                .keyChanged, path: database, "the key provider gave another key when it was asked again",
-                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
-        }
-        return again
-    }
-}
-
-extension CipherKey {
-    /// Whether a file with these settings can be opened with nothing but this key.
-    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
-        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
-            throw StoreError(
-                .saltMissing, path: paths.database,
-                "a file with a readable header does not hold its salt, so the salt must come with the key",
-                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
-        }
     }
 }

@@ -34,26 +34,12 @@ package struct Rekeying {
     ///
     /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            do {
-                return try runLocked()
-            } catch let error as DatabaseError {
-                throw StoreError.upgrading(error, paths)
+        try options.withLockedFile(paths) { inspector, content in
+            guard case .opaque(let hasPlaintextHeader) = content else {
+                throw StoreError(
+                    .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
+                    advice: "encrypt it; nothing was changed")
             }
-        }
-    }
-
-    private func runLocked() throws -> EncryptionReport {
-        let inspector = Inspector(paths, collations: options.collations)
-        switch try inspector.surface() {
-        case .missing:
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
-        case .staleSidecar: throw inspector.staleSidecar()
-        case .empty, .plaintext:
-            throw StoreError(
-                .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
-                advice: "encrypt it; nothing was changed")
-        case .opaque(let hasPlaintextHeader):
             return try rekey(inspector, hasPlaintextHeader: hasPlaintextHeader)
         }
     }

@@ -25,3 +25,30 @@ struct UpgradeKeys {
         proving.cancel()
     }
 }
+
+extension KeyProvider {
+    /// The key as the provider gives it to whoever opens the file next.
+    ///
+    /// It must be the same.
+    func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
+        let again = try checkedKey(for: .existing, database: database)
+        guard again == first else {
+            throw StoreError(
+                .keyChanged, path: database, "the key provider gave another key when it was asked again",
+                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
+        }
+        return again
+    }
+}
+
+extension CipherKey {
+    /// Whether a file with these settings can be opened with nothing but this key.
+    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
+        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
+        }
+    }
+}
