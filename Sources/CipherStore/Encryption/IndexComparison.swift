@@ -6,11 +6,11 @@ internal import Foundation
 /// Equal entries in equal order, over equal rows, make the copy's index as consistent as the original's. It costs a
 /// fraction of looking every row up in every index, as `integrity_check` does.
 final class IndexComparison: @unchecked Sendable {
+    // `isTaken` is read and written only under `lock`; the rest never changes.
     private let name: String
     private let sql: SQL
     private let path: String
 
-    // Read and written only under `lock`.
     private let lock = NSLock()
     private var isTaken = false
 

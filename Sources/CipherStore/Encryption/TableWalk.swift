@@ -6,6 +6,7 @@ internal import Foundation
 /// One goes up from the lowest rowid, the other down from the highest, until they meet: so both cores are busy however
 /// the rowids are spread. A table without a rowid is walked by the worker that comes first.
 final class TableWalk: @unchecked Sendable {
+    // What two workers share is read and written only under `lock`; the rest never changes.
     enum Direction { case up, down }
 
     private let name: String
@@ -20,7 +21,6 @@ final class TableWalk: @unchecked Sendable {
         var count: Int64
     }
 
-    // What follows is read and written only under `lock`.
     private let lock = NSLock()
     private var marks: [Direction: Mark] = [:]
     private var isTaken = false

@@ -5,10 +5,10 @@ internal import Foundation
 ///
 /// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
+    // `connection` is touched only on `queue`; the rest never changes.
     /// The store whose queue a thread runs on.
     private static let store = DispatchSpecificKey<ObjectIdentifier>()
 
-    // Touched only on `queue`.
     private var connection: Connection?
     private let queue: DispatchQueue
     private let open: @Sendable () throws -> Connection

@@ -116,10 +116,10 @@ struct AccountStoresTests {
         let anna = try await accounts.switch(to: "anna")
         let (both, used) = (Gate(), Gate())
         // Neither upgrade goes on before the other has begun and the account in use was written.
-        let (began, lock) = (Begun(), NSLock())
+        let began = Begun()
         let progress: @Sendable (String) -> (UpgradeProgress) -> Void = { account in
             { _ in
-                guard lock.withLock({ began.accounts.insert(account).inserted }) else { return }
+                guard began.insert(account) else { return }
                 both.arrive()
                 both.block(until: 2)
                 used.block()
@@ -139,9 +139,14 @@ struct AccountStoresTests {
         await accounts.closeAll()
     }
 
-    /// The accounts whose upgrade has begun; read and written only under a lock.
+    /// The accounts whose upgrade has begun.
     private final class Begun: @unchecked Sendable {
-        var accounts: Set<String> = []
+        // Read and written only under `lock`.
+        private var accounts: Set<String> = []
+        private let lock = NSLock()
+
+        /// Notes an account, and tells whether it is the first time.
+        func insert(_ account: String) -> Bool { lock.withLock { accounts.insert(account).inserted } }
     }
 
     @Test("Calls for one account at the same time share its store, and one that was closed elsewhere is opened again")
