@@ -52,6 +52,8 @@ struct DeclaredSchemaTests {
         let verify = try fixture.run(["verify", fixture.database, "--key-file", fixture.key])
         #expect(verify.status == 0, "\(verify.errors)")
         let again = try fixture.run(["migrate", "--json"] + store)
-        #expect((try again.object()["migration"] as? [String: Any])?["event"] is NSNull)
+        let migration = try again.object()["migration"] as? [String: Any]
+        #expect(migration?["event"] is NSNull)
+        #expect(migration?["launch"] as? String == "unchanged")
     }
 }

@@ -11,6 +11,15 @@ public enum LaunchKind: Sendable, Equatable {
     case upgrade(from: SchemaVersion?, to: SchemaVersion)
     /// The database has the app's version.
     case unchanged
+
+    /// The kind alone, for machine output.
+    var name: String {
+        switch self {
+        case .firstInstall: "firstInstall"
+        case .upgrade: "upgrade"
+        case .unchanged: "unchanged"
+        }
+    }
 }
 
 /// Swift of an app's own that runs while a store is opened, by the kind of launch.

@@ -94,20 +94,40 @@ extension RecordedVersion {
         case .userVersion, .propertyList, .custom: []
         }
     }
+
+    /// What must be there of a database with tables; `nil` where a version may be recorded nowhere.
+    fileprivate var place: String? {
+        switch self {
+        case .table(let column): "a row of \(column.table) with its \(column.column)"
+        case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
+        // What changes the schema in steps says more of such a database.
+        case .userVersion, .stepRecords, .custom: nil
+        }
+    }
 }
 
 extension Configuration {
     /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
+    ///
+    /// - Throws: ``StoreError`` with `recordedVersion` where the configuration says what records the version, a database
+    ///   with tables lacks it, and none is assumed: it may be of any version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let recorded = try recordedVersion.read(from: connection, databasePath: databasePath)
-        guard let assumedVersion, recorded ?? .zero == .zero else { return recorded }
+        guard recorded ?? .zero == .zero, assumedVersion != nil || recorded == nil else { return recorded }
         let names = try connection.values(String.self, "SELECT name FROM main.sqlite_master WHERE type = 'table'")
-        let holdsTables = names.contains { name in
+        let own = names.first { name in
             let name = SQLName(name)
             return !name.hasPrefix("sqlite_") && !name.hasPrefix("cipherstore_")
                 && !recordedVersion.tables.contains(name)
         }
-        return holdsTables ? assumedVersion : recorded
+        guard let own else { return recorded }
+        if let assumedVersion { return assumedVersion }
+        guard let place = recordedVersion.place else { return nil }
+        throw StoreError(
+            .recordedVersion, path: databasePath,
+            "the database has tables, such as \(own), and \(place), which records their version, is missing",
+            advice: "restore the record, or say with recordedVersion.assume which version such a database has; nothing "
+                + "was changed")
     }
 }
 

@@ -124,7 +124,7 @@ package struct DatabaseState {
         return names
     }
 
-    private static func readObjects(_ connection: Connection) throws -> [Object] {
+    static func readObjects(_ connection: Connection) throws -> [Object] {
         var objects: [Object] = []
         // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table.
         try connection.forEachRow(

@@ -65,7 +65,7 @@ public struct MigrationReport: Sendable, Equatable {
 }
 
 extension MigrationReport: Codable {
-    private enum CodingKeys: String, CodingKey { case from, to, event, applied, withheld, findings, notes }
+    private enum CodingKeys: String, CodingKey { case from, to, event, launch, applied, withheld, findings, notes }
 
     /// Reads what ``encode(to:)`` wrote.
     public init(from decoder: any Decoder) throws {
@@ -84,12 +84,13 @@ extension MigrationReport: Codable {
         notes = try container.decode([String].self, forKey: .notes)
     }
 
-    /// Writes the report for machine output: `from` is the version's text or null.
+    /// Writes the report for machine output: `from` is the version's text or null, `launch` the name of its kind.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(from?.description, forKey: .from)
         try container.encode(to, forKey: .to)
         try container.encode(event, forKey: .event)
+        try container.encode(launch.name, forKey: .launch)
         try container.encode(applied, forKey: .applied)
         try container.encode(withheld, forKey: .withheld)
         try container.encode(findings, forKey: .findings)

@@ -21,13 +21,8 @@ struct ProspectiveRows {
     }
 
     /// Counts the values that several rows would share.
-    ///
-    /// - Parameter parts: What is compared, as SQL.
-    func duplicates(of parts: [String], where condition: String? = nil) throws -> ValueLint.Count {
-        let conditions = parts.map { "(\($0)) IS NOT NULL" } + (condition.map { ["(\($0))"] } ?? [])
-        return try lint.count(
-            "(SELECT 1 FROM \(source) WHERE \(conditions.joined(separator: " AND ")) "
-                + "GROUP BY \(parts.map { "(\($0))" }.joined(separator: ", ")) HAVING count(*) > 1)")
+    func duplicates(by index: UniqueIndex) throws -> ValueLint.Count {
+        try lint.count(index.duplicates(in: source))
     }
 
     /// Whether SQL names none of the columns of which it cannot be told.

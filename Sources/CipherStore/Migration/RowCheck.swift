@@ -25,11 +25,8 @@ struct RowCheck {
     func duplicates(_ indexes: [DatabaseState.Object]) throws -> [Plan.Finding] {
         try indexes.flatMap { index -> [Plan.Finding] in
             guard let unique = UniqueIndex(index), rows.knows(index.sql) else { return [] }
-            let duplicates = try rows.duplicates(of: unique.parts, where: unique.condition)
-            return finding(
-                duplicates,
-                "\(duplicates.of("value")) of \(target.name) would have to be unique by the index \(index.name), and "
-                    + "stand in several rows")
+            let duplicates = try rows.duplicates(by: unique)
+            return finding(duplicates, unique.fault(duplicates, in: target.name))
         }
     }
 
@@ -76,26 +73,6 @@ struct RowCheck {
     private func finding(_ count: ValueLint.Count, _ message: String) -> [Plan.Finding] {
         count.isZero
             ? [] : [Plan.Finding(.impossible, table: target.name, count: count.number, message: message)]
-    }
-}
-
-/// What a unique index compares.
-private struct UniqueIndex {
-    var parts: [String] = []
-    var condition: String?
-
-    /// `nil` for an index that is not unique, or whose parts cannot be told apart.
-    init?(_ index: DatabaseState.Object) {
-        let isUnique = SQLTokens(index.sql).tokens.prefix(2).contains { $0.isKeyword("UNIQUE") }
-        guard index.type == "index", isUnique, let text = TableText(index.sql), !text.items.isEmpty else { return nil }
-        for item in text.items {
-            let all = SQLTokens(item.text)
-            // A number alone would mean a column of the result.
-            guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
-            let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
-            parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)
-        }
-        if !text.suffix.isEmpty { condition = SQLTokens(text.suffix).replacing([0: ""]) }
     }
 }
 

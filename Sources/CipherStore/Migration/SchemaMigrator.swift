@@ -10,25 +10,27 @@ package struct SchemaMigrator {
     private let launch: LaunchHooks
     /// The tables of an app's that hold nothing but its record of the version.
     private let recordTables: Set<SQLName>
+    private let collations: [Collation]
 
     /// A migrator to the version and schema of a configuration.
     package init(configuration: Configuration) {
         self.init(
             version: configuration.version, source: configuration.schemaSource,
             policy: configuration.destructiveChanges, launch: configuration.launch,
-            recordTables: configuration.recordedVersion.tables)
+            recordTables: configuration.recordedVersion.tables, collations: configuration.collations)
     }
 
     /// A migrator to a version with a source of its own.
     package init(
         version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold,
-        launch: LaunchHooks = LaunchHooks(), recordTables: Set<SQLName> = []
+        launch: LaunchHooks = LaunchHooks(), recordTables: Set<SQLName> = [], collations: [Collation] = []
     ) {
         self.version = version
         self.source = source
         self.policy = policy
         self.launch = launch
         self.recordTables = recordTables
+        self.collations = collations
     }
 
     // MARK: Planning
@@ -41,7 +43,9 @@ package struct SchemaMigrator {
     package func plan(_ connection: Connection, recorded: SchemaVersion?) throws -> Plan {
         try reportingFailures(connection, "planning") {
             try connection.transaction(.deferred) {
-                try completePlan(for: DatabaseState(of: connection) { recorded })
+                let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
+                try PlanTrial(plan, on: connection, collations: collations).run()
+                return plan
             }
         }
     }

@@ -1,24 +1,21 @@
 internal import CipherSQLite
 
 /// Asks the rows of a table what a change would do to them.
-///
-/// Where rows are not to be counted, it only asks whether there is one.
 struct ValueLint {
-    private let state: DatabaseState
+    typealias Count = RowCounter.Count
+
     private let table: PresentSchema.Table
-    /// What is refused or done is counted; what is withheld would be counted at every launch.
-    private var countsRows: Bool
+    private var counter: RowCounter
 
     init(_ state: DatabaseState, _ table: PresentSchema.Table, countsRows: Bool) {
-        self.state = state
         self.table = table
-        self.countsRows = countsRows
+        counter = RowCounter(connection: state.connection, countsRows: countsRows)
     }
 
     /// The same, which counts.
     var counting: ValueLint {
         var lint = self
-        lint.countsRows = true
+        lint.counter.countsRows = true
         return lint
     }
 
@@ -28,27 +25,7 @@ struct ValueLint {
     }
 
     /// How many rows a FROM clause gives.
-    func count(_ rows: String) throws -> Count {
-        let source = "FROM \(rows)"
-        if countsRows {
-            return Count(number: try state.connection.value(Int.self, SQL(text: "SELECT count(*) \(source)")) ?? 0)
-        }
-        let exists = try state.connection.value(Bool.self, SQL(text: "SELECT EXISTS (SELECT 1 \(source))")) ?? false
-        return exists ? Count(number: nil) : Count(number: 0)
-    }
-
-    /// A number of rows or values, which may be known to be some only.
-    struct Count {
-        let number: Int?
-
-        var isZero: Bool { number == 0 }
-
-        /// Such as `1204 rows` or `rows`.
-        func of(_ noun: String) -> String {
-            guard let number else { return "\(noun)s" }
-            return "\(number) \(noun)\(number == 1 ? "" : "s")"
-        }
-    }
+    func count(_ rows: String) throws -> Count { try counter.count(rows) }
 
     func rows() throws -> Count { try count(where: "1") }
 

@@ -11,6 +11,7 @@ struct StepPlanning {
     private let course: StepCourse
     /// The schema of the database, as the plan would change it.
     private let rehearsal: Rehearsal
+    private var uniqueness: StepUniqueness
 
     private(set) var operations: [Plan.Operation] = []
     private(set) var findings: [Plan.Finding] = []
@@ -30,6 +31,7 @@ struct StepPlanning {
         var rehearsal = try Rehearsal(collations: collations, path: path)
         try rehearsal.load(state.connection)
         self.rehearsal = rehearsal
+        uniqueness = StepUniqueness(state)
     }
 
     mutating func run() throws {
@@ -41,6 +43,7 @@ struct StepPlanning {
                 try plan(stage, statements, at: index, isKnown: isKnown)
             } else {
                 isKnown = false
+                uniqueness.note(stage.name, nil)
                 planSwift(stage)
             }
         }
@@ -64,7 +67,9 @@ struct StepPlanning {
         let made = try repair.repair(of: found)
         findings += made.findings
         for operation in made.operations {
-            for sql in operation.sql { try rehearse(.init(place: operation.title, sql: sql)) }
+            for sql in operation.sql {
+                uniqueness.note(sql, try rehearse(.init(place: operation.title, sql: sql)))
+            }
             operations.append(operation)
         }
         guard !operations.isEmpty else { return }
@@ -92,6 +97,8 @@ struct StepPlanning {
                 continue
             }
             let traits = isKnown ? try rehearse(statement) : nil
+            if traits?.isDefinition == true { findings += try uniqueness.findings(in: rehearsal) }
+            uniqueness.note(statement.sql, traits)
             try StepGuard.checkText(statement, path: state.connection.path)
             operations.append(
                 Plan.Operation(

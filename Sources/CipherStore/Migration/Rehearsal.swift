@@ -19,7 +19,7 @@ struct Rehearsal {
         var tables: Set<SQLName> { inserts.union(deletes).union(updates.keys) }
     }
 
-    private let connection: Connection
+    let connection: Connection
     /// The database that errors are about.
     private let path: String
     /// Whether everything that the database has could be made here.
@@ -61,6 +61,9 @@ struct Rehearsal {
     func snapshot(after previous: SchemaSnapshot = SchemaSnapshot()) throws -> SchemaSnapshot {
         try SchemaSnapshot(of: connection, after: previous)
     }
+
+    /// The views, indexes and triggers.
+    func objects() throws -> [DatabaseState.Object] { try DatabaseState.readObjects(connection) }
 
     /// Tries a statement.
     ///

@@ -1,0 +1,31 @@
+internal import CipherSQLite
+
+/// Counts rows, or only asks whether there is one.
+struct RowCounter {
+    let connection: Connection
+    /// What is refused or done is counted; what is withheld would be counted at every launch.
+    var countsRows: Bool
+
+    /// A number of rows or values, which may be known to be some only.
+    struct Count {
+        let number: Int?
+
+        var isZero: Bool { number == 0 }
+
+        /// Such as `1204 rows` or `rows`.
+        func of(_ noun: String) -> String {
+            guard let number else { return "\(noun)s" }
+            return "\(number) \(noun)\(number == 1 ? "" : "s")"
+        }
+    }
+
+    /// How many rows a FROM clause gives.
+    func count(_ rows: String) throws -> Count {
+        let source = "FROM \(rows)"
+        if countsRows {
+            return Count(number: try connection.value(Int.self, SQL(text: "SELECT count(*) \(source)")) ?? 0)
+        }
+        let exists = try connection.value(Bool.self, SQL(text: "SELECT EXISTS (SELECT 1 \(source))")) ?? false
+        return exists ? Count(number: nil) : Count(number: 0)
+    }
+}
