@@ -1,5 +1,9 @@
 # Shorter names for the scripts, which are all that is needed.
-.PHONY: setup demo test bench torture powerloss faults durability fuzz races secrets sanitize lint
+scripts = setup demo test bench torture powerloss faults durability fuzz races secrets sanitize lint install
+.PHONY: $(scripts)
 
-setup demo test bench torture powerloss faults durability fuzz races secrets sanitize lint:
+# For `make install`: see Scripts/install.
+export PREFIX DESTDIR
+
+$(scripts):
 	@Scripts/$@

@@ -1,6 +1,8 @@
 import TestSupport
 import Testing
 
+@testable import CipherStoreCLI
+
 /// Command lines that are wrong, and the help.
 @Suite struct UsageTests {
     static let wrong: [(arguments: [String], says: String)] = [
@@ -39,6 +41,8 @@ import Testing
         (["query", "x"], "takes DB SQL"),
         (["query", "x", "SELECT 1", "--csv", "--json"], "cannot be given together"),
         (["keygen"], "takes FILE"),
+        (["completions", "fish"], "made for bash and zsh"),
+        (["completions", "bash", "--json"], "unknown option --json"),
         (["keygen", "a", "--key-file", "b"], "unknown option --key-file"),
     ]
 
@@ -59,24 +63,44 @@ import Testing
         #expect(try run.failureCode() == "usage")
     }
 
-    @Test func help() throws {
-        let fixture = try ToolFixture()
-        let overview = try fixture.run("--help")
+    @Test func overviewFitsTheTerminal() throws {
+        let overview = try ToolFixture().run("--help")
         #expect(overview.status == 0)
         #expect(overview.errors.isEmpty)
-        let commands = [
-            "inspect", "encrypt", "verify", "plan", "migrate", "history", "validate", "baseline", "repair", "query",
-            "keygen",
-        ]
-        for command in commands {
-            #expect(overview.output.contains("\n  \(command) "))
-            let help = try fixture.run(command, "--help")
-            #expect(help.status == 0)
-            #expect(help.output.hasPrefix("Usage: cipherstore \(command)"))
-            #expect(help.output.contains("--json"))
-            #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(help.output)")
+        let lines = overview.output.split(separator: "\n")
+        #expect(lines.allSatisfy { $0.count <= 80 }, "\(overview.output)")
+        for command in Command.all {
+            #expect(
+                lines.contains { $0.hasPrefix("  \(command.name) ") && $0.hasSuffix(" \(command.summary)") },
+                "\(command.name) has more than a line")
         }
-        #expect(overview.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(overview.output)")
+    }
+
+    @Test(arguments: Command.all.map(\.name))
+    func commandHelpFitsTheTerminal(_ name: String) throws {
+        let help = try ToolFixture().run(name, "--help")
+        #expect(help.status == 0)
+        #expect(help.errors.isEmpty)
+        #expect(help.output.hasPrefix("Usage: cipherstore \(name)"))
+        #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(help.output)")
+    }
+
+    /// The words of an example as a shell would part them, up to a redirection.
+    private static func words(_ example: String) -> [String] {
+        let parts = example.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+        let words = parts.flatMap { index, part in
+            index.isMultiple(of: 2) ? part.split(separator: " ").map(String.init) : [String(part)]
+        }
+        return Array(words.prefix { $0 != "|" && $0 != ">" })
+    }
+
+    @Test(arguments: Command.all.flatMap(\.examples))
+    func exampleIsCorrect(_ example: String) throws {
+        let words = Self.words(example)
+        let command = try #require(Command.all.first { $0.name == words.first })
+        let invocation = try ArgumentParser.parse(Array(words.dropFirst()), command.allOptions)
+        #expect(invocation.operands.count == command.operands.count)
+        #expect(command.options.allSatisfy { !$0.isRequired || invocation.has($0) })
     }
 
     @Test func version() throws {

@@ -7,6 +7,8 @@ package struct EncryptionUpgrade {
         package var settings = CipherSettings()
         package var collations: [Collation] = []
         package var keepBackup = false
+        /// Whether a file that is missing is no error, but a database without tables.
+        package var createsMissingFile = false
         /// `nil` for as many as it takes.
         package var maximumAttempts: Int?
         /// How long to wait for another process that upgrades in the same folder, in seconds.
@@ -48,7 +50,7 @@ package struct EncryptionUpgrade {
         }
     }
 
-    /// A file of 0 bytes is a database without tables.
+    /// A file of 0 bytes is a database without tables, and so may be a missing one.
     private func create() throws -> EncryptionReport {
         _ = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
             // Any write makes the file's first page.

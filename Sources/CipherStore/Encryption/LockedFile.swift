@@ -19,6 +19,7 @@ extension EncryptionUpgrade.Options {
             do {
                 let inspector = Inspector(paths, collations: collations)
                 switch try inspector.surface() {
+                case .missing where createsMissingFile: return try body(inspector, .empty)
                 case .missing:
                     throw StoreError(
                         .missingFile, path: paths.database, "there is no such file", advice: "check the path")

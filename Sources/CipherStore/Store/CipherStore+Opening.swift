@@ -25,20 +25,10 @@ extension CipherStore {
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> CipherStore {
-        let cancellation = UpgradeCancellation()
-        return try await withTaskCancellationHandler {
-            try Task.checkCancellation()
-            do {
-                return try await onThreadOfItsOwn {
-                    try openHere(
-                        configuration, directory: directory, keyProvider: keyProvider, options: options,
-                        progress: progress, cancellation: cancellation)
-                }
-            } catch let error as StoreError where error.code == .cancelled {
-                throw CancellationError()
-            }
-        } onCancel: {
-            cancellation.cancel()
+        try await cancellable { cancellation in
+            try openHere(
+                configuration, directory: directory, keyProvider: keyProvider, options: options, progress: progress,
+                cancellation: cancellation)
         }
     }
 
@@ -62,28 +52,47 @@ extension CipherStore {
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options,
         progress: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?
     ) throws -> CipherStore {
-        guard directory.isFileURL else {
-            throw StoreError(
-                .configuration, path: directory.absoluteString, "the directory is not given as a file URL",
-                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
-        }
         guard options.maximumReaders > 0 else {
             throw StoreError(
                 .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
         }
-        var upgrade = EncryptionUpgrade.Options()
-        upgrade.busyTimeout = options.busyTimeout.inMilliseconds
-        upgrade.lockTimeout = options.upgradeTimeout.inSeconds
-        upgrade.progress = progress
-        upgrade.cancellation = cancellation
         let opened = try StoreOpening(
-            configuration: configuration, directory: directory.path(percentEncoded: false), provider: keyProvider,
-            options: upgrade
+            configuration: configuration, directory: try path(of: directory), provider: keyProvider,
+            options: options.upgrade(progress, cancellation)
         ).run()
         let connections = StoreConnections(
             path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
             busyTimeout: options.busyTimeout.inMilliseconds)
         return try CipherStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+    }
+
+    /// - Throws: ``StoreError`` with `configuration` where the URL is not that of a file or directory.
+    static func path(of location: URL) throws -> String {
+        guard location.isFileURL else {
+            throw StoreError(
+                .configuration, path: location.absoluteString, "the place is not given as a file URL",
+                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
+        }
+        return location.path(percentEncoded: false)
+    }
+
+    /// Runs `body` on a thread of its own, and lets the task's cancellation reach it.
+    ///
+    /// - Throws: What `body` throws; `CancellationError` where it ended for that.
+    static func cancellable<Output: Sendable>(
+        _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+    ) async throws -> Output {
+        let cancellation = UpgradeCancellation()
+        return try await withTaskCancellationHandler {
+            try Task.checkCancellation()
+            do {
+                return try await onThreadOfItsOwn { try body(cancellation) }
+            } catch let error as StoreError where error.code == .cancelled {
+                throw CancellationError()
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
     }
 
     /// Runs `body` on a new thread: it may take long, and may block.
@@ -97,5 +106,19 @@ extension CipherStore {
             thread.stackSize = 4 << 20
             thread.start()
         }
+    }
+}
+
+extension CipherStore.Options {
+    /// The same for the encryption upgrade.
+    func upgrade(
+        _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
+    ) -> EncryptionUpgrade.Options {
+        var upgrade = EncryptionUpgrade.Options()
+        upgrade.busyTimeout = busyTimeout.inMilliseconds
+        upgrade.lockTimeout = upgradeTimeout.inSeconds
+        upgrade.progress = progress
+        upgrade.cancellation = cancellation
+        return upgrade
     }
 }

@@ -4,15 +4,16 @@ import CipherStore
 /// The options that choose the cipher format.
 enum CipherOptions {
     static let compatibility = Option(
-        "cipher-compatibility", value: "N", "The SQLCipher format: 4 or an older one (the engine's newest by default).")
+        "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
+        "The SQLCipher format: 4 or an older one (by default the engine's newest).")
     static let newCompatibility = Option(
-        "cipher-compatibility", value: "N",
-        "The SQLCipher format of the new file: 3 or 4 (the engine's newest by default).")
+        "cipher-compatibility", value: "N", kind: .words(["4", "3"]),
+        "The SQLCipher format of the new file: 3 or 4 (by default the engine's newest).")
     static let detect = Option(
         "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
 
     static let plaintextHeader = Option(
-        "plaintext-header", value: "BYTES",
+        "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
         "How many bytes of the header stay readable: 0 (the default) or 32, with format 4 and a key that brings its salt."
     )
 

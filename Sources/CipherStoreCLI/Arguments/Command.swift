@@ -1,11 +1,18 @@
-/// A command of the tool: from this one description come its parsing and its help.
+/// A command of the tool: from this one description come its parsing, its help, its manual page and its completions.
 struct Command: Sendable {
     /// An argument that is not an option.
     struct Operand: Sendable {
         let name: String
+        let kind: ArgumentKind
         let help: String
 
-        static let database = Operand(name: "DB", help: "The database file; a symbolic link is followed.")
+        init(_ name: String, kind: ArgumentKind = .text, _ help: String) {
+            self.name = name
+            self.kind = kind
+            self.help = help
+        }
+
+        static let database = Operand("DB", kind: .file, "The database file; a symbolic link is followed.")
     }
 
     /// The word on the command line.
@@ -13,16 +20,48 @@ struct Command: Sendable {
     /// What it does, in one line.
     let summary: String
     let operands: [Operand]
-    /// Its own options; `--json` and `--help` belong to every command.
+    /// Its own options; `--json` and `--help` are added unless ``printsText``.
     let options: [Option]
     /// What else its users should know, a paragraph each.
     let notes: [String]
+    /// Command lines that show its use, without the name of the program.
+    let examples: [String]
+    /// Whether what it prints is a text by itself, for which there is no JSON.
+    let printsText: Bool
     let run: @Sendable (Invocation) throws -> ExitStatus
 
-    var allOptions: [Option] { options + [.json, .help] }
+    init(
+        name: String, summary: String, operands: [Operand] = [], options: [Option] = [], notes: [String] = [],
+        examples: [String] = [], printsText: Bool = false, run: @escaping @Sendable (Invocation) throws -> ExitStatus
+    ) {
+        self.name = name
+        self.summary = summary
+        self.operands = operands
+        self.options = options
+        self.notes = notes
+        self.examples = examples
+        self.printsText = printsText
+        self.run = run
+    }
+
+    var allOptions: [Option] { options + (printsText ? [] : [.json]) + [.help] }
+}
+
+extension Command {
+    /// Commands that belong together.
+    struct Group: Sendable {
+        let title: String
+        let commands: [Command]
+    }
 
     /// The commands, in the order of the help.
-    static let all: [Command] = [
-        inspect, encrypt, decrypt, rekey, verify, plan, migrate, history, validate, baseline, repair, query, keygen,
+    static let groups = [
+        Group(title: "A database file", commands: [inspect, encrypt, decrypt, rekey, verify, query]),
+        Group(
+            title: "An app's database, by its configuration",
+            commands: [plan, migrate, history, validate, baseline, repair]),
+        Group(title: "Other", commands: [keygen, completions, manual]),
     ]
+
+    static let all: [Command] = groups.flatMap(\.commands)
 }

@@ -2,9 +2,12 @@ import CipherSQLite
 
 /// The help, made from the descriptions that the parser uses.
 enum HelpText {
-    static let width = 80
     /// Where the explanations of options begin.
     private static let indent = 26
+    /// Where the explanations of commands and numbers begin.
+    private static let narrowIndent = 15
+
+    static let summary = "Encrypts SQLite databases in place with SQLCipher, and checks, migrates and reads them."
 
     static var version: String {
         "cipherstore \(Tool.version) (SQLCipher \(Engine.current.cipherVersion), "
@@ -13,56 +16,45 @@ enum HelpText {
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"
-        text += wrapped("Encrypts SQLite databases in place with SQLCipher, and checks, migrates and reads them.")
-        text += "\nCommands:\n"
-        for command in Command.all { text += entry(command.name, command.summary, indent: 12) }
-        text += "\nOptions:\n"
-        for option in [Option.help, .version] { text += entry(option.usage, option.help, indent: indent) }
+        text += TextLayout.paragraph(summary)
+        for group in Command.groups {
+            text += "\n\(group.title):\n"
+            for command in group.commands {
+                text += TextLayout.entry(command.name, command.summary, indent: narrowIndent)
+            }
+        }
+        text += "\nOptions:\n" + entries([.help, .version])
         text += "\nExit status:\n"
-        for (status, meaning) in ExitStatus.meanings { text += entry("\(status.code)", meaning, indent: 12) }
-        text += "\n" + wrapped("`cipherstore COMMAND --help` tells about a command.")
-        return text
+        for (status, meaning) in ExitStatus.meanings {
+            text += TextLayout.entry("\(status.code)", meaning, indent: narrowIndent)
+        }
+        return text + "\n" + TextLayout.paragraph("`cipherstore COMMAND --help` tells about a command.")
     }
 
     static func command(_ command: Command) -> String {
-        let usage =
-            ["cipherstore", command.name] + command.operands.map(\.name)
-            + command.options.filter(\.isRequired).map(\.usage) + ["[options]"]
-        var text = "Usage: \(usage.joined(separator: " "))\n\n"
-        text += wrapped(command.summary)
-        for note in command.notes { text += "\n" + wrapped(note) }
+        var text = "Usage: \(usage(command))\n\n"
+        text += TextLayout.paragraph(command.summary)
+        for note in command.notes { text += "\n" + TextLayout.paragraph(note) }
         if !command.operands.isEmpty {
             text += "\nArguments:\n"
-            for operand in command.operands { text += entry(operand.name, operand.help, indent: indent) }
+            for operand in command.operands { text += TextLayout.entry(operand.name, operand.help, indent: indent) }
         }
-        text += "\nOptions:\n"
-        for option in command.allOptions { text += entry(option.usage, option.help, indent: indent) }
+        text += "\nOptions:\n" + entries(command.allOptions)
+        if let forms = KeyOptions.forms(command) { text += "\n" + TextLayout.paragraph(forms) }
+        if !command.examples.isEmpty { text += "\nExamples:\n" }
+        for example in command.examples { text += "  cipherstore \(example)\n" }
         return text
     }
 
-    private static func entry(_ term: String, _ help: String, indent: Int) -> String {
-        let lines = lines(help, width: width - indent)
-        let margin = String(repeating: " ", count: indent)
-        var text = "  " + term
-        // A long term has a line of its own.
-        text += text.count < indent ? String(repeating: " ", count: indent - text.count) : "\n" + margin
-        return text + lines.joined(separator: "\n" + margin) + "\n"
+    /// How a command is written, with the arguments that it cannot do without.
+    static func usage(_ command: Command) -> String {
+        let words =
+            ["cipherstore", command.name] + command.operands.map(\.name)
+            + command.options.filter(\.isRequired).map(\.usage) + ["[options]"]
+        return words.joined(separator: " ")
     }
 
-    private static func wrapped(_ text: String) -> String {
-        lines(text, width: width).joined(separator: "\n") + "\n"
-    }
-
-    private static func lines(_ text: String, width: Int) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(separator: " ") {
-            if !line.isEmpty, line.count + 1 + word.count > width {
-                lines.append(line)
-                line = ""
-            }
-            line += (line.isEmpty ? "" : " ") + word
-        }
-        return lines + [line]
+    private static func entries(_ options: [Option]) -> String {
+        options.map { TextLayout.entry($0.usage, $0.help, indent: indent) }.joined()
     }
 }

@@ -14,13 +14,19 @@ struct KeyOptions: Sendable {
 
     private init(prefix: String, named name: String) {
         file = Option(
-            "\(prefix)-file", value: "FILE",
-            "Read \(name) from a file that only its owner can read: a passphrase, or a raw key as x'64 hex digits' or "
-                + "x'96 hex digits' (key and salt). One newline at the end is not part of it.")
+            "\(prefix)-file", value: "FILE", kind: .file,
+            "Read \(name) from a file that only its owner can read.")
         environment = Option(
-            "\(prefix)-env", value: "VAR", "Read \(name) from an environment variable, in the same forms.")
-        credential = Option(
-            "\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential, in the same forms.")
+            "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
+        credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
+    }
+
+    /// How keys are written, for the help of a command that takes one; `nil` for another.
+    static func forms(_ command: Command) -> String? {
+        guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
+        return
+            "A key is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' (key and salt), wherever it "
+            + "is read from. One newline at its end is not part of it."
     }
 
     var all: [Option] { [file, environment, credential] }

@@ -4,14 +4,19 @@ struct Option: Sendable {
     let name: String
     /// What stands for its value in the help, such as `FILE`; `nil` for an option without a value.
     let value: String?
+    /// What the value is.
+    let kind: ArgumentKind
     /// What it does, for the help.
     let help: String
     /// Whether its command cannot do without it.
     let isRequired: Bool
 
-    init(_ name: String, value: String? = nil, isRequired: Bool = false, _ help: String) {
+    init(
+        _ name: String, value: String? = nil, kind: ArgumentKind = .text, isRequired: Bool = false, _ help: String
+    ) {
         self.name = name
         self.value = value
+        self.kind = kind
         self.help = help
         self.isRequired = isRequired
     }
@@ -25,7 +30,7 @@ extension Option {
     static let version = Option("version", "Print the version and the engine and exit.")
     static let json = Option("json", "Print one JSON object on standard output.")
     static let progress = Option(
-        "progress", value: "WHEN",
+        "progress", value: "WHEN", kind: .words(ProgressBar.Mode.allCases.map(\.rawValue)),
         "Draw a progress bar on standard error: always, never, or auto (the default: when it is a terminal).")
     static let lockTimeout = Option(
         "lock-timeout", value: "SECONDS",

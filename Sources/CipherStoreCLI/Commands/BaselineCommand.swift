@@ -3,13 +3,13 @@ import CipherStore
 extension Command {
     static let baseline = Command(
         name: "baseline",
-        summary: "Declare the schema of an existing database to be that of a version, and run nothing.",
-        operands: [],
+        summary: "Declare an existing schema to be that of a version.",
         options: StoreOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "For a database that has its schema already and whose version CipherStore has not recorded. The version and "
                 + "the schema as it is are recorded; later migrations begin there."
         ],
+        examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
         run: BaselineCommand.run)
 }
 

@@ -13,6 +13,7 @@ extension Command {
                 + "run the command again.",
             "A file that is plaintext already is left as it is, with exit status 0.",
         ],
+        examples: ["decrypt app.db --key-file key"],
         run: DecryptCommand.run)
 }
 

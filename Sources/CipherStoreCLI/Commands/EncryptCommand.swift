@@ -13,6 +13,10 @@ extension Command {
                 + "run the command again.",
             "A file that is encrypted with this key already is left as it is, with exit status 0.",
         ],
+        examples: [
+            "encrypt app.db --key-file key",
+            "encrypt app.db --key-env APP_KEY --keep-backup",
+        ],
         run: EncryptCommand.run)
 }
 

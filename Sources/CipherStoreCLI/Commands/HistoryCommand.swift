@@ -3,8 +3,7 @@ import CipherStore
 extension Command {
     static let history = Command(
         name: "history",
-        summary: "Print what was done to a database and what is pending, and change nothing.",
-        operands: [],
+        summary: "Print what was done and what is pending, and change nothing.",
         options: StoreOptions.all + KeyOptions.key.all,
         notes: [
             "Each line has a state: applied, pending (the configuration knows it and the database does not have it yet), "
@@ -13,6 +12,7 @@ extension Command {
                 + "ended; a migration that fails leaves nothing in the database, not even a mark).",
             "The key is needed where the file is encrypted.",
         ],
+        examples: ["history --config app.plist --directory . --key-file key"],
         run: HistoryCommand.run)
 }
 

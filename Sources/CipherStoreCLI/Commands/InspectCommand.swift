@@ -14,6 +14,10 @@ extension Command {
             "The exit status is 0 for every state but missing, which is 66; 65 for a key that does not fit and for a "
                 + "damaged plaintext file.",
         ],
+        examples: [
+            "inspect app.db",
+            "inspect app.db --key-file key --detect --json",
+        ],
         run: InspectCommand.run)
 }
 

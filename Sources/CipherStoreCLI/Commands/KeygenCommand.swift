@@ -5,12 +5,12 @@ extension Command {
     static let keygen = Command(
         name: "keygen",
         summary: "Make a new random key and store it in a new file.",
-        operands: [.init(name: "FILE", help: "The key file to make; one that exists is never touched.")],
-        options: [],
+        operands: [.init("FILE", kind: .file, "The key file to make; one that exists is never touched.")],
         notes: [
             "The file gets mode 0600 and holds a raw key in the form x'64 hex digits'. Keep a copy in a safe place: "
                 + "without the key nobody can read the database, and there is no way around it."
         ],
+        examples: ["keygen key"],
         run: KeygenCommand.run)
 }
 

@@ -3,13 +3,13 @@ import CipherStore
 extension Command {
     static let migrate = Command(
         name: "migrate",
-        summary: "Open a database as an app would: encrypt a legacy file, then migrate the schema.",
-        operands: [],
+        summary: "Open as an app would: encrypt a legacy file, then migrate it.",
         options: StoreOptions.all + KeyOptions.key.all + UpgradeOptions.all,
         notes: [
             "What is done depends on what is found: nothing (a new database is made), a legacy plaintext file of any "
                 + "older version, or an encrypted one. `cipherstore plan` tells beforehand."
         ],
+        examples: ["migrate --config app.plist --directory . --key-file key"],
         run: MigrateCommand.run)
 }
 

@@ -3,10 +3,16 @@ import CipherStore
 extension Command {
     static let plan = Command(
         name: "plan",
-        summary: "Print what migrate would do, as SQL with reasons and risks, and change nothing.",
-        operands: [],
+        summary: "Print what migrate would do, as SQL, and change nothing.",
         options: StoreOptions.all + KeyOptions.key.all,
-        notes: ["The key is needed where the file is encrypted already."],
+        notes: [
+            "Each statement stands with its reason, its risk, and what the data says of it. The key is needed where the file "
+                + "is encrypted already."
+        ],
+        examples: [
+            "plan --config app.plist --directory .",
+            "plan --config app.plist --directory . --key-file key",
+        ],
         run: PlanCommand.run)
 }
 

@@ -5,13 +5,17 @@ extension Command {
     static let query = Command(
         name: "query",
         summary: "Run one statement of SQL that reads, and print its rows.",
-        operands: [.database, .init(name: "SQL", help: "One statement; one that writes is refused.")],
+        operands: [.database, .init("SQL", "One statement; one that writes is refused.")],
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "Rows are printed as a table, in which control characters are escaped and blobs are X'hex'; with --csv by "
                 + "RFC 4180, where NULL is an empty field and empty text is \"\"; with --json as an array of objects, "
                 + "where a blob or text that is not valid UTF-8 is an object with its base64.",
             "A plaintext file needs no key.",
+        ],
+        examples: [
+            "query app.db --key-file key \"SELECT count(*) FROM chat\"",
+            "query app.db --key-env APP_KEY --csv \"SELECT * FROM chat\"",
         ],
         run: QueryCommand.run)
 }

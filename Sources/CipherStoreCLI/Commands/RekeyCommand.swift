@@ -4,7 +4,7 @@ import CipherStore
 extension Command {
     static let rekey = Command(
         name: "rekey",
-        summary: "Give an encrypted database another key or cipher format, in place.",
+        summary: "Give a database another key or cipher format, in place.",
         operands: [.database],
         options: KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all,
@@ -14,6 +14,10 @@ extension Command {
                 + "again with both keys.",
             "The present cipher format is found by trying. Without a new key the file keeps its key, and only its format "
                 + "changes. A file that has the new key and format already is left as it is, with exit status 0.",
+        ],
+        examples: [
+            "rekey app.db --key-file key --new-key-file new-key",
+            "rekey app.db --key-file key --cipher-compatibility 4",
         ],
         run: RekeyCommand.run)
 }

@@ -3,13 +3,13 @@ import CipherStore
 extension Command {
     static let repair = Command(
         name: "repair",
-        summary: "Record the present schema anew, after what drifted was judged right.",
-        operands: [],
+        summary: "Record the present schema as right, after a drift.",
         options: StoreOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
                 + "forgotten. No table is touched."
         ],
+        examples: ["repair --config app.plist --directory . --key-file key"],
         run: RepairCommand.run)
 }
 

@@ -4,9 +4,9 @@ import Foundation
 /// The options that name a configuration and the folder of its database.
 enum StoreOptions {
     static let configuration = Option(
-        "config", value: "FILE", isRequired: true, "The configuration: a property list or JSON file.")
+        "config", value: "FILE", kind: .file, isRequired: true, "The configuration: a property list or JSON file.")
     static let directory = Option(
-        "directory", value: "DIR", isRequired: true, "The folder of the database that it names.")
+        "directory", value: "DIR", kind: .directory, isRequired: true, "The folder of the database that it names.")
     static let all = [configuration, directory]
 
     /// The opening that the options describe.

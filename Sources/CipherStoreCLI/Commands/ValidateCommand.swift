@@ -3,8 +3,7 @@ import CipherStore
 extension Command {
     static let validate = Command(
         name: "validate",
-        summary: "Compare the schema with the one that the history recorded, and change nothing.",
-        operands: [],
+        summary: "Compare the schema with its record, and change nothing.",
         options: StoreOptions.all + KeyOptions.key.all,
         notes: [
             "What differs is listed object by object; formatting is no difference. The exit status is 65 when something "
@@ -12,6 +11,7 @@ extension Command {
                 + "as right.",
             "The key is needed where the file is encrypted.",
         ],
+        examples: ["validate --config app.plist --directory . --key-file key"],
         run: ValidateCommand.run)
 }
 

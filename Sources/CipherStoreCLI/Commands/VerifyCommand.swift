@@ -4,13 +4,14 @@ import CipherStore
 extension Command {
     static let verify = Command(
         name: "verify",
-        summary: "Check every page and the structure of a database, and change nothing.",
+        summary: "Check every page and the structure, and change nothing.",
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
                 + "wrong."
         ],
+        examples: ["verify app.db --key-file key"],
         run: VerifyCommand.run)
 }
 

@@ -95,7 +95,7 @@ final class ProgressBar: @unchecked Sendable {
 
     private static var terminalWidth: Int {
         var size = winsize()
-        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return HelpText.width }
+        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return TextLayout.width }
         return Int(size.ws_col)
     }
 }

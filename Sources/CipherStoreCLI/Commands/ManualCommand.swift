@@ -1,0 +1,16 @@
+extension Command {
+    static let manual = Command(
+        name: "manual",
+        summary: "Print the manual page, for man(1).",
+        notes: ["An installation has it already, as `man cipherstore`."],
+        examples: ["manual | man -l -"],
+        printsText: true,
+        run: ManualCommand.run)
+}
+
+enum ManualCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        try Output.text(ManualPage.text)
+        return .done
+    }
+}

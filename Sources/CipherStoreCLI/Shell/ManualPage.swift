@@ -1,0 +1,60 @@
+/// The manual page, in the macros of man(7).
+enum ManualPage {
+    static var text: String {
+        var page = """
+            .TH CIPHERSTORE 1 "" "cipherstore \(Tool.version)" "User Commands"
+            .SH NAME
+            cipherstore \\- encrypt, migrate and read SQLite databases
+            .SH SYNOPSIS
+            .B cipherstore
+            .I COMMAND
+            .RI [ options ]
+            .SH DESCRIPTION
+
+            """
+        page += line(HelpText.summary)
+        page += paragraph(
+            "With \(Option.json.usage), a command prints one JSON object on standard output, also when it fails.")
+        for group in Command.groups {
+            page += ".SH \(escaped(group.title.uppercased()))\n"
+            for command in group.commands { page += section(command) }
+        }
+        page += ".SH EXIT STATUS\n"
+        for (status, meaning) in ExitStatus.meanings { page += entry("\(status.code)", meaning) }
+        return page
+    }
+
+    private static func section(_ command: Command) -> String {
+        var text = ".SS \(escaped(HelpText.usage(command)))\n" + line(command.summary)
+        for note in command.notes { text += paragraph(note) }
+        for operand in command.operands { text += entry(operand.name, operand.help) }
+        for option in command.allOptions { text += entry(option.usage, option.help) }
+        if let forms = KeyOptions.forms(command) { text += paragraph(forms) }
+        if !command.examples.isEmpty { text += ".PP\nExamples:\n.PP\n.nf\n" }
+        for example in command.examples { text += line("  cipherstore \(example)") }
+        return text + (command.examples.isEmpty ? "" : ".fi\n")
+    }
+
+    private static func paragraph(_ text: String) -> String { ".PP\n" + line(text) }
+
+    private static func entry(_ term: String, _ meaning: String) -> String {
+        ".TP\n.B \(escaped(term))\n" + line(meaning)
+    }
+
+    private static func line(_ text: String) -> String {
+        // A line that begins with one of these would be a request.
+        (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" : "") + escaped(text) + "\n"
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.map { character in
+            switch character {
+            case "\\": "\\e"
+            case "-": "\\-"
+            case "'": "\\(aq"
+            case "`": "\\(ga"
+            default: String(character)
+            }
+        }.joined()
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStoreCLI
+
+/// The installation and what goes with it.
+@Suite struct InstallTests {
+    @Test func installsBelowDestinationAndPrefix() throws {
+        let folder = try TemporaryFolder()
+        let run = try ToolRun.run(
+            repository.appending(path: "Scripts/install").path(percentEncoded: false), ["--binary", Programs.tool],
+            environment: ["DESTDIR": folder.path("staged"), "PREFIX": "/opt/tools"])
+        #expect(run.status == 0, "\(run.errors)")
+        let installed = try FileManager.default.subpathsOfDirectory(atPath: folder.path("")).filter {
+            var isFolder: ObjCBool = false
+            return FileManager.default.fileExists(atPath: folder.path($0), isDirectory: &isFolder)
+                && !isFolder.boolValue
+        }
+        #expect(
+            Set(installed) == [
+                "staged/opt/tools/bin/cipherstore", "staged/opt/tools/share/bash-completion/completions/cipherstore",
+                "staged/opt/tools/share/man/man1/cipherstore.1",
+                "staged/opt/tools/share/zsh/site-functions/_cipherstore",
+            ])
+        let version = try ToolRun.run(folder.path("staged/opt/tools/bin/cipherstore"), ["--version"])
+        #expect(version.output == HelpText.version)
+    }
+
+    @Test func refusesPrefixThatIsNoPlace() throws {
+        let run = try ToolRun.run(
+            repository.appending(path: "Scripts/install").path(percentEncoded: false), ["--binary", Programs.tool],
+            environment: ["PREFIX": "tools"])
+        #expect(run.status == 1)
+        #expect(run.errors.contains("PREFIX must be an absolute path"))
+    }
+
+    @Test(.enabled("groff is not installed") { Shells.have("groff") })
+    func manualPageHasNoComplaint() throws {
+        let folder = try TemporaryFolder()
+        let page = try folder.write(ManualPage.text, to: "cipherstore.1")
+        let run = try ToolRun.run(try #require(Shells.path("groff")), ["-man", "-ww", "-Tascii", page])
+        #expect(run.status == 0)
+        #expect(run.errors.isEmpty)
+        for command in Command.all { #expect(run.output.contains("cipherstore \(command.name) ")) }
+    }
+
+    @Test func changelogBeginsWithTheVersion() throws {
+        let text = try String(contentsOf: repository.appending(path: "CHANGELOG.md"), encoding: .utf8)
+        let newest = try #require(text.split(separator: "\n").first { $0.hasPrefix("## ") })
+        #expect(newest.hasPrefix("## \(Tool.version)"))
+    }
+
+    private var repository: URL {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+    }
+}
