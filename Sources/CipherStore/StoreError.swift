@@ -82,6 +82,10 @@ public struct StoreError: Error, Sendable {
     public let advice: String
     /// SQLite's own report, where there is one.
     public let underlying: DatabaseError?
+    /// The stage in which an encryption upgrade failed; `nil` where it had not begun, or had ended.
+    public internal(set) var stage: UpgradeProgress.Stage?
+    /// The wall time of that stage and of those before it, in seconds.
+    public internal(set) var stageSeconds: [String: Double] = [:]
 
     /// Describes a failure.
     public init(

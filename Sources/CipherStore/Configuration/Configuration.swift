@@ -64,6 +64,11 @@ public struct Configuration: Sendable {
         public var maximumAttempts: Int
         /// What happens after the last attempt.
         public var onRepeatedFailure: OnRepeatedFailure
+        /// Whether, while encryption is off, each launch proves what encrypting its plaintext file would make of it.
+        ///
+        /// The encrypted copy is built, compared and discarded, and ``OpenReport/shadow`` tells how it went: what a staged
+        /// roll-out begins with. It takes as long as the upgrade, and the key provider is asked as for the upgrade.
+        public var shadow = false
 
         /// Encryption that is on, with the defaults.
         public init(

@@ -5,7 +5,7 @@ extension Configuration.Encryption {
             node,
             keys: [
                 "enabled", "sinceVersion", "unexpectedPlaintext", "whenDisabled", "cipherCompatibility",
-                "plaintextHeaderSize", "keepBackup", "maximumAttempts", "onRepeatedFailure",
+                "plaintextHeaderSize", "keepBackup", "maximumAttempts", "onRepeatedFailure", "shadow",
             ])
         self.init()
         if let value = section["enabled"] { isEnabled = try value.boolean() }
@@ -23,6 +23,7 @@ extension Configuration.Encryption {
             maximumAttempts = try value.wholeNumber(in: 1...Int(Int32.max))
         }
         if let value = section["onRepeatedFailure"] { onRepeatedFailure = try value.choice() }
+        if let value = section["shadow"] { shadow = try value.boolean() }
     }
 
     private static func format(_ node: ConfigurationNode, newest: Int) throws -> Int {

@@ -44,20 +44,21 @@ struct Conversion {
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
         try observer.begin(.quiescing)
-        let fileKey = try holdingSource(record) { hold in
-            try hold.checkSchema(preflight)
-            let backup = Backup(paths: paths)
-            if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
-            let fileKey = try buildAndProve(keys, status, observer, &report)
-            try observer.begin(.swapping)
-            try swap(hold, status, backup, observer, &report)
-            return fileKey
+        let fileKey = try observer.locating {
+            try holdingSource(record) { hold in
+                try hold.checkSchema(preflight)
+                let backup = Backup(paths: paths)
+                if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
+                let fileKey = try buildAndProve(keys, status, observer, &report)
+                try observer.begin(.swapping)
+                try swap(hold, status, backup, observer, &report)
+                return fileKey
+            }
         }
         if let warning = attempts.end(record, fileKey) { report.warnings.append(warning) }
         observer.finish()
         report.seconds = Date().timeIntervalSince(began)
-        report.stageSeconds = Dictionary(
-            uniqueKeysWithValues: observer.seconds.map { ($0.key.rawValue, $0.value) })
+        report.stageSeconds = observer.secondsByName
         return (report, fileKey)
     }
 
@@ -98,7 +99,7 @@ struct Conversion {
     /// Builds the copy and shows that it is equal.
     ///
     /// Returns the key of the copy.
-    private func buildAndProve(
+    func buildAndProve(
         _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
     ) throws -> FileKey? {

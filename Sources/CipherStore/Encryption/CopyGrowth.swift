@@ -16,7 +16,8 @@ final class CopyGrowth {
         let pageSize = Int64(
             try sourceKey?.settings.pageSize ?? FileHeader(DatabaseFile(path: source)).pageSize)
         let largest = max(pageSize, Int64(copyKey?.settings.pageSize ?? 4096))
-        let size = try FileSystem.size(source) ?? 0
+        // Where the file is not at rest, rows are in its log.
+        let size = try (FileSystem.size(source) ?? 0) + (FileSystem.size(source + "-wal") ?? 0)
         most = size / max(pageSize, 512) * largest * 4 + (4 << 20)
         // A row of three bytes may have 2,000 columns that were added later.
         mostSteps = size * 400 + 4_000_000

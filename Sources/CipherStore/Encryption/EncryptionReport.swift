@@ -20,6 +20,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case rekeyed
         /// The file had the new key and cipher format before.
         case alreadyRekeyed
+        /// The encrypted copy was built, proven and discarded; the file is plaintext as before.
+        case shadow
     }
 
     /// How the run ended.

@@ -50,6 +50,27 @@ package struct EncryptionUpgrade {
         }
     }
 
+    /// Does what ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with `shadow`.
+    ///
+    /// The database and its sidecars stay as they are. A file that is encrypted with the key already is reported so.
+    ///
+    /// - Throws: ``StoreError``.
+    package func shadow() throws -> EncryptionReport {
+        try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: return EncryptionReport(.shadow, path: paths.database)
+            case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run()
+            case .opaque(let hasPlaintextHeader):
+                let key = try provider.checkedKey(for: .existing, database: paths.database)
+                let fits: Void? = try inspector.readingEncrypted(
+                    key: key, settings: options.settings, hasPlaintextHeader: hasPlaintextHeader
+                ) { _, _ in }
+                guard fits != nil else { throw inspector.keyDoesNotFit() }
+                return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+            }
+        }
+    }
+
     /// A file of 0 bytes is a database without tables, and so may be a missing one.
     private func create() throws -> EncryptionReport {
         _ = try FreshDatabase(paths: paths, upgrade: self).publish { connection in

@@ -56,7 +56,7 @@ final class UpgradeObserver {
     private var start = 0.0
     private var latest = 0.0
     private var stageBegan = Date()
-    private(set) var seconds: [UpgradeProgress.Stage: Double] = [:]
+    private var seconds: [UpgradeProgress.Stage: Double] = [:]
     var totalBytes: Int64 = 0
 
     init(path: String, report: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?) {
@@ -77,6 +77,23 @@ final class UpgradeObserver {
     func endStage() {
         seconds[stage, default: 0] += Date().timeIntervalSince(stageBegan)
         stageBegan = Date()
+    }
+
+    /// The wall time of each stage in seconds.
+    var secondsByName: [String: Double] {
+        Dictionary(uniqueKeysWithValues: seconds.map { ($0.key.rawValue, $0.value) })
+    }
+
+    /// Runs the stages, and tells of a failure in which of them it was.
+    func locating<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch var error as StoreError {
+            endStage()
+            error.stage = stage
+            error.stageSeconds = secondsByName
+            throw error
+        }
     }
 
     /// Takes note of the bytes that this stage has been through.

@@ -24,6 +24,8 @@ public struct OpenReport: Sendable, Codable {
     public let migration: MigrationReport
     /// What the app should know, such as an upgrade that was put off.
     public let warnings: [String]
+    /// The shadow proof, where the configuration asks for one: how the file's encryption would have gone.
+    public internal(set) var shadow: LaunchReport?
 
     /// Which kind of launch this was.
     public var launch: LaunchKind { migration.launch }
@@ -33,6 +35,8 @@ public struct OpenReport: Sendable, Codable {
 
     /// The same report with one more warning.
     func warning(_ text: String) -> OpenReport {
-        OpenReport(outcome: outcome, encryption: encryption, migration: migration, warnings: warnings + [text])
+        OpenReport(
+            outcome: outcome, encryption: encryption, migration: migration, warnings: warnings + [text],
+            shadow: shadow)
     }
 }

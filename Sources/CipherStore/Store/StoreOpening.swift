@@ -19,7 +19,7 @@ package struct StoreOpening {
         package let path: String
         /// The key, derived for this file; `nil` for a plaintext one.
         let fileKey: FileKey?
-        package let report: OpenReport
+        package fileprivate(set) var report: OpenReport
     }
 
     package init(
@@ -83,7 +83,7 @@ package struct StoreOpening {
         case .create: return try create()
         case .createPlaintext: return try openPlaintext(outcome: .created)
         case .encrypt: return try encrypt(inspector, facts)
-        case .openPlaintext: return try openPlaintext(outcome: .openedPlaintext)
+        case .openPlaintext: return try openPlaintextAsConfigured(inspector)
         case .open, .decrypt: throw inspector.keyDoesNotFit()
         case .refuse(let code): throw refusal(code, facts, inspector)
         }
@@ -145,6 +145,48 @@ package struct StoreOpening {
             path: paths.database, fileKey: unlocked,
             report: OpenReport(
                 outcome: .created, encryption: nil, migration: report, warnings: report.warnings))
+    }
+
+    /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
+    private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
+        let attempts = Attempts(paths: paths, options: options)
+        let shadow = try configuration.encryption.shadow ? proveShadow(inspector, attempts) : nil
+        var warnings: [String] = []
+        if shadow == nil {
+            // An upgrade or a shadow proof may have died before its flag was turned off.
+            do {
+                if let record = try AttemptRecord.read(paths), let warning = attempts.end(record, nil) {
+                    warnings.append(warning)
+                }
+                try Recovery.sweep(paths)
+            } catch {
+                warnings.append("what an earlier launch left could not be removed: \(error)")
+            }
+        }
+        var opened = try openPlaintext(outcome: .openedPlaintext, warnings: warnings)
+        opened.report.shadow = shadow
+        return opened
+    }
+
+    /// Proves what encrypting the file would make of it.
+    ///
+    /// Nothing that goes wrong here keeps the app from its database. A proof that a watchdog or a crash ends is counted as
+    /// an attempt to upgrade is, so that it does not repeat for ever.
+    ///
+    /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
+    private func proveShadow(_ inspector: Inspector, _ attempts: Attempts) throws -> LaunchReport {
+        do {
+            try Recovery.sweep(paths)
+            let record = try attempts.next(isWriteAheadLog: false)
+            try record.write(paths)
+            let result = Result { try ShadowProof(upgrade: upgrade, inspector: inspector).run() }
+            _ = attempts.end(record, nil)
+            return LaunchReport(shadow: try result.get())
+        } catch let error as StoreError where error.code == .cancelled {
+            throw error
+        } catch {
+            return LaunchReport(shadowError: error)
+        }
     }
 
     private func openPlaintext(

@@ -6,12 +6,18 @@ extension Command {
         name: "encrypt",
         summary: "Encrypt a plaintext database in place.",
         operands: [.database],
-        options: KeyOptions.key.all + [EncryptCommand.keepBackup, CipherOptions.newCompatibility] + UpgradeOptions.all,
+        options: KeyOptions.key.all + [
+            EncryptCommand.keepBackup, EncryptCommand.shadow, CipherOptions.newCompatibility,
+        ]
+            + UpgradeOptions.all,
         notes: [
             "An encrypted copy is built beside the file, compared with it row by row, and takes its place by one rename. "
                 + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "
                 + "run the command again.",
             "A file that is encrypted with this key already is left as it is, with exit status 0.",
+            "With --shadow the copy is built and compared, and then removed: a rehearsal that tells whether the upgrade "
+                + "would succeed, how long it would take and how large the file would become. Others may have the "
+                + "database open meanwhile; where one of them writes to it, the exit status is 75.",
         ],
         examples: [
             "encrypt app.db --key-file key",
@@ -24,14 +30,22 @@ enum EncryptCommand {
     static let keepBackup = Option(
         "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext.")
 
+    static let shadow = Option(
+        "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let settings = try CipherOptions.settings(invocation, oldest: 3)
+        guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
+            throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
+        }
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.settings = settings
             options.keepBackup = invocation.has(keepBackup)
-            return try EncryptionUpgrade(path: invocation.operands[0], provider: provider, options: options).run()
+            let upgrade = try EncryptionUpgrade(
+                path: invocation.operands[0], provider: provider, options: options)
+            return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()
         }
         return try ConversionFacts.print(report, invocation)
     }

@@ -18,7 +18,7 @@ enum ConversionFacts {
 
     static func add(_ report: EncryptionReport, to sheet: inout FactSheet) {
         switch report.outcome {
-        case .encrypted, .decrypted, .rekeyed: break
+        case .encrypted, .decrypted, .rekeyed, .shadow: break
         case .alreadyEncrypted:
             sheet.add("encrypted", "\(report.path): it was encrypted with this key before")
             return
@@ -32,7 +32,9 @@ enum ConversionFacts {
             sheet.add("rekeyed", "\(report.path): it had the new key and cipher format before")
             return
         }
-        sheet.add(report.outcome.rawValue, report.path)
+        sheet.add(
+            report.outcome.rawValue,
+            report.outcome == .shadow ? "\(report.path): it could be encrypted; nothing was changed" : report.path)
         let authenticated =
             report.outcome == .decrypted
             ? "" : "; \(Engine.current.hasCipherIntegrityCheck ? "every page" : "every page in use") authenticated"

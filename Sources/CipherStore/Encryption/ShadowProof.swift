@@ -1,0 +1,85 @@
+import CipherSQLite
+internal import Foundation
+
+/// The encryption upgrade without its end: the copy is built and proven as it would be, and discarded.
+///
+/// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which writes
+/// it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end. In rollback
+/// mode that transaction keeps writers waiting; in WAL mode they go on, and the proof of what they changed is worth nothing.
+struct ShadowProof {
+    let upgrade: EncryptionUpgrade
+    let inspector: Inspector
+
+    private var paths: DatabasePaths { upgrade.paths }
+
+    /// Builds the copy, compares it, and removes it.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` where a journal would be rolled back first, and `busy`
+    ///   where another connection wrote meanwhile.
+    func run() throws -> EncryptionReport {
+        let began = Date()
+        let options = upgrade.options
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let preflight = Preflight(
+            paths: paths, settings: options.settings, keepBackup: false, collations: options.collations)
+        let status = try preflight.checkFiles()
+        var report = EncryptionReport(.shadow, path: paths.database)
+        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        observer.totalBytes = report.bytesBefore
+        if let warning = try inUse() { report.warnings.append(warning) }
+        let isReadable: Void? = try inspector.readingPlaintext { snapshot in
+            try preflight.checkSchema(snapshot)
+            let key = try upgrade.newFileKey()
+            let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.settings)
+            defer { keys.cancel() }
+            try Recovery.sweep(paths)
+            try observer.locating {
+                try observer.begin(.quiescing)
+                try withoutChange(snapshot) {
+                    let conversion = Conversion(
+                        paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
+                    _ = try conversion.buildAndProve(keys, status, observer, &report)
+                }
+            }
+        }
+        guard isReadable != nil else { throw inspector.needsRecovery() }
+        observer.finish()
+        report.seconds = Date().timeIntervalSince(began)
+        report.stageSeconds = observer.secondsByName
+        return report
+    }
+
+    /// Runs `body` over one state of the file, and removes the copy that it made.
+    ///
+    /// The open transaction does one thing more: the builder's connection, which can write, is not the last one at its
+    /// end, and so does not checkpoint the log.
+    private func withoutChange(_ snapshot: Connection, _ body: () throws -> Void) throws {
+        let before = try snapshot.value(Int.self, "PRAGMA data_version")
+        try snapshot.execute("BEGIN")
+        try snapshot.proveReadable()
+        let result = Result { try body() }
+        try Recovery.sweep(paths)
+        try snapshot.execute("COMMIT")
+        guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
+            throw StoreError(
+                .busy, path: paths.database, "another connection wrote to the database during the shadow proof",
+                advice: "try again; nothing was changed")
+        }
+        do {
+            try result.get()
+        } catch let error as DatabaseError {
+            throw StoreError.upgrading(error, paths)
+        }
+    }
+
+    /// A file in WAL mode that somebody has open cannot be upgraded, and its shadow can be proven all the same.
+    private func inUse() throws -> String? {
+        guard try inspector.header().isWriteAheadLog else { return nil }
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        guard file.whileUnused(timeout: upgrade.options.busyTimeout, {}) == nil else { return nil }
+        return "another process has the database open: the upgrade itself would be refused as busy"
+    }
+}

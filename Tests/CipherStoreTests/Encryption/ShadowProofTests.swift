@@ -1,0 +1,183 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The upgrade that is rehearsed: proven, discarded, and the database untouched.
+struct ShadowProofTests {
+    private typealias Fixture = OpeningFixture
+
+    private func shadow(
+        _ file: LegacyFile, key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() },
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        options.progress = progress
+        return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(key), options: options).shadow()
+    }
+
+    /// The digest of the folder, and when its files were written.
+    private func state(_ file: LegacyFile) throws -> [String] {
+        try [file.digest().description]
+            + file.folder.names.filter { !$0.hasSuffix("-shm") }.map { name in
+                let attributes = try FileManager.default.attributesOfItem(atPath: file.folder.path(name))
+                return "\(name) \((attributes[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0)"
+            }
+    }
+
+    @Test(
+        "The proof covers the rows of the log, and the files keep their bytes and times", arguments: ["WAL", "DELETE"])
+    func proves(journal: String) throws {
+        let file = try Fixture.file(version: 23, journal: journal)
+        let before = try state(file)
+        let report = try shadow(file)
+        #expect(report.outcome == .shadow)
+        #expect(report.tables == 1)
+        #expect(report.rows == 3)
+        #expect(report.bytesAfter > 0)
+        #expect(report.warnings == [])
+        #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving"])
+        #expect(try state(file) == before)
+        // What was proven is what the upgrade then does.
+        let real = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(real.rows == report.rows)
+        #expect(real.bytesAfter == report.bytesAfter)
+    }
+
+    @Test("A database whose rows are all in its log is not taken for an endless one")
+    func logAlone() throws {
+        let file = try LegacyFile(unclosed: true) { connection in
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.execute("PRAGMA wal_autocheckpoint = 0")
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a BLOB);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+                INSERT INTO t SELECT randomblob(4000) FROM n
+                """)
+        }
+        let before = try state(file)
+        #expect(try shadow(file).rows == 2000)
+        #expect(try state(file) == before)
+    }
+
+    @Test("The copy holds no plaintext while it lies there, and is gone at the end")
+    func plaintextNowhere() throws {
+        let file = try Fixture.file(
+            version: 23, extra: "CREATE TABLE secret(a); INSERT INTO secret VALUES ('Geheimnis');")
+        let seen = Latest<[String]>()
+        _ = try shadow(file, key: { try TestKeys.raw() }) { progress in
+            guard progress.stage == .proving, let names = try? file.folder.names else { return }
+            let copy = (try? Data(contentsOf: URL(filePath: file.path + "-upgrade"))) ?? Data()
+            let leaks = ["SQLite format 3", "Geheimnis", "first"].filter { copy.range(of: Data($0.utf8)) != nil }
+            seen.value = names.filter { $0.hasSuffix("-upgrade") } + leaks
+        }
+        #expect(seen.value == ["app.db-upgrade"])
+        #expect(try !file.folder.names.contains("app.db-upgrade"))
+    }
+
+    @Test("Where another connection writes in WAL mode meanwhile, the proof is worth nothing and says so")
+    func writtenMeanwhile() throws {
+        let file = try Fixture.file(version: 23)
+        let error = try storeError {
+            try shadow(file, key: { try TestKeys.raw() }) { progress in
+                guard progress.stage == .proving, progress.bytes == 0 else { return }
+                let writer = try? Connection(path: file.path, mode: .readWrite)
+                try? writer?.execute("INSERT INTO t VALUES ('meanwhile')")
+                writer?.close()
+            }
+        }
+        #expect(error?.code == .busy)
+        #expect(error?.detail.contains("wrote") == true)
+        #expect(try !file.folder.names.contains("app.db-upgrade"))
+        #expect(try Fixture.rows(file, key: nil).contains { $0.hasSuffix("meanwhile") })
+    }
+
+    @Test("Where others have a WAL database open, its shadow is proven, and the report says that the upgrade is not")
+    func openElsewhere() throws {
+        let file = try Fixture.file(version: 23)
+        let reader = try Connection(path: file.path, mode: .readOnly)
+        _ = try reader.value(Int.self, "SELECT count(*) FROM t")
+        let before = try state(file)
+        let report = try shadow(file)
+        #expect(report.outcome == .shadow)
+        #expect(report.warnings.count == 1)
+        #expect(report.warnings.first?.contains("busy") == true)
+        #expect(try state(file) == before)
+        reader.close()
+    }
+
+    @Test("A failed proof tells its stage and leaves everything as it was")
+    func damaged() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a TEXT);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+                INSERT INTO t SELECT 'a row of some length' FROM n
+                """)
+        }
+        let handle = try FileHandle(forUpdating: URL(filePath: file.path))
+        try handle.seek(toOffset: 4 * 4096 + 3)
+        try handle.write(contentsOf: Data([0xff, 0xff, 0xff, 0xff]))
+        try handle.close()
+        let before = try state(file)
+        let error = try #require(try storeError { try shadow(file) })
+        #expect(error.code == .corrupt)
+        #expect(error.stage == .building)
+        #expect(Set(error.stageSeconds.keys) == ["quiescing", "building"])
+        let report = LaunchReport(error)
+        #expect(report.outcome == .failed)
+        #expect(report.errorCode == "corrupt")
+        #expect(report.stage == .building)
+        #expect(try state(file) == before)
+    }
+
+    @Test("A journal that a crashed writer left is not rolled back")
+    func hotJournal() throws {
+        let file = try LegacyFile(unclosed: true) { connection in
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO t SELECT i FROM n;
+                PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = a + 1
+                """)
+        }
+        let before = try state(file)
+        #expect(try storeError { try shadow(file) }?.code == .needsRecovery)
+        #expect(try state(file) == before)
+    }
+
+    @Test("An encrypted file is reported as one, or its key as another, and nothing beside it is swept")
+    func encrypted() throws {
+        let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw())
+        try file.folder.write("half a copy", to: "app.db-upgrade")
+        let before = try state(file)
+        #expect(try shadow(file).outcome == .alreadyEncrypted)
+        #expect(try storeError { try shadow(file, key: { try TestKeys.raw(8) }) }?.code == .keyDoesNotFit)
+        #expect(try state(file) == before)
+    }
+
+    @Test("What a killed shadow proof left is swept by the next one, and by the upgrade")
+    func leftover() throws {
+        let file = try Fixture.file(version: 23)
+        try file.folder.write("half a copy", to: "app.db-upgrade")
+        #expect(try shadow(file).outcome == .shadow)
+        #expect(try !file.folder.names.contains("app.db-upgrade"))
+    }
+}
+
+/// What a callback saw last.
+private final class Latest<Value: Sendable>: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var latest: Value?
+    private let lock = NSLock()
+
+    var value: Value? {
+        get { lock.withLock { latest } }
+        set { lock.withLock { latest = newValue } }
+    }
+}

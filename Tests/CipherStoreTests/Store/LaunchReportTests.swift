@@ -1,0 +1,129 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// What a launch tells the statistics of a roll-out, and the shadow proof that comes first in one.
+struct LaunchReportTests {
+    private typealias Fixture = OpeningFixture
+
+    private static func shadowing(maximumAttempts: Int = 5) -> Configuration {
+        var encryption = Configuration.Encryption(
+            isEnabled: false, sinceVersion: 24, maximumAttempts: maximumAttempts)
+        encryption.shadow = true
+        return Fixture.configuration(encryption)
+    }
+
+    private func encoded(_ report: LaunchReport) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let data = try encoder.encode(report)
+        #expect(try JSONDecoder().decode(LaunchReport.self, from: data) == report)
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    @Test("An upgrade is reported with its sizes, stages, versions and engine, and without a path")
+    func upgrade() throws {
+        let file = try Fixture.file(version: 23)
+        let report = LaunchReport(try Fixture.open(file.folder).report)
+        #expect(report.outcome == .encrypted)
+        #expect(report.errorCode == nil)
+        #expect(report.rows == 3)
+        #expect(report.bytesBefore ?? 0 > 0)
+        #expect(report.bytesAfter ?? 0 > 0)
+        #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving", "swapping"])
+        #expect(report.versionBefore == "23")
+        #expect(report.versionAfter == "26")
+        #expect(report.cipherVersion == Engine.current.cipherVersion)
+        let text = try encoded(report)
+        #expect(!text.contains("app.db"))
+        #expect(!text.contains("first"))
+        #expect(LaunchReport(try Fixture.open(file.folder).report).outcome == .opened)
+    }
+
+    @Test("A failure is reported with its code and SQLite's, and without its message")
+    func failure() throws {
+        let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(8))
+        let error = try #require(try storeError { try Fixture.open(file.folder) })
+        let report = LaunchReport(error)
+        #expect(report.outcome == .failed)
+        #expect(report.errorCode == "keyDoesNotFit")
+        #expect(report.stage == nil)
+        #expect(try !encoded(report).contains("app.db"))
+        #expect(LaunchReport(DatabaseError(extendedCode: 522, message: "secret")).sqliteCode == 522)
+        #expect(try !encoded(LaunchReport(DatabaseError(extendedCode: 522, message: "secret"))).contains("secret"))
+        #expect(LaunchReport(CancellationError()).errorCode == "cancelled")
+        #expect(LaunchReport(CocoaError(.fileNoSuchFile)).errorCode == "other")
+    }
+
+    @Test("An upgrade that another program keeps from beginning says in which stage that was")
+    func busy() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let writer = try Connection(path: file.path, mode: .readWrite)
+        try writer.execute("BEGIN IMMEDIATE")
+        let error = try #require(try storeError { try Fixture.open(file.folder) })
+        writer.close()
+        #expect(LaunchReport(error).errorCode == "busy")
+        #expect(LaunchReport(error).stage == .quiescing)
+    }
+
+    @Test("With encryption off a shadow proof is made and reported, and the file opened as plaintext")
+    func shadow() throws {
+        let file = try Fixture.file(version: 23)
+        let opened = try Fixture.open(file.folder, Self.shadowing())
+        #expect(opened.report.outcome == .openedPlaintext)
+        #expect(opened.report.encryption == nil)
+        let report = LaunchReport(opened.report)
+        #expect(report.outcome == .shadow)
+        #expect(report.rows == 3)
+        #expect(report.bytesAfter ?? 0 > 0)
+        #expect(report.versionAfter == "26")
+        #expect(try file.startsAsPlaintext)
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+        #expect(try file.folder.names.allSatisfy { !$0.hasSuffix("-upgrade") && !$0.hasSuffix("-attempt") })
+    }
+
+    @Test("A shadow proof that fails is reported and keeps nobody from the database")
+    func shadowFailure() throws {
+        let file = try Fixture.file(version: 23)
+        let opened = try Fixture.open(file.folder, Self.shadowing()) {
+            throw StoreError(.keyUnavailable, "the key store is locked")
+        }
+        #expect(opened.report.outcome == .openedPlaintext)
+        #expect(LaunchReport(opened.report).outcome == .shadowFailed)
+        #expect(LaunchReport(opened.report).errorCode == "keyUnavailable")
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+        #expect(try file.folder.names.allSatisfy { !$0.hasSuffix("-upgrade") && !$0.hasSuffix("-attempt") })
+    }
+
+    @Test("A shadow proof that never ended is not repeated for ever")
+    func shadowAttempts() throws {
+        let file = try Fixture.file(version: 23)
+        try file.folder.write("2 delete\n", to: "app.db-attempt")
+        try file.folder.write("half a copy", to: "app.db-upgrade")
+        let opened = try Fixture.open(file.folder, Self.shadowing(maximumAttempts: 2))
+        #expect(LaunchReport(opened.report).errorCode == "repeatedFailure")
+        #expect(try file.folder.names.contains("app.db-attempt"))
+        #expect(try !file.folder.names.contains("app.db-upgrade"))
+    }
+
+    @Test("Once the flag is off again, a launch sweeps what an upgrade left, and gives the journal mode back")
+    func abortSwitch() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        try file.folder.write("1 wal\n", to: "app.db-attempt")
+        try file.folder.write("half a copy", to: "app.db-upgrade")
+        let opened = try Fixture.open(file.folder, Fixture.configuration(.init(isEnabled: false, sinceVersion: 24)))
+        #expect(opened.report.warnings == [])
+        #expect(try file.folder.names.filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } == ["app.db"])
+        #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+    }
+
+    @Test("The configuration's file asks for the shadow proof")
+    func configured() throws {
+        let json = #"{"dbName": "a.db", "dbVersion": 1, "encryption": {"enabled": false, "shadow": true}}"#
+        #expect(try Configuration(data: Data(json.utf8), place: "app").encryption.shadow)
+    }
+}
