@@ -80,10 +80,13 @@ public struct CipherKey: Sendable, Equatable {
     ///
     /// One trailing newline (LF or CR LF) is not part of the key.
     ///
-    /// - Throws: ``KeyError/empty``, and ``KeyError/malformed`` for text that begins with `x'` and is neither raw form:
-    ///   it is never taken as a passphrase.
+    /// - Throws: ``KeyError/empty``; ``KeyError/malformed`` for text that begins with `x'`, white space before it or not,
+    ///   and is neither raw form: it is never taken as a passphrase; ``KeyError/byteOrderMark`` for text that begins with
+    ///   the mark that some editors write.
     public init(text: SecretBytes) throws {
+        guard !text.hasByteOrderMark else { throw KeyError.byteOrderMark }
         let trimmed = text.withoutTrailingNewline()
+        guard !trimmed.hasIndentedRawPrefix else { throw KeyError.malformed }
         guard trimmed.hasRawPrefix else {
             self = try .passphrase(trimmed)
             return
@@ -175,6 +178,8 @@ public enum KeyError: Error, Sendable, Equatable {
     case empty
     /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`, or raw bytes of another length.
     case malformed
+    /// The text of the key begins with a byte order mark, which would be a part of a passphrase that nobody sees.
+    case byteOrderMark
     /// libcrypto's random generator failed.
     case noRandomness
     /// libcrypto's PBKDF2 failed.
@@ -189,6 +194,8 @@ extension KeyError: CustomStringConvertible {
         case .malformed:
             "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
                 + "passphrase that begins otherwise"
+        case .byteOrderMark:
+            "the key begins with a byte order mark, which no passphrase was meant to have; save it as UTF-8 without one"
         case .noRandomness: "the system gave no random bytes; try again"
         case .derivationFailed: "the key could not be derived from the passphrase; libcrypto refused PBKDF2"
         }
@@ -199,6 +206,22 @@ extension SecretBytes {
     fileprivate var hasRawPrefix: Bool {
         withUnsafeBytes { bytes in
             bytes.count >= 2 && (bytes[0] | 0x20) == UInt8(ascii: "x") && bytes[1] == UInt8(ascii: "'")
+        }
+    }
+
+    /// White space before a raw key, which is no part of any passphrase that somebody means.
+    fileprivate var hasIndentedRawPrefix: Bool {
+        withUnsafeBytes { bytes in
+            let start = bytes.firstIndex { ![0x20, 0x09, 0x0a, 0x0d].contains($0) } ?? bytes.count
+            return start > 0 && bytes.count >= start + 2 && (bytes[start] | 0x20) == UInt8(ascii: "x")
+                && bytes[start + 1] == UInt8(ascii: "'")
+        }
+    }
+
+    /// The mark of UTF-8 or of either UTF-16.
+    fileprivate var hasByteOrderMark: Bool {
+        withUnsafeBytes { bytes in
+            bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff])
         }
     }
 

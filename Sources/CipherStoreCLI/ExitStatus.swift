@@ -76,7 +76,7 @@ extension ExitStatus {
     init(_ error: KeyError) {
         self =
             switch error {
-            case .empty, .malformed: .badData
+            case .empty, .malformed, .byteOrderMark: .badData
             case .noRandomness, .derivationFailed: .internalFailure
             }
     }

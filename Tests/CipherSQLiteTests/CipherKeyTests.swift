@@ -102,6 +102,20 @@ struct CipherKeyTests {
         #expect(throws: KeyError.self) { try CipherKey.raw(SecretBytes(Array(text.utf8))) }
     }
 
+    @Test("of text with a byte order mark is an error, as is a raw form behind white space: neither is a passphrase")
+    func byteOrderMark() throws {
+        let raw = Array("x'\(String(repeating: "0f", count: 32))'".utf8)
+        for mark: [UInt8] in [[0xef, 0xbb, 0xbf], [0xff, 0xfe], [0xfe, 0xff]] {
+            for text in [raw, Array("secret".utf8), []] {
+                #expect(throws: KeyError.byteOrderMark) { try CipherKey(text: SecretBytes(mark + text)) }
+            }
+        }
+        for space in [" ", "\t", "\n", "\r\n "] {
+            #expect(throws: KeyError.malformed) { try CipherKey(text: SecretBytes(Array(space.utf8) + raw)) }
+        }
+        #expect(try CipherKey(text: SecretBytes(" xylophone".utf8)) == CipherKey.passphrase(" xylophone"))
+    }
+
     @Test("from the random generator is never the same")
     func random() throws {
         #expect(try CipherKey.random() != CipherKey.random())

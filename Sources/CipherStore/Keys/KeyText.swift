@@ -30,6 +30,10 @@ extension StoreError {
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
                 advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that begins otherwise")
+        case .byteOrderMark:
+            self.init(
+                .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",
+                advice: "save it as UTF-8 without the mark")
         case .noRandomness:
             self.init(.keyUnavailable, path: path, "the system gave no random bytes for a new key", advice: "try again")
         case .derivationFailed:

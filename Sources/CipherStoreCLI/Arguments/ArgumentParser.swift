@@ -43,6 +43,8 @@ enum ArgumentParser {
             case CS_ARGUMENT_OPTION:
                 let option = options[Int(found.index)]
                 let value = found.text.map { String(cString: $0) } ?? ""
+                // A shell variable that is not set gives such a value, and no option means anything by it.
+                guard option.value == nil || !value.isEmpty else { throw valueMissing(option) }
                 guard values.updateValue(value, forKey: option.name) == nil else {
                     throw CommandFailure.usage("--\(option.name) is given twice")
                 }
@@ -61,7 +63,7 @@ enum ArgumentParser {
     private static func failure(_ found: cs_argument, _ options: [Option]) -> CommandFailure {
         switch found.kind {
         case CS_ARGUMENT_VALUE_MISSING:
-            return .usage("\(options[Int(found.index)].usage): the value is missing")
+            return valueMissing(options[Int(found.index)])
         case CS_ARGUMENT_VALUE_UNWANTED:
             return .usage("--\(options[Int(found.index)].name) takes no value")
         default:
@@ -72,6 +74,10 @@ enum ArgumentParser {
             let name = String(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)
         }
+    }
+
+    private static func valueMissing(_ option: Option) -> CommandFailure {
+        .usage("\(option.usage): the value is missing")
     }
 
     private static func unknown(_ name: String, _ options: [Option]) -> CommandFailure {

@@ -60,6 +60,15 @@ struct FileKeyProviderTests {
         #expect(code(.file(path)) == .keyFileInsecure)
     }
 
+    @Test func `A raw key behind a byte order mark is refused and never a passphrase`() throws {
+        let path = try folder.write("\u{feff}" + raw, to: "key")
+        let error = #expect(throws: StoreError.self) {
+            try FileKeyProvider(path: path).key(for: .existing, database: "app.db")
+        }
+        #expect(error?.code == .keyMalformed)
+        #expect(error?.detail.contains("byte order mark") == true)
+    }
+
     @Test func `A mounted secret is reached through its links`() throws {
         let path = try folder.write(raw, to: "..data")
         try FileManager.default.createSymbolicLink(atPath: folder.path("key"), withDestinationPath: path)
