@@ -27,6 +27,9 @@ package struct Inspector {
     }
 
     /// Looks at the header and into the sidecars.
+    ///
+    /// - Throws: ``StoreError`` with `notAFile` or `permission`, and with `corrupt` where SQLite would harm the file, or
+    ///   another one, by what a sidecar says.
     func surface() throws -> Surface {
         guard let status = try FileSystem.status(paths.database) else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
@@ -45,6 +48,7 @@ package struct Inspector {
         }
         let header = try header()
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
+        try SidecarClaims.check(paths, header)
         return header.isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
     }
@@ -133,8 +137,9 @@ package struct Inspector {
     ) throws -> Result? {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, unlocked, collations) {
-                try body($0, unlocked)
+            return try ReadOnlyAccess.withConnection(paths, unlocked, collations) { connection in
+                try checkLength(connection)
+                return try body(connection, unlocked)
             }
         } catch let error as DatabaseError where error.isNotADatabase {
             return nil
@@ -163,15 +168,28 @@ package struct Inspector {
         return FileKey(key: key, settings: settings)
     }
 
-    /// A header that claims more pages than the file has, without a log that could hold them, tells of a cut file.
+    /// Pages of the database that are neither in the file nor in its log tell of a cut file.
+    ///
+    /// Asked before anything is opened for writing: a checkpoint would make the file as long as it was, with nothing where
+    /// the lost pages were.
     private func checkLength(_ connection: Connection) throws {
         let header = try header()
-        guard let pages = header.claimedPages, try FileSystem.size(paths.wal) ?? 0 == 0,
+        if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
+            let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
+            let whole = Int(header.fileSize) / claims.pageSize
+            guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return }
+            throw cutOff(pages, claims.pageSize)
+        }
+        guard header.isPlaintext, let pages = header.claimedPages,
             Int64(pages) * Int64(header.pageSize) > header.fileSize
         else { return }
-        throw StoreError(
+        throw cutOff(pages, header.pageSize)
+    }
+
+    private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
+        StoreError(
             .corrupt, path: paths.database,
-            "the file is cut off: its header tells of \(pages) pages of \(header.pageSize) bytes",
+            "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes",
             advice: "restore the file from a backup; nothing was changed")
     }
 

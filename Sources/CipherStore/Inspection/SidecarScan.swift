@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// Looks into a `-wal` or `-journal` for pages that do not belong to the database beside it.
 ///
 /// SQLite trusts a sidecar by its own checksums. A plaintext one beside an encrypted file (a restored backup, a moved
@@ -33,9 +25,8 @@ enum SidecarScan {
 
     /// Page 1 as SQLite will put it back from a journal, where the journal holds it.
     static func firstPageInJournal(_ paths: DatabasePaths) throws -> [UInt8]? {
-        guard let (descriptor, size) = try open(paths.journal) else { return nil }
-        defer { close(descriptor) }
-        for run in try journalPages(descriptor, paths.journal, size) {
+        guard let file = try SidecarFile(paths.journal) else { return nil }
+        for run in try journalPages(file) {
             if let page = try run.firstPage() { return page }
         }
         return nil
@@ -43,16 +34,14 @@ enum SidecarScan {
 
     private static func any(_ paths: DatabasePaths, _ body: ([PageRun]) throws -> Bool) throws -> Bool {
         for (path, runs) in [(paths.wal, walPages), (paths.journal, journalPages)] {
-            guard let (descriptor, size) = try open(path) else { continue }
-            defer { close(descriptor) }
-            if try body(runs(descriptor, path, size)) { return true }
+            guard let file = try SidecarFile(path) else { continue }
+            if try body(runs(file)) { return true }
         }
         return false
     }
 
     private struct PageRun {
-        let descriptor: Int32
-        let path: String
+        let file: SidecarFile
         let first: Int64
         /// From one page to the next.
         let stride: Int64
@@ -80,9 +69,7 @@ enum SidecarScan {
             var position = first
             var finding = Finding.nothing
             while position + stride <= end {
-                let count = pread(descriptor, &buffer, buffer.count, off_t(position))
-                guard count >= 0 else { throw FileSystem.failure("be read", path) }
-                guard count == buffer.count else { return finding }
+                guard try file.read(at: position, into: &buffer) else { return finding }
                 // A file may be a terabyte of nothing, and is not read to its end for that.
                 guard !buffer[..<4].elementsEqual([0, 0, 0, 0]), buffer[8..<(8 + salt.count)].elementsEqual(salt) else {
                     return finding
@@ -100,22 +87,19 @@ enum SidecarScan {
 
         func firstPage() throws -> [UInt8]? {
             for position in Swift.stride(from: first, through: end - stride, by: Int(stride)) {
-                guard let record = try SidecarScan.read(descriptor, path, at: position, count: pageOffset + pageSize)
-                else { return nil }
+                guard let record = try file.read(at: position, count: pageOffset + pageSize) else { return nil }
                 if record[..<4].elementsEqual([0, 0, 0, 1]) { return Array(record[pageOffset...]) }
             }
             return nil
         }
     }
 
-    private static func walPages(_ descriptor: Int32, _ path: String, _ size: Int64) throws -> [PageRun] {
-        guard let header = try read(descriptor, path, at: 0, count: 32) else { return [] }
-        let pageSize = Int(big32(header, 8))
-        guard big32(header, 0) & ~1 == 0x377f_0682, isPageSize(pageSize) else { return [] }
+    private static func walPages(_ file: SidecarFile) throws -> [PageRun] {
+        guard let header = try LogHeader(file) else { return [] }
         return [
             PageRun(
-                descriptor: descriptor, path: path, first: 32, stride: Int64(24 + pageSize), pageOffset: 24,
-                pageSize: pageSize, end: size, salt: Array(header[16..<24]))
+                file: file, first: Int64(LogHeader.length), stride: header.stride,
+                pageOffset: LogHeader.frameHeaderLength, pageSize: header.pageSize, end: file.size, salt: header.salt)
         ]
     }
 
@@ -123,55 +107,22 @@ enum SidecarScan {
     ///
     /// Records are read only where SQLite would play them back: read out of step, any page can look like one of the
     /// other kind.
-    private static func journalPages(_ descriptor: Int32, _ path: String, _ size: Int64) throws -> [PageRun] {
-        guard let header = try read(descriptor, path, at: 0, count: 28) else { return [] }
-        let sector = Int64(big32(header, 20))
-        let pageSize = Int(big32(header, 24))
-        guard isPageSize(pageSize), (32...65536).contains(sector), sector & (sector - 1) == 0 else { return [] }
+    private static func journalPages(_ file: SidecarFile) throws -> [PageRun] {
+        guard let header = try JournalHeader(file), header.pageSize.isPageSize, header.isSectorSize else { return [] }
+        let (sector, pageSize) = (header.sector, header.pageSize)
         let stride = Int64(8 + pageSize)
         var runs: [PageRun] = []
         var offset: Int64 = 0
-        while let header = try read(descriptor, path, at: offset, count: 12),
-            header.starts(with: [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])
-        {
+        while let segment = try file.read(at: offset, count: 12), segment.starts(with: JournalHeader.magic) {
             let first = offset + sector
             // A writer that syncs nothing does not count: its records go on to the end.
-            let count = big32(header, 8) == .max ? .max : Int64(big32(header, 8))
-            let end = count > (size - first) / stride ? size : first + count * stride
+            let count = segment.big32(8) == .max ? .max : Int64(segment.big32(8))
+            let end = count > (file.size - first) / stride ? file.size : first + count * stride
             runs.append(
-                PageRun(
-                    descriptor: descriptor, path: path, first: first, stride: stride, pageOffset: 4,
-                    pageSize: pageSize, end: end))
+                PageRun(file: file, first: first, stride: stride, pageOffset: 4, pageSize: pageSize, end: end))
             offset = max(first, (end + sector - 1) / sector * sector)
         }
         return runs
-    }
-
-    private static func isPageSize(_ size: Int) -> Bool { (512...65536).contains(size) && size & (size - 1) == 0 }
-
-    private static func big32(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
-        bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
-    }
-
-    private static func open(_ path: String) throws -> (descriptor: Int32, size: Int64)? {
-        guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
-        #if canImport(Glibc)
-            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        #elseif canImport(Musl)
-            let descriptor = Musl.open(path, O_RDONLY | O_CLOEXEC)
-        #else
-            let descriptor = Darwin.open(path, O_RDONLY | O_CLOEXEC)
-        #endif
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
-        return (descriptor, status.size)
-    }
-
-    /// `nil` where the file ends before.
-    private static func read(_ descriptor: Int32, _ path: String, at offset: Int64, count: Int) throws -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        let result = pread(descriptor, &bytes, count, off_t(offset))
-        guard result >= 0 else { throw FileSystem.failure("be read", path) }
-        return result == count ? bytes : nil
     }
 }
 

@@ -1,0 +1,131 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The bytes of a `-wal` or `-journal`, which SQLite never locks, so that it may be opened here.
+final class SidecarFile {
+    let path: String
+    let size: Int64
+    private let descriptor: Int32
+
+    /// `nil` where there is none, or an empty one.
+    init?(_ path: String) throws {
+        guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
+        #if canImport(Glibc)
+            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        #elseif canImport(Musl)
+            let descriptor = Musl.open(path, O_RDONLY | O_CLOEXEC)
+        #else
+            let descriptor = Darwin.open(path, O_RDONLY | O_CLOEXEC)
+        #endif
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
+        self.path = path
+        self.size = status.size
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// `nil` where the file ends before.
+    func read(at offset: Int64, count: Int) throws -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        return try read(at: offset, into: &bytes) ? bytes : nil
+    }
+
+    /// Fills a buffer, and tells whether the file went so far.
+    func read(at offset: Int64, into buffer: inout [UInt8]) throws -> Bool {
+        let result = pread(descriptor, &buffer, buffer.count, off_t(offset))
+        guard result >= 0 else { throw FileSystem.failure("be read", path) }
+        return result == buffer.count
+    }
+}
+
+/// What a `-journal` begins with.
+///
+/// Source: SQLite, "Database File Format", section 3.
+struct JournalHeader {
+    static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+
+    /// Whether SQLite would play the journal back.
+    let isHot: Bool
+    /// The size of the database before the transaction, in pages.
+    let initialPages: UInt32
+    let sector: Int64
+    /// 0 in journals of SQLite before 3.5.8.
+    let pageSize: Int
+
+    init?(_ file: SidecarFile) throws {
+        guard let bytes = try file.read(at: 0, count: 28) else { return nil }
+        isHot = bytes.starts(with: Self.magic)
+        initialPages = bytes.big32(16)
+        sector = Int64(bytes.big32(20))
+        pageSize = Int(bytes.big32(24))
+    }
+
+    var isSectorSize: Bool { (32...65536).contains(sector) && sector & (sector - 1) == 0 }
+}
+
+/// What a `-wal` begins with.
+///
+/// Source: SQLite, "WAL-mode File Format".
+struct LogHeader {
+    static let length = 32
+    static let frameHeaderLength = 24
+
+    let pageSize: Int
+    /// What each frame repeats; SQLite reads no further than it does.
+    let salt: [UInt8]
+
+    /// `nil` for what SQLite takes for no log.
+    init?(_ file: SidecarFile) throws {
+        guard let bytes = try file.read(at: 0, count: Self.length) else { return nil }
+        pageSize = Int(bytes.big32(8))
+        guard bytes.big32(0) & ~1 == 0x377f_0682, pageSize.isPageSize else { return nil }
+        salt = Array(bytes[16..<24])
+    }
+
+    /// From one frame to the next.
+    var stride: Int64 { Int64(Self.frameHeaderLength + pageSize) }
+
+    /// The largest size that a commit in the log gives the database, in pages.
+    func pagesAtCommit(in log: SidecarFile) throws -> UInt32 {
+        var most: UInt32 = 0
+        try forEachFrame(of: log) { _, pages in most = max(most, pages) }
+        return most
+    }
+
+    /// Whether one of these pages is not in the log.
+    func lacks(pagesFrom first: Int, to last: Int, in log: SidecarFile) throws -> Bool {
+        var missing = Set(first...last)
+        // SQLite keeps its locks there, and no page. Source: "Database File Format", section 1.5.
+        missing.remove(0x4000_0000 / pageSize + 1)
+        try forEachFrame(of: log) { page, _ in missing.remove(Int(page)) }
+        return !missing.isEmpty
+    }
+
+    /// The page of each frame, and the size of the database in pages where the frame ends a transaction.
+    private func forEachFrame(of log: SidecarFile, _ body: (_ page: UInt32, _ pages: UInt32) -> Void) throws {
+        var frame = [UInt8](repeating: 0, count: Self.frameHeaderLength)
+        var position = Int64(Self.length)
+        while position + stride <= log.size, try log.read(at: position, into: &frame),
+            frame[8..<16].elementsEqual(salt)
+        {
+            body(frame.big32(0), frame.big32(4))
+            position += stride
+        }
+    }
+}
+
+extension Int {
+    /// Whether SQLite knows pages of this size.
+    var isPageSize: Bool { (512...65536).contains(self) && self & (self - 1) == 0 }
+}
+
+extension [UInt8] {
+    /// The number in four bytes, the highest first, all of which there must be.
+    func big32(_ offset: Int) -> UInt32 { self[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) } }
+}

@@ -1,0 +1,141 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Logs and journals that would have SQLite do harm, which is refused before the database is opened for writing.
+struct SidecarClaimsTests {
+    private typealias Fixture = OpeningFixture
+
+    /// A database with a journal that must be rolled back.
+    private func interrupted(_ key: CipherKey?) throws -> LegacyFile {
+        try LegacyFile(unclosed: true) { connection in
+            if let key { try connection.setKey(key, settings: CipherSettings()) }
+            // More than the cache holds, so that the journal is synced and pages are in the file.
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a); INSERT INTO t VALUES ('kept'); PRAGMA user_version = 23;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+                INSERT INTO t SELECT zeroblob(1500) FROM n;
+                PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = zeroblob(1400);
+                """)
+        }
+    }
+
+    private func edit(_ path: String, _ body: (inout [UInt8]) -> Void) throws {
+        var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
+        body(&bytes)
+        try Data(bytes).write(to: URL(filePath: path))
+    }
+
+    private func expectRefusal(_ file: LegacyFile, _ body: () throws -> Void) throws {
+        let before = try FolderDigest(file.folder.url)
+        let error = try storeError(from: body)
+        #expect(error?.code == .corrupt)
+        #expect(try FolderDigest(file.folder.url) == before)
+    }
+
+    private func expectRefusals(_ file: LegacyFile, isEncrypted: Bool) throws {
+        try expectRefusal(file) { _ = try Inspector(path: file.path).inspect(key: nil, formats: []) }
+        try expectRefusal(file) {
+            _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        }
+        try expectRefusal(file) { _ = try Fixture.open(file.folder) }
+        guard isEncrypted else { return }
+        try expectRefusal(file) {
+            _ = try Decryption(
+                path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()],
+                options: EncryptionUpgrade.Options()
+            ).run()
+        }
+    }
+
+    @Test("A hot journal of a database of terabytes is not played back", arguments: [false, true])
+    func hugeJournal(isEncrypted: Bool) throws {
+        let file = try interrupted(isEncrypted ? TestKeys.raw() : nil)
+        try edit(file.path + "-journal") { $0.replaceSubrange(16..<20, with: [0x7f, 0xff, 0xff, 0xff]) }
+        try expectRefusals(file, isEncrypted: isEncrypted)
+    }
+
+    @Test("A hot journal of a database that was somewhat larger is played back")
+    func largerOriginal() throws {
+        let file = try interrupted(nil)
+        let pages = UInt8(try FileSystem.size(file.path).map { $0 / 4096 + 9 } ?? 0)
+        try edit(file.path + "-journal") { $0[19] = pages }
+        #expect(try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run().outcome == .encrypted)
+        let first = try file.read(key: TestKeys.raw()) { try $0.value(String.self, "SELECT a FROM t LIMIT 1") }
+        #expect(first == "kept")
+    }
+
+    @Test("A log that makes the database one of terabytes is not read", arguments: [false, true])
+    func hugeLog(isEncrypted: Bool) throws {
+        let file = try Fixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
+        try edit(file.path + "-wal") { $0.replaceSubrange(36..<40, with: [0x7f, 0xff, 0xff, 0xff]) }
+        try expectRefusals(file, isEncrypted: isEncrypted)
+    }
+
+    /// Names a file at the end of the journal, as SQLite does in a transaction over several databases.
+    private func name(_ target: String, in journal: String) throws {
+        try edit(journal) { bytes in
+            let name = Array(target.utf8)
+            let sum = name.reduce(UInt32(0)) { $0 &+ UInt32($1) }
+            func big32(_ number: UInt32) -> [UInt8] {
+                (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+            }
+            bytes += big32(0x4000_0000 / 4096 + 1) + name + big32(UInt32(name.count)) + big32(sum) + JournalHeader.magic
+        }
+    }
+
+    @Test("A hot journal does not have another file removed", arguments: [true, false], ["", "\0app.db-mj1A2B3C9FF"])
+    func superJournal(hasHeader: Bool, ending: String) throws {
+        let file = try interrupted(nil)
+        let elsewhere = try TemporaryFolder()
+        let victim = try elsewhere.write("precious", to: "letter")
+        try name(victim + ending, in: file.path + "-journal")
+        if !hasHeader { try edit(file.path + "-journal") { $0.replaceSubrange(0..<8, with: 1...8) } }
+        try expectRefusals(file, isEncrypted: false)
+        #expect(try String(contentsOfFile: victim, encoding: .utf8) == "precious")
+    }
+
+    @Test("The journal of a transaction over several databases is played back")
+    func realSuperJournal() throws {
+        let file = try interrupted(nil)
+        let group = try file.folder.write(file.path + "-journal\0", to: "other.db-mj1A2B3C9FF")
+        try name(group, in: file.path + "-journal")
+        #expect(try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run().outcome == .encrypted)
+        #expect(try file.folder.names == ["app.db"])
+    }
+
+    @Test(
+        "A file that was cut off is refused before its log is written into it",
+        arguments: [false, true], [4_096, 9_000, 40_960])
+    func cutOff(isEncrypted: Bool, size: UInt64) throws {
+        let file = try LegacyFile(unclosed: true) { connection in
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a); PRAGMA user_version = 23;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+                INSERT INTO t SELECT zeroblob(1500) FROM n;
+                """)
+            _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+            try connection.execute("UPDATE t SET a = 'late' WHERE rowid = 1")
+        }
+        let handle = try FileHandle(forWritingTo: URL(filePath: file.path))
+        try handle.truncate(atOffset: size)
+        try handle.close()
+        try expectRefusal(file) {
+            if isEncrypted {
+                _ = try Decryption(
+                    path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()],
+                    options: EncryptionUpgrade.Options()
+                ).run()
+            } else {
+                _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+            }
+        }
+    }
+}
