@@ -18,7 +18,7 @@ public final class Connection {
     private let handle: OpaquePointer
     private var cache = StatementCache(capacity: 64)
     private var savepointDepth = 0
-    private var progressHandler: ProgressHandler?
+    private(set) var progressHandler: ProgressHandler?
 
     /// Opens a file without touching it: SQLite reads it at the first statement.
     ///
@@ -351,13 +351,18 @@ public final class Connection {
     ///
     /// The corresponding C function is `sqlite3_progress_handler`.
     package func setProgressHandler(every steps: Int32, _ body: (() -> Bool)?) {
-        progressHandler = body.map(ProgressHandler.init)
+        setProgressHandler(body.map { ProgressHandler(steps: steps, body: $0) })
+    }
+
+    /// The same, of a handler that was in force before.
+    func setProgressHandler(_ handler: ProgressHandler?) {
+        progressHandler = handler
         guard let progressHandler else {
             sqlite3_progress_handler(handle, 0, nil, nil)
             return
         }
         sqlite3_progress_handler(
-            handle, steps,
+            handle, progressHandler.steps,
             { context in
                 guard let context else { return 0 }
                 return Unmanaged<ProgressHandler>.fromOpaque(context).takeUnretainedValue().body() ? 0 : 1
@@ -388,10 +393,13 @@ public final class Connection {
     }
 }
 
-private final class ProgressHandler {
-    let body: () -> Bool
+/// What is asked, every so many steps of SQLite's virtual machine, whether a statement may go on.
+final class ProgressHandler {
+    fileprivate let steps: Int32
+    fileprivate let body: () -> Bool
 
-    init(body: @escaping () -> Bool) {
+    init(steps: Int32, body: @escaping () -> Bool) {
+        self.steps = steps
         self.body = body
     }
 }

@@ -19,17 +19,18 @@ extension Connection {
     /// Runs `body` and ends it where it takes more steps of SQLite's virtual machine than an honest file needs.
     ///
     /// Pages that refer to each other make a small tree endless: SQLite notices a tree that is too deep, and not one whose
-    /// branches all lead to the same leaves. Takes the place of any other progress handler.
+    /// branches all lead to the same leaves. Meanwhile no other progress handler is asked.
     ///
     /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` where it was ended.
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
         let stride: Int32 = 10_000
         var left = steps / Int(stride)
+        let outer = progressHandler
         setProgressHandler(every: stride) {
             left -= 1
             return left > 0
         }
-        defer { setProgressHandler(every: 0, nil) }
+        defer { setProgressHandler(outer) }
         do {
             return try body()
         } catch let error as DatabaseError where left <= 0 {

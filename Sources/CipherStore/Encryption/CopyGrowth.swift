@@ -19,8 +19,7 @@ final class CopyGrowth {
         // Where the file is not at rest, rows are in its log.
         let size = try (FileSystem.size(source) ?? 0) + (FileSystem.size(source + "-wal") ?? 0)
         most = size / max(pageSize, 512) * largest * 4 + (4 << 20)
-        // A row of three bytes may have 2,000 columns that were added later.
-        mostSteps = size * 400 + 4_000_000
+        mostSteps = size * Int64(Connection.stepsForByte) + 4_000_000
     }
 
     /// Whether a copy of this size, after so many more steps of SQLite's virtual machine, can be that of the original.

@@ -85,7 +85,8 @@ package struct DatabaseState {
 
     /// How many rows a table holds, counted in every case.
     func countedRows(of table: String) throws -> Int {
-        try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)") ?? 0
+        // To count all rows with `*`, SQLite walks through the tree without asking anybody.
+        try connection.value(Int.self, "SELECT count(1) FROM main.\(identifier: table)") ?? 0
     }
 
     /// Whether a table holds any row.

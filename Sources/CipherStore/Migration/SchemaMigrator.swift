@@ -41,12 +41,17 @@ package struct SchemaMigrator {
     /// - Throws: ``StoreError`` with `downgrade` where the database is newer, with `migration` where the schema cannot
     ///   be reached.
     package func plan(_ connection: Connection, recorded: SchemaVersion?) throws -> Plan {
+        try planning(connection) {
+            let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
+            try PlanTrial(plan, on: connection, collations: collations).run()
+            return plan
+        }
+    }
+
+    /// What the rows are asked ends, also in a file whose pages lead back to each other.
+    private func planning(_ connection: Connection, _ body: () throws -> Plan) throws -> Plan {
         try reportingFailures(connection, "planning") {
-            try connection.transaction(.deferred) {
-                let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
-                try PlanTrial(plan, on: connection, collations: collations).run()
-                return plan
-            }
+            try connection.withinStepsForRows { try connection.transaction(.deferred, body) }
         }
     }
 
@@ -104,10 +109,8 @@ package struct SchemaMigrator {
                 advice: "end the transaction first")
         }
         // Without the write lock first: most launches have nothing to do, and need not wait for anyone.
-        let preview = try reportingFailures(connection, "planning") {
-            try connection.transaction(.deferred) {
-                try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
-            }
+        let preview = try planning(connection) {
+            try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
         }
         guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
         return try reportingFailures(connection, "the transaction") {

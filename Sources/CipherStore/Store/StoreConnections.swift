@@ -47,6 +47,7 @@ struct StoreConnections: Sendable {
             if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
             connection.allowDoubleQuotedStrings()
             connection.distrustSchema()
+            connection.beDefensive()
             for collation in collations { try connection.register(collation) }
             return connection
         } catch let error as DatabaseError {
