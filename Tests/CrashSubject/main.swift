@@ -9,15 +9,16 @@ import TestSupport
     import Darwin
 #endif
 
-// What Scripts/torture runs, kills and asks, with a fixed key:
+// What Scripts/kills and its neighbours run, kill and ask, with a fixed key:
 //
 //   CrashSubject make FILE plaintext|encrypted [hot]   a database in WAL mode, its latest rows in the -wal; or with a
 //                                        journal that must be rolled back
 //   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
 //   CrashSubject rekey FILE              the change to another key
 //   CrashSubject decrypt FILE            the way back
-//   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, and the
-//                                        journal mode
+//   CrashSubject launch FILE             the whole flow of an app's launch: encrypt, migrate, open
+//   CrashSubject check FILE              prints "plaintext", "encrypted", "rekeyed" or "migrated" where every row is
+//                                        there, and the journal mode
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 //   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   CrashSubject count FOLDER            the rows of that store
@@ -107,15 +108,22 @@ enum Subject {
             String.self, "SELECT body || length(content) || hex(substr(content, 1, 1)) FROM chat ORDER BY id")
         let expected = (1...rows).map { "message \($0)300" + hex($0) }
         let rowids = try connection.values(Int.self, "SELECT rowid FROM bare ORDER BY a")
+        let version = try connection.value(Int.self, "PRAGMA user_version")
         guard found == expected, rowids == (1...rows).map({ $0 * $0 - 700 }),
             try connection.value(String.self, "PRAGMA integrity_check") == "ok",
-            try connection.value(Int.self, "PRAGMA user_version") == 23
+            try version == 23 || version == LaunchSubject.version && isMigrated(connection)
         else {
             Swift.print("rows are missing: \(found.count) and \(rowids.count) of \(rows)")
             exit(1)
         }
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
-        Swift.print("\(isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted") \(mode)")
+        let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : version == 23 ? "encrypted" : "migrated"
+        Swift.print("\(form) \(mode)")
+    }
+
+    private static func isMigrated(_ connection: Connection) throws -> Bool {
+        try connection.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") == rows
+            && connection.value(Int.self, "SELECT count(*) FROM cipherstore_history") ?? 0 > 0
     }
 
     /// Asked of the first page alone: a journal that must be rolled back keeps a connection for reading out, and one for
@@ -134,7 +142,7 @@ enum Subject {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|rekey|decrypt|check FILE, or CrashSubject backfill FOLDER")
+    print("usage: CrashSubject make|encrypt|rekey|decrypt|launch|check FILE, or CrashSubject backfill FOLDER")
     exit(64)
 }
 let memory = try FailingAllocation.install()
@@ -146,6 +154,7 @@ do {
     case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
     case "rekey": try Subject.rekey(arguments[2])
     case "decrypt": try Subject.decrypt(arguments[2])
+    case "launch": try await LaunchSubject.run(arguments[2])
     case "check": try Subject.check(arguments[2])
     case "backfill":
         let place = arguments.dropFirst(3)

@@ -32,6 +32,18 @@ struct FileTrial {
         }
     }
 
+    /// Plans for the database of a folder, which must end and change nothing.
+    ///
+    /// - Returns: What must not happen; `nil` where nothing did.
+    static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
+        let before = try FolderDigest(folder.url)
+        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
+        guard run.status == 0 || run.status == 2 else {
+            return "planning: status \(run.status): \(run.output.suffix(400))"
+        }
+        return try FolderDigest(folder.url) == before ? nil : "planning changed the files"
+    }
+
     private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
         if let complaint = try stray(folder) ?? growth(folder) { return complaint }
         guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))

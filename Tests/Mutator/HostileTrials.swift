@@ -7,7 +7,7 @@ import TestSupport
     import Darwin
 #endif
 
-/// The databases that were made to harm, each upgraded in a process of its own.
+/// The databases that were made to harm, each planned for and upgraded in a process of its own.
 enum HostileTrials {
     /// Prints for each how it ended, and returns whether all ended as they must.
     static func run(includingSlow: Bool) throws -> Bool {
@@ -15,14 +15,16 @@ enum HostileTrials {
         for database in HostileDatabase.all where includingSlow || !database.isSlow {
             let folder = try TemporaryFolder()
             try database.write(folder)
+            let planning = try FileTrial.faultOfPlanning(folder)
             let began = Date()
             let trial = try FileTrial.run(folder)
             let seconds = Date().timeIntervalSince(began)
             tell(
                 "\(trial.outcome)\t\(String(format: "%.1f", seconds)) s\t\(peak >> 10) MB so far\t\(database.name)")
+            if let planning { tell("fault: \(planning)") }
             if let fault = trial.fault { tell("fault: \(fault)") }
             if trial.outcome != database.outcome { tell("fault: expected \(database.outcome); \(trial.message)") }
-            isGood = isGood && trial.fault == nil && trial.outcome == database.outcome
+            isGood = isGood && planning == nil && trial.fault == nil && trial.outcome == database.outcome
         }
         return isGood
     }

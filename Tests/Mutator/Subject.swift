@@ -1,5 +1,6 @@
 import CipherSQLite
 import CipherStore
+import Foundation
 import TestSupport
 
 /// What runs in a process of its own, for a trap, a hang or a signal is to be seen from outside.
@@ -12,6 +13,25 @@ enum Subject {
         options.busyTimeout = 200
         options.lockTimeout = 5
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
+    }
+
+    /// Plans a schema for which the rows of a table must be asked about.
+    ///
+    /// Encryption is off, so that the file is planned for as it is. Prints how it ended, or the error's code.
+    static func plan(_ path: String) throws {
+        let file = URL(filePath: path)
+        let columns = [
+            DeclaredTable.Column(name: "a", definition: "TEXT NOT NULL UNIQUE CHECK (a <> 'x')"),
+            DeclaredTable.Column(name: "added", definition: "INTEGER NOT NULL"),
+        ]
+        let configuration = Configuration(
+            databaseName: file.lastPathComponent, version: 99, encryption: .init(isEnabled: false),
+            schema: .tables(["t", "u", "f"].map { DeclaredTable(name: $0, columns: columns) }))
+        _ = try StoreOpening(
+            configuration: configuration, directory: file.deletingLastPathComponent().path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).plan { try TestKeys.raw() }
+        print("planned")
     }
 
     /// Reads two files by plain SQL and prints where they differ, or nothing.

@@ -2,35 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The upgrade killed at system calls around its commit; `Scripts/torture` does so at all of them.
+/// The upgrade killed at system calls around its commit; `Scripts/kills` does so at all of them.
 struct CrashPointTests {
-    private struct Run {
-        let output: String
-        let wasKilled: Bool
-    }
-
-    /// Where the test's own executable is, the subject is too.
-    private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "CrashSubject").path(percentEncoded: false)
-    private static let strace = "/usr/bin/strace"
-    private static var isPossible: Bool {
-        [subject, strace].allSatisfy(FileManager.default.isExecutableFile(atPath:))
-    }
-
-    private func run(_ program: String, _ arguments: [String]) throws -> Run {
-        let process = Process()
-        let pipe = Pipe()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return Run(
-            output: String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines),
-            wasKilled: process.terminationReason == .uncaughtSignal)
-    }
+    private static let subject = TestProgram.built("CrashSubject")
+    private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
 
     /// What a launch finds, asked of a copy: reading it recovers it.
     private func state(_ folder: TemporaryFolder) throws -> String {
@@ -38,7 +13,7 @@ struct CrashPointTests {
         for name in try folder.names {
             try FileManager.default.copyItem(atPath: folder.path(name), toPath: look.path(name))
         }
-        return try run(Self.subject, ["check", look.path("app.db")]).output
+        return try Self.subject.run(["check", look.path("app.db")]).output
     }
 
     @Test(
@@ -46,7 +21,7 @@ struct CrashPointTests {
         arguments: ["rename", "unlink", "fsync", "ftruncate"])
     func kill(call: String) throws {
         let template = try TemporaryFolder()
-        _ = try run(Self.subject, ["make", template.path("app.db")])
+        _ = try Self.subject.run(["make", template.path("app.db")])
         #expect(try template.names.contains("app.db-wal"))
         var number = 0
         while number < 100 {
@@ -56,16 +31,15 @@ struct CrashPointTests {
                 try FileManager.default.copyItem(atPath: template.path(name), toPath: folder.path(name))
             }
             let encrypt = ["encrypt", folder.path("app.db")]
-            let killed = try run(
-                Self.strace,
+            let killed = try TestProgram.strace.run(
                 [
                     "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
-                    "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject,
+                    "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject.path,
                 ] + encrypt)
             let found = try state(folder).split(separator: " ")
             #expect(found.count == 2 && ["plaintext", "encrypted"].contains(found[0]), "\(call) \(number): \(found)")
             guard killed.wasKilled else { break }
-            #expect(["encrypted", "alreadyEncrypted"].contains(try run(Self.subject, encrypt).output))
+            #expect(["encrypted", "alreadyEncrypted"].contains(try Self.subject.run(encrypt).output))
             #expect(try state(folder) == "encrypted wal")
             #expect(try folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
         }

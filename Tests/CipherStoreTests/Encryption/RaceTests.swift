@@ -1,0 +1,73 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Several processes at one file; `Scripts/races` does so with more of them, and with another program that writes.
+struct RaceTests {
+    private static let subject = TestProgram.built("CrashSubject")
+    private static let holder = TestProgram.built("LockHolder")
+    private static var isPossible: Bool { subject.isThere && holder.isThere }
+
+    @Test(
+        "Of launches that begin at once one does the work, also when one of them is killed", .enabled(if: isPossible),
+        arguments: [false, true])
+    func launches(kills: Bool) throws {
+        let folder = try TemporaryFolder()
+        #expect(try Self.subject.run(["make", folder.path("app.db")]).status == 0)
+        let runs = try (0..<5).map { _ in try Self.subject.start(["encrypt", folder.path("app.db")]) }
+        if kills { runs[0].kill() }
+        let endings = try runs.map { try $0.wait() }
+        let survivors = endings.filter { !$0.wasKilled }
+        #expect(survivors.count >= 4)
+        #expect(survivors.allSatisfy { ["encrypted", "alreadyEncrypted"].contains($0.output) }, "\(survivors)")
+        let workers = survivors.count { $0.output == "encrypted" }
+        // Who was killed may have come to its commit.
+        #expect(kills ? workers <= 1 : workers == 1)
+        #expect(try Self.subject.run(["check", folder.path("app.db")]).output == "encrypted wal")
+        #expect(try folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+    }
+
+    private func upgrade(_ file: LegacyFile) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+    }
+
+    @Test(
+        "A connection of another program that was idle during the upgrade is refused its next write",
+        .enabled(if: isPossible), arguments: ["DELETE", "TRUNCATE", "PERSIST"])
+    func idle(mode: String) throws {
+        let file = try LegacyFile { connection in
+            _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(mode)"))
+            try connection.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES ('early')")
+        }
+        let other = try Self.holder.start(["idle", file.path])
+        #expect(try other.line() == "ready")
+        #expect(try upgrade(file).outcome == .encrypted)
+        try other.tell("write")
+        #expect(try other.line() == "refused")
+        #expect(try other.wait().status == 0)
+        #expect(try file.read(key: TestKeys.raw()) { try $0.values(String.self, "SELECT a FROM t") } == ["early"])
+    }
+
+    @Test("A connection of another program in WAL mode keeps the upgrade out and goes on", .enabled(if: isPossible))
+    func writeAheadLog() throws {
+        let file = try LegacyFile { connection in
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES ('early')")
+        }
+        let other = try Self.holder.start(["idle", file.path])
+        #expect(try other.line() == "ready")
+        #expect(try storeError { try upgrade(file) }?.code == .busy)
+        try other.tell("write")
+        #expect(try other.line() == "written")
+        #expect(try storeError { try upgrade(file) }?.code == .busy)
+        #expect(try other.wait().status == 0)
+        #expect(try upgrade(file).outcome == .encrypted)
+        #expect(
+            try file.read(key: TestKeys.raw()) { try $0.values(String.self, "SELECT a FROM t") } == ["early", "late"])
+    }
+}

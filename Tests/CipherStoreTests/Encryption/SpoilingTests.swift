@@ -1,0 +1,59 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// When the old file, which has lost its name, is made unusable for connections that still have it open.
+struct SpoilingTests {
+    private static let subject = TestProgram.built("CrashSubject")
+    private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
+    private let folder = try? TemporaryFolder()
+    private let traces = try? TemporaryFolder()
+
+    /// Upgrades a file under the tracer, and tells of the calls that concern the swap.
+    private func upgrade(_ inject: [String] = []) throws -> (calls: [String], output: String, old: Data?) {
+        let folder = try #require(folder)
+        let trace = try #require(traces).path("trace")
+        for name in try folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
+        #expect(try Self.subject.run(["make", folder.path("app.db")]).status == 0)
+        let old = try FileHandle(forReadingFrom: URL(filePath: folder.path("app.db")))
+        let run = try TestProgram.strace.run(
+            ["-f", "-qq", "-y", "-o", trace, "-e", "trace=rename,fsync,fdatasync,pwrite64"] + inject
+                + [Self.subject.path, "encrypt", folder.path("app.db")])
+        let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").map(String.init)
+        return (calls, run.output, try old.read(upToCount: 16))
+    }
+
+    private func isSpoiling(_ call: String) -> Bool { call.contains("pwrite64(") && call.contains("app.db>(deleted)") }
+
+    private func isFolderSync(_ call: String) -> Bool {
+        guard call.contains(" fsync("), let folder else { return false }
+        return call.contains("<\(folder.url.resolvingSymlinksInPath().path(percentEncoded: false))>")
+            || call.contains(folder.url.lastPathComponent + ">")
+    }
+
+    @Test("The old file is spoilt after the folder was synced, and not before", .enabled(if: isPossible))
+    func order() throws {
+        let (calls, output, old) = try upgrade()
+        #expect(output == "encrypted")
+        let rename = try #require(calls.firstIndex { $0.contains(" rename(") && $0.contains("app.db-upgrade\"") })
+        let sync = try #require(calls[rename...].firstIndex(where: isFolderSync))
+        let spoiling = try #require(calls.firstIndex(where: isSpoiling))
+        #expect(sync < spoiling)
+        #expect(old == Data(count: 16))
+    }
+
+    @Test(
+        "Where the folder could not be synced the old file stays whole, for it may come back",
+        .enabled(if: isPossible))
+    func unsynced() throws {
+        let first = try upgrade().calls
+        let rename = try #require(first.firstIndex { $0.contains(" rename(") && $0.contains("app.db-upgrade\"") })
+        let thread = try #require(first[rename].split(separator: " ").first)
+        // The tracer counts the calls of each thread.
+        let number = first[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" fsync(") } + 1
+        let (calls, output, old) = try upgrade(["-e", "inject=fsync:error=EIO:when=\(number)"])
+        #expect(output.hasPrefix("encrypted; the folder could not be synced"))
+        #expect(!calls.contains(where: isSpoiling))
+        #expect(old == Data("SQLite format 3\0".utf8))
+    }
+}

@@ -1,0 +1,46 @@
+import CipherSQLite
+import CipherStore
+import Foundation
+import TestSupport
+
+/// The whole flow of a launch: encrypt, migrate, open.
+enum LaunchSubject {
+    /// The version that the app wants, one above that of the file that ``Subject`` makes.
+    static let version = 24
+
+    /// A new column, and a constraint for which a table is built anew.
+    private static let tables = [
+        DeclaredTable(
+            name: "chat",
+            columns: [
+                DeclaredTable.Column(name: "id", definition: "INTEGER PRIMARY KEY AUTOINCREMENT"),
+                DeclaredTable.Column(name: "body", definition: "TEXT NOT NULL"),
+                DeclaredTable.Column(name: "content", definition: "BLOB"),
+                DeclaredTable.Column(name: "draft", definition: "TEXT DEFAULT 'none'"),
+            ], indexes: [DeclaredTable.Index(name: "chat_by_body", columns: ["body"])])
+    ]
+
+    /// Opens the store as an app does at its launch, reads, and prints what opening did.
+    static func run(_ path: String) async throws {
+        let file = URL(filePath: path)
+        let store = try await CipherStore.open(
+            Configuration(
+                databaseName: file.lastPathComponent, version: SchemaVersion(version),
+                encryption: Configuration.Encryption(sinceVersion: SchemaVersion(version)), schema: .tables(tables)),
+            directory: file.deletingLastPathComponent(), keyProvider: TestKeys.provider())
+        let rows: Int?
+        do {
+            rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
+        } catch {
+            await store.close()
+            throw error
+        }
+        await store.close()
+        guard rows == Subject.rows else {
+            print("rows are missing: \(rows ?? 0)")
+            exit(1)
+        }
+        let warnings = store.report.warnings
+        print((["launched"] + warnings).joined(separator: "; "))
+    }
+}
