@@ -1,0 +1,125 @@
+# Runs of CrashSubject with something done to them at one point, shared by kills and faults, which source it.
+# Callers set $me. They define attempts, which prints the names of series, one a line, and series NAME….
+
+# Every operation, on what, from which form to which, and in which journal mode the file is before and after. Between
+# them a launch has encrypted the file and not migrated it. "copies" is what may be left beside the new file.
+scenario() {
+    operation=("${1%%-*}" "$run/app.db")
+    template=plaintext before=plaintext between= after=encrypted mode=wal copies=
+    case $1 in
+        encrypt) ;;
+        encrypt-backup) operation+=(backup) copies='|app.db-plaintext' ;;
+        encrypt-hot) template=plaintext-hot mode=delete ;;
+        encrypt-after-*) template=leftovers/${1#encrypt-after-} ;;
+        rekey) template=encrypted before=encrypted after=rekeyed ;;
+        rekey-hot) template=encrypted-hot before=encrypted after=rekeyed mode=delete ;;
+        decrypt) template=encrypted before=encrypted after=plaintext ;;
+        decrypt-hot) template=encrypted-hot before=encrypted after=plaintext mode=delete ;;
+        launch) between=encrypted after=migrated ;;
+        launch-migrate) template=encrypted before=encrypted after=migrated ;;
+        launch-open) template=migrated before=migrated after=migrated ;;
+        *) die "there is no operation $1" ;;
+    esac
+}
+scenarios=(
+    encrypt encrypt-backup encrypt-hot rekey rekey-hot decrypt decrypt-hot launch launch-migrate launch-open
+)
+
+# The subject, and the files that it begins with.
+prepare() {
+    local kind
+    command -v strace >/dev/null || die "strace is needed; on Debian: apt-get install strace"
+    swift build --quiet --product CrashSubject
+    # In memory where that is possible: it is the calls that are tried, and there a sync costs nothing.
+    work=$(realpath "$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)")
+    trap 'rm -rf "$work"' EXIT
+    # A copy, so that a build meanwhile does not change it.
+    subject=$work/subject
+    cp "$(swift build --show-bin-path)/CrashSubject" "$subject"
+    mkdir "$work"/{plaintext,encrypted,plaintext-hot,encrypted-hot,leftovers,taken,totals}
+    for kind in plaintext encrypted; do
+        "$subject" make "$work/$kind/app.db" $kind
+        "$subject" make "$work/$kind-hot/app.db" $kind hot
+        rm -f "$work/$kind/app.db-shm"
+        [ -s "$work/$kind/app.db-wal" ] || die "the subject left no rows in its -wal"
+        [ -s "$work/$kind-hot/app.db-journal" ] || die "the subject left no journal"
+    done
+    cp -a "$work/encrypted" "$work/migrated"
+    "$subject" launch "$work/migrated/app.db" >/dev/null
+}
+
+fresh() {
+    rm -rf "$run"
+    cp -a "$work/$template" "$run"
+}
+
+# How often one thread makes a call, at most: strace counts for each thread by itself.
+count_calls() {
+    fresh
+    strace -f -qq -o "$run.trace" "$@" "$subject" "${operation[@]}" >/dev/null 2>&1
+    awk '/\(/ { seen[$1]++ } END { for (id in seen) if (seen[id] > most) most = seen[id]; print most + 0 }' "$run.trace"
+}
+
+# What the next launch, or a look at the copied files, finds: reading a copy leaves the files for the next run.
+state() {
+    rm -rf "$run.look"
+    cp -a "$run" "$run.look"
+    "$subject" check "$run.look/app.db" 2>&1 || true
+}
+
+# Names and bytes of all files but the index of a log.
+digest() { (cd "$run" && cksum $(ls | grep -v -e '-shm$')); }
+
+strangers() { ls "$run" | grep -vxE "app.db(-wal|-shm)?$1" | tr '\n' ' ' || true; }
+
+complain() {
+    failures=$((failures + 1))
+    printf '  %s: %s\n' "$point" "$1" >&2
+}
+
+# The next run must finish, with the new file in its journal mode and nothing beside it: finish FOUND, where FOUND is
+# what state said. What lies there in the same form was tried before.
+finish() {
+    local output earlier found=$1 key
+    earlier=$(digest)
+    key="${operation[*]} $earlier"
+    if [ -n "${finished[$key]:-}" ]; then return; fi
+    output=$("$subject" "${operation[@]}" 2>&1 || true)
+    case $output in
+        encrypted | alreadyEncrypted | rekeyed | alreadyRekeyed | decrypted | alreadyPlaintext | launched) ;;
+        *) complain "the next run says: $output" && return ;;
+    esac
+    output=$(strangers "$copies")
+    if [ -n "$output" ]; then complain "left beside after the next run: $output" && return; fi
+    if [ "$(digest)" != "$earlier" ]; then found=$(state); fi
+    if [ "$found" != "$after $mode" ]; then complain "at the end: $found" && return; fi
+    finished[$key]=1
+}
+
+# Runs all series, as many at once as there are processors, and adds up what they counted.
+run_all() {
+    local index jobs=()
+    attempts >"$work/series"
+    rm -f "$work"/taken/*
+    for ((index = 0; index < $(nproc); index++)); do
+        worker $index &
+        jobs+=($!)
+    done
+    for index in "${jobs[@]}"; do wait "$index" || die "a part of it ended early"; done
+    read -r points failures crashed <<<"$(cat "$work"/totals/* |
+        awk '{ points += $1; failures += $2; crashed += $3 } END { print points + 0, failures + 0, crashed + 0 }')"
+}
+
+worker() {
+    local line
+    declare -A finished=() refusals=()
+    run=$work/run.$1
+    points=0 failures=0 crashed=0
+    while IFS= read -r line; do
+        if [ $SECONDS -ge "$deadline" ]; then break; fi
+        mkdir "$work/taken/${line// /,}" 2>/dev/null || continue
+        # shellcheck disable=SC2086
+        series $line
+    done <"$work/series"
+    echo $points $failures $crashed >>"$work/totals/$1"
+}
