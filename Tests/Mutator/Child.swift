@@ -31,7 +31,7 @@ struct Child {
         process.arguments =
             [
                 "-c",
-                "ulimit -c 0; ulimit -f 2097152; ulimit -v \(isSanitized ? "unlimited" : "\(memory)"); exec timeout -s KILL \(seconds) \"$@\" 2>&1",
+                "ulimit -c 0; \(isSanitized ? "" : "ulimit -f 2097152; ulimit -v \(memory);") exec timeout -s KILL \(seconds) \"$@\" 2>&1",
                 "sh", program,
             ]
             + arguments
