@@ -59,7 +59,7 @@ enum Tool {
             return .done
         }
         let expected = command.operands
-        guard invocation.operands.count == expected.count else {
+        guard (expected.count { !$0.isOptional }...expected.count).contains(invocation.operands.count) else {
             let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
             throw CommandFailure.usage(
                 "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")

@@ -33,6 +33,13 @@ struct DatabasePaths: Sendable, Hashable {
     /// How often the upgrade was begun without an end, and the journal mode to restore.
     var attempt: String { database + "-attempt" }
 
+    /// Whether a name is one of those around a database, and not a database's own.
+    static func isBesideDatabase(_ name: String) -> Bool {
+        [
+            "-wal", "-shm", "-journal", "-upgrade", "-plaintext", "-plaintext-new", "-attempt", "-attempt-new",
+        ].contains(where: name.hasSuffix)
+    }
+
     var folder: String { FileSystem.split(database).folder }
 
     /// What a crash may leave behind: none of these holds anything that is not in the database.

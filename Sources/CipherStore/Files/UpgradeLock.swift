@@ -12,12 +12,27 @@ internal import Foundation
 ///
 /// Across processes it is `flock` on the folder's descriptor: it excludes, ends with the process and leaves nothing
 /// behind. One process holds it once for all of its jobs in that folder, which among themselves are kept apart by file.
+/// Jobs that follow each other without a gap would keep every other process out, so the lock has turns: when one is over,
+/// no further job joins, and the lock stays free for a moment.
 /// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
 final class UpgradeLock: @unchecked Sendable {
-    // `folders` and `files` are read and written only while `condition` is locked.
+    /// How long jobs may join, in seconds.
+    private static let turn = 1.0
+    /// How long the lock then stays free: others look for it every hundredth of a second.
+    private static let gap = 0.03
+
+    private struct Held {
+        let descriptor: Int32
+        var users: Int
+        let turnEnds: Date
+    }
+
+    // `folders`, `free` and `files` are read and written only while `condition` is locked.
     private static let shared = UpgradeLock()
     private let condition = NSCondition()
-    private var folders: [String: (descriptor: Int32, users: Int)] = [:]
+    private var folders: [String: Held] = [:]
+    /// Folders whose lock is left to others, and until when.
+    private var free: [String: Date] = [:]
     private var files: Set<String> = []
 
     /// Runs `body` with the lock held.
@@ -42,13 +57,7 @@ final class UpgradeLock: @unchecked Sendable {
             // A cancellation is not announced to this condition either.
             var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
             if !files.contains(paths.database) {
-                if let held = folders[paths.folder] {
-                    folders[paths.folder] = (held.descriptor, held.users + 1)
-                    files.insert(paths.database)
-                    return
-                }
-                if let descriptor = try lockFolder(paths.folder) {
-                    folders[paths.folder] = (descriptor, 1)
+                if try join(paths.folder) {
                     files.insert(paths.database)
                     return
                 }
@@ -57,6 +66,22 @@ final class UpgradeLock: @unchecked Sendable {
             }
             if !condition.wait(until: pause), Date() >= deadline { throw busy(paths) }
         }
+    }
+
+    private func join(_ folder: String) throws -> Bool {
+        let now = Date()
+        if let held = folders[folder] {
+            guard now < held.turnEnds else { return false }
+            folders[folder]?.users += 1
+            return true
+        }
+        if let end = free[folder] {
+            guard now >= end else { return false }
+            free[folder] = nil
+        }
+        guard let descriptor = try lockFolder(folder) else { return false }
+        folders[folder] = Held(descriptor: descriptor, users: 1, turnEnds: now.addingTimeInterval(Self.turn))
+        return true
     }
 
     private func lockFolder(_ folder: String) throws -> Int32? {
@@ -76,9 +101,14 @@ final class UpgradeLock: @unchecked Sendable {
         defer { condition.unlock() }
         files.remove(paths.database)
         if let held = folders[paths.folder] {
-            folders[paths.folder] = held.users > 1 ? (held.descriptor, held.users - 1) : nil
-            // Closing the last descriptor of this opening ends the lock.
-            if held.users == 1 { close(held.descriptor) }
+            folders[paths.folder]?.users -= 1
+            if held.users == 1 {
+                folders[paths.folder] = nil
+                // Closing the last descriptor of this opening ends the lock.
+                close(held.descriptor)
+                let now = Date()
+                if now >= held.turnEnds { free[paths.folder] = now.addingTimeInterval(Self.gap) }
+            }
         }
         condition.broadcast()
     }

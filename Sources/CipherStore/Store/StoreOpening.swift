@@ -9,6 +9,7 @@ package struct StoreOpening {
     let paths: DatabasePaths
     let provider: any KeyProvider
     let options: EncryptionUpgrade.Options
+    private let mayCreate: Bool
 
     /// The database, without symbolic links.
     package var path: String { paths.database }
@@ -22,11 +23,13 @@ package struct StoreOpening {
         package fileprivate(set) var report: OpenReport
     }
 
+    /// - Parameter mayCreate: Whether a database is made where there is no file.
     package init(
         configuration: Configuration, directory: String, provider: any KeyProvider,
-        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options()
+        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options(), mayCreate: Bool = true
     ) throws {
         self.configuration = configuration
+        self.mayCreate = mayCreate
         self.provider = provider
         paths = try DatabasePaths(directory + "/" + configuration.databaseName)
         var options = options
@@ -75,6 +78,9 @@ package struct StoreOpening {
     private func open() throws -> Opened {
         let inspector = Inspector(paths, collations: configuration.collations)
         let surface = try inspector.surface()
+        guard surface != .missing || mayCreate else {
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        }
         if case .opaque(let hasPlaintextHeader) = surface {
             return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
         }

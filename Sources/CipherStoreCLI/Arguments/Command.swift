@@ -5,14 +5,19 @@ struct Command: Sendable {
         let name: String
         let kind: ArgumentKind
         let help: String
+        /// Whether its command can do without it.
+        let isOptional: Bool
 
-        init(_ name: String, kind: ArgumentKind = .text, _ help: String) {
+        init(_ name: String, kind: ArgumentKind = .text, isOptional: Bool = false, _ help: String) {
             self.name = name
             self.kind = kind
+            self.isOptional = isOptional
             self.help = help
         }
 
         static let database = Operand("DB", kind: .file, "The database file; a symbolic link is followed.")
+        static let databases = Operand(
+            "DB", kind: .file, "The database file, or with --recursive a folder; a symbolic link is followed.")
     }
 
     /// The word on the command line.

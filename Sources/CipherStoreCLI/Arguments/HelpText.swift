@@ -49,7 +49,7 @@ enum HelpText {
     /// How a command is written, with the arguments that it cannot do without.
     static func usage(_ command: Command) -> String {
         let words =
-            ["cipherstore", command.name] + command.operands.map(\.name)
+            ["cipherstore", command.name] + command.operands.filter { !$0.isOptional }.map(\.name)
             + command.options.filter(\.isRequired).map(\.usage) + ["[options]"]
         return words.joined(separator: " ")
     }

@@ -15,7 +15,8 @@ struct KeyOptions: Sendable {
     private init(prefix: String, named name: String) {
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read.")
+            "Read \(name) from a file that only its owner can read. In its path {name} stands for the database's name "
+                + "without its ending, {folder} for the name of its folder.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
@@ -40,10 +41,16 @@ struct KeyOptions: Sendable {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
             throw CommandFailure.usage("\(names) cannot be given together")
         }
-        if let path = invocation[file] { return .file(path) }
+        if let path = invocation[file] { return KeyFileTemplate(path) ?? .file(path) }
         if let variable = invocation[environment] { return .environment(variable) }
         if let name = invocation[credential] { return .systemdCredential(name) }
         return nil
+    }
+
+    /// Asks for the key that all files of a fleet share, so that a missing one ends the run before it begins.
+    func checkShared(_ invocation: Invocation, in folder: String) throws {
+        guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return }
+        _ = try provider.key(for: .existing, database: folder)
     }
 
     /// The provider of a command that cannot do without.

@@ -5,11 +5,11 @@ extension Command {
     static let encrypt = Command(
         name: "encrypt",
         summary: "Encrypt a plaintext database in place.",
-        operands: [.database],
+        operands: [.databases],
         options: KeyOptions.key.all + [
             EncryptCommand.keepBackup, EncryptCommand.shadow, CipherOptions.newCompatibility,
         ]
-            + UpgradeOptions.all,
+            + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "An encrypted copy is built beside the file, compared with it row by row, and takes its place by one rename. "
                 + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "
@@ -18,10 +18,13 @@ extension Command {
             "With --shadow the copy is built and compared, and then removed: a rehearsal that tells whether the upgrade "
                 + "would succeed, how long it would take and how large the file would become. Others may have the "
                 + "database open meanwhile; where one of them writes to it, the exit status is 75.",
+            FleetOptions.note,
         ],
         examples: [
             "encrypt app.db --key-file key",
             "encrypt app.db --key-env APP_KEY --keep-backup",
+            "encrypt app.db --key-file key --shadow --json",
+            "encrypt tenants --recursive --jobs 4 --key-file 'keys/{name}.key' --json",
         ],
         run: EncryptCommand.run)
 }
@@ -39,14 +42,19 @@ enum EncryptCommand {
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
-        let report = try UpgradeOptions.run(invocation) { options in
+        let encrypt = { @Sendable (path: String, options: EncryptionUpgrade.Options) in
             var options = options
             options.settings = settings
             options.keepBackup = invocation.has(keepBackup)
-            let upgrade = try EncryptionUpgrade(
-                path: invocation.operands[0], provider: provider, options: options)
+            let upgrade = try EncryptionUpgrade(path: path, provider: provider, options: options)
             return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()
         }
+        let path = invocation.operands[0]
+        if try FleetOptions.isFleet(invocation) {
+            return try Fleet(invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted")
+                .run { FleetResult(try encrypt($0, $1), path: $0) }
+        }
+        let report = try UpgradeOptions.run(invocation) { try encrypt(path, $0) }
         return try ConversionFacts.print(report, invocation)
     }
 }

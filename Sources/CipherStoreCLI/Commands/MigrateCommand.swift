@@ -1,20 +1,35 @@
 import CipherStore
+import Foundation
 
 extension Command {
     static let migrate = Command(
         name: "migrate",
         summary: "Open as an app would: encrypt a legacy file, then migrate it.",
-        options: StoreOptions.all + KeyOptions.key.all + UpgradeOptions.all,
+        operands: [Operand("DIR", kind: .directory, isOptional: true, "With --recursive: the folder.")],
+        options: [StoreOptions.configuration, MigrateCommand.directory] + KeyOptions.key.all + UpgradeOptions.all
+            + FleetOptions.all,
         notes: [
             "What is done depends on what is found: nothing (a new database is made), a legacy plaintext file of any "
-                + "older version, or an encrypted one. `cipherstore plan` tells beforehand."
+                + "older version, or an encrypted one. `cipherstore plan` tells beforehand.",
+            "With --recursive every file is opened as if the configuration named it: those of the configuration's own "
+                + "name, or those that --name tells. Nothing is made where there is nothing.",
+            FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
         run: MigrateCommand.run)
 }
 
 enum MigrateCommand {
+    static let directory = Option(
+        "directory", value: "DIR", kind: .directory,
+        "The folder of the database that it names; needed without --recursive.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
+        if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
+        guard invocation.operands.isEmpty else {
+            throw CommandFailure.usage("DIR is for --recursive", advice: "give the folder with --directory")
+        }
+        _ = try invocation.required(directory)
         let provider = try StoreOptions.provider(invocation)
         let opened = try UpgradeOptions.run(invocation) { options in
             try StoreOptions.opening(invocation, provider: provider, options: options).run()
@@ -26,6 +41,25 @@ enum MigrateCommand {
             try print(opened)
         }
         return .done
+    }
+
+    private static func runFleet(_ invocation: Invocation) throws -> ExitStatus {
+        guard let folder = invocation.operands.first, !invocation.has(directory) else {
+            throw CommandFailure.usage("--recursive takes the folder as DIR, in place of --directory")
+        }
+        let provider = try StoreOptions.provider(invocation)
+        let configuration = try StoreOptions.read(invocation)
+        return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
+            .run { path, options in
+                let file = URL(fileURLWithPath: path)
+                var configuration = configuration
+                configuration.databaseName = file.lastPathComponent
+                let opened = try StoreOpening(
+                    configuration: configuration, directory: file.deletingLastPathComponent().path, provider: provider,
+                    options: options, mayCreate: false
+                ).run()
+                return FleetResult(opened.report, path: path)
+            }
     }
 
     private static func print(_ opened: StoreOpening.Opened) throws {

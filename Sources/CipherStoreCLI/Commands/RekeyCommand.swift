@@ -5,15 +5,17 @@ extension Command {
     static let rekey = Command(
         name: "rekey",
         summary: "Give a database another key or cipher format, in place.",
-        operands: [.database],
+        operands: [.databases],
         options: KeyOptions.key.all + KeyOptions.newKey.all
-            + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all,
+            + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all
+            + FleetOptions.all,
         notes: [
             "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
                 + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "
                 + "again with both keys.",
             "The present cipher format is found by trying. Without a new key the file keeps its key, and only its format "
                 + "changes. A file that has the new key and format already is left as it is, with exit status 0.",
+            FleetOptions.note,
         ],
         examples: [
             "rekey app.db --key-file key --new-key-file new-key",
@@ -28,12 +30,18 @@ enum RekeyCommand {
         let newKey = try KeyOptions.newKey.provider(invocation) ?? oldKey
         var settings = try CipherOptions.settings(invocation, oldest: 3)
         settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
-        let report = try UpgradeOptions.run(invocation) { options in
+        let rekey = { @Sendable [settings] (path: String, options: EncryptionUpgrade.Options) in
             try Rekeying(
-                path: invocation.operands[0], oldKey: oldKey, newKey: newKey, formats: CipherOptions.all,
-                newSettings: settings, options: options
+                path: path, oldKey: oldKey, newKey: newKey, formats: CipherOptions.all, newSettings: settings,
+                options: options
             ).run()
         }
+        let path = invocation.operands[0]
+        if try FleetOptions.isFleet(invocation) {
+            return try Fleet(invocation, in: path, .usual, verb: "rekeyed")
+                .run { FleetResult(try rekey($0, $1), path: $0) }
+        }
+        let report = try UpgradeOptions.run(invocation) { try rekey(path, $0) }
         return try ConversionFacts.print(report, invocation)
     }
 }

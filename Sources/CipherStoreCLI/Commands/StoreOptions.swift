@@ -26,7 +26,7 @@ enum StoreOptions {
             ? KeyOptions.key.requiredProvider(invocation) : MissingKeyProvider()
     }
 
-    private static func read(_ invocation: Invocation) throws -> Configuration {
+    static func read(_ invocation: Invocation) throws -> Configuration {
         try Configuration(contentsOf: URL(fileURLWithPath: try invocation.required(configuration), isDirectory: false))
     }
 }

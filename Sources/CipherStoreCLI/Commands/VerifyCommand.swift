@@ -5,11 +5,13 @@ extension Command {
     static let verify = Command(
         name: "verify",
         summary: "Check every page and the structure, and change nothing.",
-        operands: [.database],
-        options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
+        operands: [.databases],
+        options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility] + [.progress]
+            + FleetOptions.all,
         notes: [
             "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
-                + "wrong."
+                + "wrong.",
+            FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],
         run: VerifyCommand.run)
@@ -20,15 +22,28 @@ enum VerifyCommand {
         let path = invocation.operands[0]
         // An option that is wrong is wrong for a plaintext file, too.
         _ = try KeyOptions.key.provider(invocation)
-        let found = try Verification.run(path: path, formats: try CipherOptions.formats(invocation)) {
-            try KeyOptions.key.key(invocation, for: path)
+        let formats = try CipherOptions.formats(invocation)
+        let verify = { @Sendable (path: String) in
+            try Verification.run(path: path, formats: formats) { try KeyOptions.key.key(invocation, for: path) }
         }
+        if try FleetOptions.isFleet(invocation) {
+            return try Fleet(invocation, in: path, .usual, verb: "sound").run { path, _ in
+                FleetResult(try verify(path), path: path)
+            }
+        }
+        let found = try verify(path)
         for warning in found.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isSound else { return .done }
-        let count = "\(found.isTruncated ? "more than " : "")\(found.complaints.count)"
-        Output.complain("\(found.path): the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
+        Output.complain(FailureReport(failure(found)).line)
         return .badData
+    }
+
+    /// A database that is not sound, as a failure.
+    static func failure(_ found: Verification) -> StoreError {
+        let count = "\(found.isTruncated ? "more than " : "")\(found.complaints.count)"
+        return StoreError(
+            .corrupt, path: found.path, "the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
     }
 
     private static func print(_ found: Verification) throws {

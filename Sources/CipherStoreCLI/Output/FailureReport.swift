@@ -7,6 +7,8 @@ struct FailureReport: Encodable {
     let message: String
     let path: String?
     let advice: String
+    /// The stage of an upgrade that failed.
+    private(set) var stage: UpgradeProgress.Stage?
     let status: ExitStatus
 
     init(_ error: any Error) {
@@ -19,6 +21,7 @@ struct FailureReport: Encodable {
             self.init(
                 error.code.rawValue, error.detail + underlying, path: error.path, advice: error.advice,
                 ExitStatus(error.code))
+            stage = error.stage
         case let error as DatabaseError:
             self.init(
                 "database", "\(error.message) (SQLite code \(error.extendedCode))", path: error.path, advice: "",
@@ -43,5 +46,5 @@ struct FailureReport: Encodable {
         [path, message].compactMap { $0 }.joined(separator: ": ") + (advice.isEmpty ? "" : "; \(advice)")
     }
 
-    private enum CodingKeys: String, CodingKey { case code, message, path, advice }
+    private enum CodingKeys: String, CodingKey { case code, message, path, advice, stage }
 }

@@ -1,0 +1,102 @@
+import CipherStore
+import Foundation
+
+/// A command on all databases below a folder.
+///
+/// Several files are worked on at a time; each by itself is done as the same command does a single one, with the same
+/// locks and the same proof. What parallelism buys is the derivation of keys, of which a passphrase needs three for each
+/// file that is converted and one for each that is found done: for small files that is nearly all of the time.
+struct Fleet {
+    /// Does the work on one file.
+    typealias Work = @Sendable (_ path: String, EncryptionUpgrade.Options) throws -> FleetResult
+
+    private let invocation: Invocation
+    /// What people read of the files that were done, such as `encrypted`.
+    private let verb: String
+    private let files: [DatabaseSearch.Found]
+    private let apart: [FleetResult]
+    private let cancellation = UpgradeCancellation()
+
+    /// Finds the databases.
+    ///
+    /// - Throws: ``StoreError`` where there is no such folder, or where the key that all files share cannot be had.
+    init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
+        self.invocation = invocation
+        self.verb = verb
+        for key in [KeyOptions.key, .newKey] { try key.checkShared(invocation, in: folder) }
+        let found = try DatabaseSearch.run(in: folder, FleetOptions.names(invocation, default: names))
+        files = found.filter { if case .database = $0.kind { true } else { false } }
+        apart = found.compactMap { Self.result(withoutWorkOn: $0) }
+    }
+
+    /// What is not entered is told of all the same.
+    private static func result(withoutWorkOn found: DatabaseSearch.Found) -> FleetResult? {
+        switch found.kind {
+        case .database: nil
+        case .symbolicLink: FleetResult(.skipped, "skipped", path: found.path, reason: "a symbolic link")
+        case .otherName(let first):
+            FleetResult(.skipped, "skipped", path: found.path, reason: "another name (hard link) of \(first)")
+        case .failure(let error): FleetResult(error, path: found.path)
+        }
+    }
+
+    /// Works through the files, and tells of each as soon as it has had its turn.
+    func run(_ work: @escaping Work) throws -> ExitStatus {
+        let began = Date()
+        let options = try UpgradeOptions.waiting(invocation)
+        let jobs = try FleetOptions.jobs(invocation)
+        let bar = FleetBar(try invocation.choice(.progress, default: .auto), files)
+        SignalWatch.cancel(cancellation)
+        let workers = FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation] file in
+            var options = options
+            options.cancellation = cancellation
+            if let bar { options.progress = { bar.update(file, $0.fraction) } }
+            let result: FleetResult
+            do {
+                result = try work(file.path, options)
+            } catch {
+                result = FleetResult(error, path: file.path)
+            }
+            bar?.finish(file, failed: result.kind == .failed)
+            return result
+        }
+        var summary = FleetSummary()
+        do {
+            for result in apart { try tell(result, bar, &summary) }
+            while let result = workers.nextResult() { try tell(result, bar, &summary) }
+            for file in workers.notBegun {
+                try tell(FleetResult(.left, "left", path: file.path), bar, &summary)
+            }
+        } catch {
+            // Standard output is gone, and with it the reader: the files in hand are given back first.
+            cancellation.cancel()
+            while workers.nextResult() != nil {}
+            bar?.erase()
+            throw error
+        }
+        bar?.erase()
+        summary.seconds = Date().timeIntervalSince(began)
+        return try end(summary)
+    }
+
+    private func tell(_ result: FleetResult, _ bar: FleetBar?, _ summary: inout FleetSummary) throws {
+        summary.add(result)
+        if result.failure != nil || !result.warnings.isEmpty { bar?.erase() }
+        if let failure = result.failure { Output.complain(failure.line) }
+        for warning in result.warnings { Output.complain("warning: \(result.path): \(warning)") }
+        guard invocation.has(.json) else { return }
+        try Output.json(result)
+        // A line that was read is a file that was done, whatever becomes of this process.
+        try Output.flush()
+    }
+
+    private func end(_ summary: FleetSummary) throws -> ExitStatus {
+        if invocation.has(.json) { try Output.json(["summary": summary]) } else { try summary.print(verb) }
+        if summary.failed > 0 {
+            Output.complain("\(summary.failed) of \(summary.databases) databases failed")
+        }
+        guard let signal = SignalWatch.received else { return summary.status }
+        Output.complain("ended by a signal: \(summary.left) of \(summary.databases) databases are left as they were")
+        return .signal(signal)
+    }
+}

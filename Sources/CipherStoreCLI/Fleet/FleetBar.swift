@@ -1,0 +1,85 @@
+import CipherStore
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// One line on standard error that tells how far a fleet is.
+final class FleetBar: @unchecked Sendable {
+    // Everything that changes is read and written only under `lock`.
+    private let lock = NSLock()
+    private let total: Int
+    private let totalWeight: Double
+    private let began = Date()
+    private var drawn = Date.distantPast
+    private var status = StatusLine()
+    private var finished = 0
+    private var failed = 0
+    private var weight = 0.0
+    private var fractions: [String: (weight: Double, fraction: Double)] = [:]
+
+    init?(_ mode: ProgressBar.Mode, _ files: [DatabaseSearch.Found]) {
+        switch mode {
+        case .always: break
+        case .never: return nil
+        case .auto: guard isatty(2) == 1 else { return nil }
+        }
+        total = files.count
+        totalWeight = max(1, files.reduce(0) { $0 + Self.weight($1) })
+    }
+
+    /// A file costs something before its first byte: the derivation of its key, syncs.
+    private static func weight(_ file: DatabaseSearch.Found) -> Double { Double(file.size) + 1e6 }
+
+    /// Takes note of how far a file is.
+    func update(_ file: DatabaseSearch.Found, _ fraction: Double) {
+        lock.withLock {
+            fractions[file.path] = (Self.weight(file), fraction)
+            draw(file.path)
+        }
+    }
+
+    /// Takes note of a file that has had its turn.
+    func finish(_ file: DatabaseSearch.Found, failed isFailed: Bool) {
+        lock.withLock {
+            fractions[file.path] = nil
+            weight += Self.weight(file)
+            finished += 1
+            if isFailed { failed += 1 }
+            draw(file.path)
+        }
+    }
+
+    /// Takes the line away, until the next update.
+    func erase() {
+        lock.withLock { status.erase() }
+    }
+
+    private func draw(_ path: String) {
+        let now = Date()
+        guard now.timeIntervalSince(drawn) >= 0.1 else { return }
+        drawn = now
+        let underWay = fractions.values.reduce(0) { $0 + $1.weight * $1.fraction }
+        status.draw(
+            Self.line(
+                finished: finished, failed: failed, total: total, fraction: min(1, (weight + underWay) / totalWeight),
+                seconds: now.timeIntervalSince(began), width: StatusLine.terminalWidth))
+    }
+
+    /// The line, shorter than the terminal is wide.
+    static func line(
+        finished: Int, failed: Int, total: Int, fraction: Double, seconds: Double, width: Int
+    ) -> String {
+        let tail =
+            " " + StatusLine.percentage(fraction) + (failed > 0 ? "  \(TerminalText.grouped(failed)) failed" : "")
+            + StatusLine.remaining(fraction, seconds: seconds)
+        return StatusLine.bar(
+            "\(TerminalText.grouped(finished)) of \(TerminalText.grouped(total))", fraction: fraction, tail,
+            width: width)
+    }
+}

@@ -1,0 +1,87 @@
+import CipherStore
+
+/// How it went with one file of a fleet; a line of `--json`.
+struct FleetResult: Encodable, Sendable {
+    /// What counts for the summary.
+    enum Kind: Sendable {
+        /// Done in this run.
+        case done
+        /// There was nothing to do: it was done before.
+        case unchanged
+        case failed
+        /// A link to a file that has its own place.
+        case skipped
+        /// A signal ended the run before the file was begun, or while it could still be given back as it was.
+        case left
+    }
+
+    let path: String
+    let kind: Kind
+    /// What the same command says of a single file, or `failed`, `damaged`, `skipped`, `left`.
+    let outcome: String
+    /// Why the file was skipped.
+    let reason: String?
+    let failure: FailureReport?
+    /// What the same command prints of a single file with `--json`.
+    let report: (any Encodable & Sendable)?
+    let warnings: [String]
+
+    init(
+        _ kind: Kind, _ outcome: String, path: String, reason: String? = nil, failure: FailureReport? = nil,
+        report: (any Encodable & Sendable)? = nil, warnings: [String] = []
+    ) {
+        self.path = path
+        self.kind = kind
+        self.outcome = outcome
+        self.reason = reason
+        self.failure = failure
+        self.report = report
+        self.warnings = warnings
+    }
+
+    init(_ error: any Error, path: String) {
+        let isCancelled = (error as? StoreError)?.code == .cancelled
+        self.init(
+            isCancelled ? .left : .failed, isCancelled ? "left" : "failed", path: path,
+            failure: isCancelled ? nil : FailureReport(error))
+    }
+
+    private enum CodingKeys: String, CodingKey { case path, outcome, reason, error, report }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(path, forKey: .path)
+        try container.encode(outcome, forKey: .outcome)
+        try container.encodeIfPresent(reason, forKey: .reason)
+        try container.encodeIfPresent(failure, forKey: .error)
+        if let report { try container.encode(report, forKey: .report) }
+    }
+}
+
+extension FleetResult {
+    /// How an encryption, a change of key or their like went.
+    init(_ report: EncryptionReport, path: String) {
+        let kind: Kind =
+            switch report.outcome {
+            case .encrypted, .created, .decrypted, .rekeyed, .shadow: .done
+            case .alreadyEncrypted, .alreadyPlaintext, .alreadyRekeyed: .unchanged
+            }
+        self.init(kind, report.outcome.rawValue, path: path, report: report, warnings: report.warnings)
+    }
+
+    /// How a check went.
+    init(_ found: Verification, path: String) {
+        self.init(
+            found.isSound ? .done : .failed, found.isSound ? "sound" : "damaged", path: path,
+            failure: found.isSound ? nil : FailureReport(VerifyCommand.failure(found)), report: found,
+            warnings: found.warnings)
+    }
+
+    /// How the whole flow of an app's launch went.
+    init(_ report: OpenReport, path: String) {
+        let isUnchanged = report.outcome == .opened && report.migration.event == nil
+        self.init(
+            isUnchanged ? .unchanged : .done, report.outcome.rawValue, path: path, report: report,
+            warnings: report.warnings)
+    }
+}

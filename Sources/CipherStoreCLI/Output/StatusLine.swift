@@ -1,0 +1,63 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// One line on standard error that is written over again and again, and taken away at the end.
+///
+/// Carriage returns and spaces only, which every terminal understands.
+struct StatusLine {
+    private var drawnWidth = 0
+
+    /// Writes the line over the one before.
+    mutating func draw(_ line: String) {
+        let rest = String(repeating: " ", count: max(0, drawnWidth - line.count))
+        FileDescriptorStream.writeAll(Array("\r\(line)\(rest)".utf8), to: 2)
+        drawnWidth = line.count
+    }
+
+    /// Takes the line away.
+    mutating func erase() {
+        guard drawnWidth > 0 else { return }
+        FileDescriptorStream.writeAll(Array("\r\(String(repeating: " ", count: drawnWidth))\r".utf8), to: 2)
+        drawnWidth = 0
+    }
+
+    /// A bar of `#` and `-` between a title and a tail, as long as there is room.
+    static func bar(_ title: String, fraction: Double, _ tail: String, width: Int) -> String {
+        let room = min(40, width - 1 - title.count - tail.count - 3)
+        guard room >= 5 else { return String((title + tail).prefix(max(0, width - 1))) }
+        let full = Int(Double(room) * fraction)
+        return "\(title) [\(String(repeating: "#", count: full))\(String(repeating: "-", count: room - full))]\(tail)"
+    }
+
+    /// A percentage in four columns.
+    static func percentage(_ fraction: Double) -> String {
+        let percent = String(Int(fraction * 100))
+        return "\(String(repeating: " ", count: max(0, 3 - percent.count)))\(percent)%"
+    }
+
+    /// How long it will take from here, where that can be told.
+    static func remaining(_ fraction: Double, seconds: Double) -> String {
+        guard fraction > 0.02, fraction < 1 else { return "" }
+        return "  ETA \(clock(seconds * (1 - fraction) / fraction))"
+    }
+
+    private static func clock(_ seconds: Double) -> String {
+        let whole = Int(min(seconds, 359_999).rounded(.up))
+        let minutes = whole / 60
+        let rest = whole % 60 < 10 ? "0\(whole % 60)" : "\(whole % 60)"
+        return "\(minutes):\(rest)"
+    }
+
+    static var terminalWidth: Int {
+        var size = winsize()
+        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return TextLayout.width }
+        return Int(size.ws_col)
+    }
+}

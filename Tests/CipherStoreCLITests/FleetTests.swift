@@ -1,0 +1,270 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A command on every database below a folder.
+@Suite struct FleetTests {
+    private typealias Fixture = FleetFixture
+
+    @Test("Every database is encrypted, whatever its name and folder, and the next run finds all of it done")
+    func encrypts() throws {
+        let fixture = try Fixture()
+        try fixture.tool.makeWithLiveLog()
+        for path in ["a.db", "inner/deep/b.sqlite", "inner/no-ending", "c.db"] { try fixture.make(path) }
+        try fixture.tool.make("c-encrypted.db", encrypted: true)
+        try fixture.tool.folder.write("Dear diary\n", to: "diary.txt")
+        try fixture.tool.folder.write("", to: "empty.txt")
+        try fixture.tool.folder.write("a spent log", to: "a.db-journal.old")
+        let run = try fixture.run("encrypt", "--jobs", "2")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.errors.isEmpty, "no progress where nobody watches")
+        let lines = try FleetLines(run)
+        #expect(
+            lines.outcomes == [
+                "a.db": "encrypted", "app.db": "encrypted", "c.db": "encrypted", "c-encrypted.db": "alreadyEncrypted",
+                "inner/deep/b.sqlite": "encrypted", "inner/no-ending": "encrypted",
+            ])
+        #expect(lines.summary == ["databases": 6, "done": 5, "unchanged": 1, "failed": 0, "skipped": 0, "left": 0])
+        let report = try #require(lines["app.db"]?["report"] as? [String: Any])
+        #expect(report["rows"] as? Int == 400)
+
+        let again = try FleetLines(try fixture.run("encrypt"))
+        #expect(Set(again.outcomes.values) == ["alreadyEncrypted"])
+        #expect(again.summary == ["databases": 6, "done": 0, "unchanged": 6, "failed": 0, "skipped": 0, "left": 0])
+        #expect(try fixture.run("verify").status == 0)
+    }
+
+    @Test(
+        "A held, a damaged and a foreign file fail by themselves, stay as they were, and are counted in the exit status"
+    )
+    func failures() throws {
+        let fixture = try Fixture()
+        for name in ["a.db", "damaged.db", "held.db", "z.db"] { try fixture.make(name) }
+        try fixture.tool.overwrite("damaged.db", at: 4 * 4096 + 3, with: [0xff, 0xff, 0xff, 0xff])
+        try Data((0..<8192).map { _ in UInt8.random(in: .min ... .max) })
+            .write(to: fixture.tool.folder.url.appending(path: "foreign.db"))
+        let before = try fixture.tool.snapshot()
+        let holder = try fixture.tool.holdingLock("write", fixture.tool.folder.path("held.db"))
+        let run = try fixture.run("encrypt", "--busy-timeout", "0")
+        #expect(run.status == 3)
+        let lines = try FleetLines(run)
+        #expect(
+            lines.outcomes == [
+                "a.db": "encrypted", "damaged.db": "failed", "foreign.db": "failed", "held.db": "failed",
+                "z.db": "encrypted",
+            ])
+        #expect(lines.errorCodes == ["damaged.db": "corrupt", "foreign.db": "keyDoesNotFit", "held.db": "busy"])
+        let error = try #require(lines["damaged.db"]?["error"] as? [String: Any])
+        #expect(error["stage"] as? String == "building")
+        for name in ["damaged.db", "foreign.db", "held.db"] {
+            #expect(run.errors.contains(name))
+            #expect(try fixture.tool.snapshot()[name] == before[name], "\(name)")
+        }
+        _ = try holder.finish()
+        let again = try fixture.run("encrypt")
+        #expect(again.status == 2)
+        #expect(try FleetLines(again).outcomes["held.db"] == "encrypted")
+        #expect(try fixture.tool.folder.names == ["a.db", "damaged.db", "foreign.db", "held.db", "z.db"])
+    }
+
+    @Test("The exit status counts up to 63, for the numbers behind are those of whole runs")
+    func manyFailures() throws {
+        let fixture = try Fixture()
+        for number in 0..<70 { try fixture.tool.folder.write("Dear diary\n", to: "\(number).db") }
+        let run = try fixture.run("encrypt")
+        #expect(run.status == 63)
+        #expect(try FleetLines(run).summary["failed"] == 70)
+        #expect(run.errors.contains("70 of 70 databases failed"))
+    }
+
+    @Test("Of several links to a file one is entered, and symbolic links are not followed")
+    func links() throws {
+        let fixture = try Fixture()
+        try fixture.make("a.db")
+        let manager = FileManager.default
+        try manager.linkItem(
+            atPath: fixture.tool.folder.path("a.db"), toPath: fixture.tool.folder.path("b.db"))
+        try manager.createSymbolicLink(
+            atPath: fixture.tool.folder.path("link.db"), withDestinationPath: "a.db")
+        try manager.createSymbolicLink(
+            atPath: fixture.tool.folder.path("loop"), withDestinationPath: ".")
+        let run = try fixture.run("encrypt")
+        #expect(run.status == 0)
+        let lines = try FleetLines(run)
+        #expect(lines.outcomes == ["a.db": "encrypted", "b.db": "skipped", "link.db": "skipped"])
+        #expect((lines["b.db"]?["reason"] as? String)?.contains("a.db") == true)
+        #expect(run.errors.contains("still readable there"))
+    }
+
+    @Test("A folder and a file that cannot be read are failures, and the others are done")
+    func unreadable() throws {
+        let fixture = try Fixture()
+        for path in ["a.db", "shut/b.db", "unreadable"] { try fixture.make(path) }
+        for name in ["shut", "unreadable"] {
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0], ofItemAtPath: fixture.tool.folder.path(name))
+        }
+        let asOthers =
+            geteuid() == 0 ? "exec setpriv --bounding-set=-dac_override,-dac_read_search -- \"$@\"" : "exec \"$@\""
+        let run = try fixture.tool.run(
+            shell: asOthers,
+            ["encrypt", fixture.tool.folder.path(""), "--recursive", "--json", "--key-file", fixture.tool.key])
+        for name in ["shut", "unreadable"] {
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o700], ofItemAtPath: fixture.tool.folder.path(name))
+        }
+        #expect(run.status == 2, "\(run.errors)")
+        let lines = try FleetLines(run)
+        #expect(lines.outcomes == ["a.db": "encrypted", "shut": "failed", "unreadable": "failed"])
+        #expect(lines.errorCodes == ["shut": "permission", "unreadable": "permission"])
+    }
+
+    @Test(
+        "A file that vanishes before its turn is a failure, and no database is made in its place",
+        arguments: [false, true])
+    func vanishes(migrates: Bool) throws {
+        let fixture = try Fixture()
+        try fixture.make("a/app.db")
+        try fixture.make("b/app.db")
+        let tool = try fixture.begunWhileFolderIsHeld(
+            "a", migrates ? ["migrate", "--config", fixture.tool.configuration()] : ["encrypt"])
+        try FileManager.default.removeItem(atPath: fixture.tool.folder.path("b/app.db"))
+        let run = try tool.release()
+        #expect(run.status == 1, "\(run.errors)")
+        let lines = try FleetLines(run)
+        #expect(lines.outcomes == ["a/app.db": "encrypted", "b/app.db": "failed", "link.db": "skipped"])
+        #expect(lines.errorCodes == ["b/app.db": "missingFile"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.tool.folder.path("b")) == [])
+    }
+
+    #if os(Linux)
+        @Test(
+            "A signal gives the files in hand back, begins no other, and says what is left",
+            arguments: [SIGINT, SIGTERM])
+        func signal(_ number: Int32) throws {
+            let fixture = try Fixture()
+            for path in ["a/app.db", "b/app.db", "c/app.db"] { try fixture.make(path) }
+            let before = try fixture.rows()
+            let tool = try fixture.begunWhileFolderIsHeld("a", ["encrypt"])
+            #expect(kill(tool.process.identifier, number) == 0)
+            let run = try fixture.tool.checked(tool.process.finish())
+            _ = try tool.holder.finish()
+            #expect(run.status == 128 + number, "\(run.errors)")
+            let lines = try FleetLines(run)
+            #expect(lines.summary["left"] == 3)
+            #expect(run.errors.contains("3 of 3 databases are left"))
+            #expect(try fixture.rows() == before)
+            #expect(try fixture.run("encrypt").status == 0)
+        }
+    #endif
+
+    @Test("Two fleets over one folder share the work, and both end well")
+    func twoAtOnce() throws {
+        let fixture = try Fixture()
+        for number in 0..<12 { try fixture.make("\(number).db") }
+        let arguments = ["encrypt"] + fixture.common + ["--jobs", "2"]
+        let fleets = try (0..<2).map { _ in try ToolProcess(Programs.tool, arguments) }
+        let runs = try fleets.map { try FleetLines(try fixture.tool.checked($0.finish())) }
+        #expect(runs.map { $0.summary["failed"] } == [0, 0])
+        #expect(runs.reduce(0) { $0 + ($1.summary["done"] ?? 0) } == 12)
+        #expect(runs.reduce(0) { $0 + ($1.summary["unchanged"] ?? 0) } == 12)
+        #expect(try fixture.run("verify").status == 0)
+        #expect(try fixture.tool.folder.names.count == 12)
+    }
+
+    @Test("Each database may have a key file of its own, by its name or its folder's")
+    func keys() throws {
+        let fixture = try Fixture()
+        for path in ["anna.db", "ben.db", "carl.db"] { try fixture.make(path) }
+        let keys = fixture.tool.keys
+        for name in ["anna", "ben"] { try fixture.tool.run("keygen", keys.path("\(name).key")) }
+        let template = ["--key-file", keys.path("{name}.key")]
+        let encrypt = try fixture.run(["encrypt", fixture.tool.folder.path(""), "--recursive", "--json"] + template)
+        #expect(encrypt.status == 1)
+        #expect(try FleetLines(encrypt).errorCodes == ["carl.db": "keyUnavailable"])
+        let anna = ["verify", fixture.tool.folder.path("anna.db"), "--key-file"]
+        #expect(try fixture.run(anna + [keys.path("anna.key")]).status == 0)
+        #expect(try fixture.run(anna + [keys.path("ben.key")]).status == 65)
+
+        try fixture.make("dora/app.db")
+        try fixture.tool.run("keygen", keys.path("dora"))
+        let dora = try fixture.run([
+            "encrypt", fixture.tool.folder.path("dora"), "--recursive", "--json", "--key-file", keys.path("{folder}"),
+        ])
+        #expect(dora.status == 0, "\(dora.errors)")
+    }
+
+    @Test("Rekeying, verifying and migrating a fleet do to each file what they do to one")
+    func otherCommands() throws {
+        let fixture = try Fixture()
+        for path in ["a/app.db", "b/app.db", "b/other.db"] { try fixture.make(path) }
+        let migrate = ["migrate", "--config", try fixture.tool.configuration()]
+        let migrated = try FleetLines(try fixture.run(migrate))
+        // Only files of the configuration's own name.
+        #expect(migrated.outcomes == ["a/app.db": "encrypted", "b/app.db": "encrypted"])
+        #expect(Set(try FleetLines(try fixture.run(migrate)).outcomes.values) == ["opened"])
+        let other = try FleetLines(try fixture.run(migrate + ["--name", "o*.db"]))
+        #expect(other.outcomes == ["b/other.db": "encrypted"])
+
+        let rekey = ["rekey", "--new-key-file", fixture.tool.otherKey]
+        #expect(Set(try FleetLines(try fixture.run(rekey)).outcomes.values) == ["rekeyed"])
+        let rekeyed = try FleetLines(try fixture.run(rekey))
+        #expect(Set(rekeyed.outcomes.values) == ["alreadyRekeyed"])
+        #expect(rekeyed.summary["unchanged"] == 3)
+        let verify = ["verify", fixture.tool.folder.path(""), "--recursive", "--json", "--key-file"]
+        #expect(try fixture.run(verify + [fixture.tool.otherKey]).status == 0)
+        #expect(try fixture.run(verify + [fixture.tool.key]).status == 3)
+        try fixture.tool.overwrite("a/app.db", at: 5 * CipherSettings().pageSize + 3, with: [0xff, 0xff, 0xff, 0xff])
+        let damaged = try fixture.run(verify + [fixture.tool.otherKey])
+        #expect(damaged.status == 1)
+        #expect(try FleetLines(damaged).outcomes["a/app.db"] == "damaged")
+    }
+
+    @Test("A shadow proof of a fleet changes nothing")
+    func shadow() throws {
+        let fixture = try Fixture()
+        try fixture.tool.makeWithLiveLog()
+        try fixture.make("b.db")
+        let before = try fixture.tool.snapshot()
+        let run = try fixture.run("encrypt", "--shadow")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(Set(try FleetLines(run).outcomes.values) == ["shadow"])
+        let after = try fixture.tool.snapshot()
+        #expect(after == before)
+    }
+
+    @Test("People read one line of progress and a summary")
+    func people() throws {
+        let fixture = try Fixture()
+        for path in ["a.db", "b.db"] { try fixture.make(path) }
+        let arguments = ["encrypt", fixture.tool.folder.path(""), "--recursive", "--key-file", fixture.tool.key]
+        let run = try fixture.run(arguments + ["--progress", "always"])
+        #expect(run.errors.contains(" of 2 ["))
+        #expect(run.output.contains("encrypted  2\n"))
+        let again = try fixture.run(arguments)
+        #expect(again.output.contains("2 had that done before"))
+        #expect(again.errors.isEmpty)
+    }
+
+    @Test("A folder, or a key for all files, that is not there ends the run before it begins")
+    func missing() throws {
+        let fixture = try Fixture()
+        try fixture.make("a.db")
+        let folder = fixture.tool.folder.path("")
+        let key = ["--recursive", "--json", "--key-file"]
+        #expect(try fixture.run(["encrypt", folder + "none"] + key + [fixture.tool.key]).status == 66)
+        let run = try fixture.run(["encrypt", folder] + key + [fixture.tool.keys.path("none")])
+        #expect(run.status == 66)
+        #expect(try run.failureCode() == "keyUnavailable")
+        #expect(try fixture.run("verify").status == 0)
+    }
+}
