@@ -108,7 +108,9 @@ public actor AccountStores {
 
     /// Opens an account beside those that are open, or gives its store where it is open.
     ///
-    /// - Parameter progress: Is told how far an encryption upgrade is; not where another call opens the account already.
+    /// - Parameters:
+    ///   - account: The account's name, as the app knows it.
+    ///   - progress: Is told how far an encryption upgrade is; not where another call opens the account already.
     /// - Throws: As ``CipherStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
     ///   throw; ``StoreError`` with `misuse` where two accounts have one file.
     public func open(

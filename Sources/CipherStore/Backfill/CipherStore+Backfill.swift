@@ -56,7 +56,7 @@ extension CipherStore {
     /// Rows are visited by ascending primary key. A body that changes the primary key may move rows behind the place that
     /// was reached, where they are visited again.
     ///
-    /// - Parameter body: Does the work for the rows with these primary keys, each with its columns in the key's order.
+    /// The body is given the primary keys of the rows, each with its columns in the key's order.
     @discardableResult
     public func backfill(
         _ name: String, keysOf table: String, batch: Int = 500, progress: (@Sendable (BackfillProgress) -> Void)? = nil,

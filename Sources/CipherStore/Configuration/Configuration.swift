@@ -27,7 +27,7 @@ public struct Configuration: Sendable {
 
     /// A configuration in Swift.
     ///
-    /// - Parameter recordedVersion: By default where the system that the schema source succeeds kept it.
+    /// The version of a legacy file is looked for, by default, where the system kept it that the schema source succeeds.
     public init(
         databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
         recordedVersion: RecordedVersion? = nil, schema: SchemaSourceKind = .none,
@@ -96,13 +96,28 @@ public struct Configuration: Sendable {
     }
 
     /// What to do with a plaintext file that claims a version at which the app encrypts.
-    public enum UnexpectedPlaintext: String, Sendable, CaseIterable { case refuse, encrypt }
+    public enum UnexpectedPlaintext: String, Sendable, CaseIterable {
+        /// An error with the code `unexpectedPlaintext`.
+        case refuse
+        /// It is encrypted as a legacy file is.
+        case encrypt
+    }
 
     /// What to do with an encrypted file when encryption is off.
-    public enum WhenDisabled: String, Sendable, CaseIterable { case refuse, decrypt }
+    public enum WhenDisabled: String, Sendable, CaseIterable {
+        /// An error with the code `encryptionDisabled`.
+        case refuse
+        /// It is decrypted in place, by the same steps as it was encrypted.
+        case decrypt
+    }
 
     /// What happens when an upgrade did not end, several times in a row.
-    public enum OnRepeatedFailure: String, Sendable, CaseIterable { case refuse, openPlaintext }
+    public enum OnRepeatedFailure: String, Sendable, CaseIterable {
+        /// An error with the code `repeatedFailure`.
+        case refuse
+        /// The plaintext file is opened as it is, with a warning in the report.
+        case openPlaintext
+    }
 
     /// What becomes of changes that would lose tables, columns or values.
     public enum DestructiveChanges: String, Sendable, CaseIterable {

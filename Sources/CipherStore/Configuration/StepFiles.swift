@@ -15,8 +15,8 @@ extension MigrationSteps {
     ///
     /// `sql_default.plist` makes a new database, `sql_update_N.plist` leads to version N, a whole number or an app's
     /// version such as `1.10.0`, and `sql_launch.plist`, where there is one, runs at every launch.
+    /// The numbering is `consecutive` by default, unless a file is named by a version with dots.
     ///
-    /// - Parameter numbering: By default `consecutive`, unless a file is named by a version with dots.
     /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
     public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
         try self.init(folder: directory.path(percentEncoded: false), numbering: numbering)

@@ -51,7 +51,8 @@ extension CipherStore {
     /// Encrypts a database as ``encrypt(_:keyProvider:cipherCompatibility:keepBackup:maximumAttempts:collations:options:progress:)``
     /// does, and blocks the thread meanwhile.
     ///
-    /// - Parameter cancellation: Ends the upgrade from another thread.
+    /// The cancellation ends the upgrade from another thread.
+    ///
     /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
     @discardableResult

@@ -20,8 +20,8 @@ public struct FileKeyProvider: KeyProvider {
 
     /// A provider that reads the key file each time it is asked.
     ///
-    /// - Parameter createIfMissing: Whether a new random key is stored where there is no file, when a database is to be
-    ///   encrypted. A key is never made for a database that is encrypted already.
+    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted. A
+    /// key is never made for a database that is encrypted already.
     public init(path: String, createIfMissing: Bool = false) {
         self.path = path
         self.createIfMissing = createIfMissing
@@ -100,8 +100,7 @@ public struct FileKeyProvider: KeyProvider {
 extension KeyProvider where Self == FileKeyProvider {
     /// The key in a file.
     ///
-    /// - Parameter createIfMissing: Whether a new random key is stored where there is no file, when a database is to be
-    ///   encrypted.
+    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted.
     public static func file(_ path: String, createIfMissing: Bool = false) -> FileKeyProvider {
         FileKeyProvider(path: path, createIfMissing: createIfMissing)
     }

@@ -57,9 +57,7 @@ extension Plan {
             public let name: String
             let body: @Sendable (Connection) throws -> Void
 
-            /// Swift with a name.
-            ///
-            /// - Parameter body: Runs inside of the migration's transaction, which it must not end.
+            /// Swift with a name; the body runs inside of the migration's transaction, which it must not end.
             public init(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) {
                 self.name = name
                 self.body = body

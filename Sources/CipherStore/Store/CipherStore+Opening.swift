@@ -34,9 +34,9 @@ extension CipherStore {
 
     /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
     ///
-    /// For programs that cannot await. An upgrade of a large file takes seconds: not for the main thread of an app.
+    /// For programs that cannot await. An upgrade of a large file takes seconds: not for the main thread of an app. The
+    /// cancellation ends it from another thread.
     ///
-    /// - Parameter cancellation: Ends an encryption upgrade from another thread.
     /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
     public static func openBlocking(
