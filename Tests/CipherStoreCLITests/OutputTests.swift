@@ -33,6 +33,29 @@ import Testing
         #expect(line == "encrypting [####################--------------------]  50%  100 MB/s  ETA 1:05")
     }
 
+    @Test(arguments: [20, 40, 80, 200])
+    func fleetProgressFitsTheTerminal(_ width: Int) {
+        for percent in 0...100 {
+            let line = FleetBar.line(
+                finished: percent * 100, failed: percent, total: 10_000, fraction: Double(percent) / 100, seconds: 900,
+                width: width)
+            #expect(line.count < width)
+        }
+        let line = FleetBar.line(finished: 1_200, failed: 3, total: 10_000, fraction: 0.25, seconds: 60, width: 80)
+        #expect(line == "1,200 of 10,000 [########-------------------------]  25%  3 failed  ETA 3:00")
+    }
+
+    @Test func keyFileOfEachDatabase() {
+        func path(_ template: String, _ database: String) -> String? {
+            KeyFileTemplate(template)?.path(for: database)
+        }
+        #expect(path("keys/{name}.key", "/tenants/anna/app.db") == "keys/app.key")
+        #expect(path("keys/{folder}-{name}", "/tenants/anna/app.v2.db") == "keys/anna-app.v2")
+        #expect(path("{name}", "/.db") == ".db")
+        #expect(path("{name}", "/a/{folder}.db") == "{folder}")
+        #expect(path("keys/key", "/a/app.db") == nil)
+    }
+
     @Test func distinctNames() {
         #expect(JSONRows.distinct(["a", "a", "b", "a"]) == ["a", "a_2", "b", "a_3"])
         #expect(JSONRows.distinct(["a", "a", "a_2"]) == ["a", "a_3", "a_2"])

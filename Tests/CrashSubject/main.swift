@@ -69,6 +69,12 @@ enum Subject {
         print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run())
     }
 
+    static func shadow(_ path: String) throws {
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 200
+        print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).shadow())
+    }
+
     static func rekey(_ path: String) throws {
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 200
@@ -142,7 +148,7 @@ enum Subject {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|rekey|decrypt|launch|check FILE, or CrashSubject backfill FOLDER")
+    print("usage: CrashSubject make|encrypt|shadow|rekey|decrypt|launch|check FILE, or CrashSubject backfill FOLDER")
     exit(64)
 }
 let memory = try FailingAllocation.install()
@@ -152,6 +158,7 @@ do {
         try Subject.make(
             arguments[2], encrypted: arguments.dropFirst(3).first == "encrypted", hot: arguments.contains("hot"))
     case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
+    case "shadow": try Subject.shadow(arguments[2])
     case "rekey": try Subject.rekey(arguments[2])
     case "decrypt": try Subject.decrypt(arguments[2])
     case "launch": try await LaunchSubject.run(arguments[2])
