@@ -221,7 +221,8 @@ extension SecretBytes {
     /// The mark of UTF-8 or of either UTF-16.
     fileprivate var hasByteOrderMark: Bool {
         withUnsafeBytes { bytes in
-            bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff])
+            bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
+                || bytes.starts(with: [0xfe, 0xff])
         }
     }
 

@@ -15,8 +15,7 @@ struct KeyOptions: Sendable {
     private init(prefix: String, named name: String) {
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read. In its path {name} stands for the database's name "
-                + "without its ending, {folder} for the name of its folder.")
+            "Read \(name) from a file that only its owner can read.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
@@ -27,7 +26,8 @@ struct KeyOptions: Sendable {
         guard command.options.contains(where: { $0.name == key.file.name }) else { return nil }
         return
             "A key is a passphrase, or a raw key as x'64 hex digits' or x'96 hex digits' (key and salt), wherever it "
-            + "is read from. One newline at its end is not part of it."
+            + "is read from. One newline at its end is not part of it. In the path of a key file {name} stands for the "
+            + "database's name without its ending, {folder} for the name of its folder."
     }
 
     var all: [Option] { [file, environment, credential] }

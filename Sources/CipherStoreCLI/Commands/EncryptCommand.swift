@@ -24,7 +24,7 @@ extension Command {
             "encrypt app.db --key-file key",
             "encrypt app.db --key-env APP_KEY --keep-backup",
             "encrypt app.db --key-file key --shadow --json",
-            "encrypt tenants --recursive --jobs 4 --key-file 'keys/{name}.key' --json",
+            "encrypt tenants --recursive --key-file 'keys/{name}.key'",
         ],
         run: EncryptCommand.run)
 }

@@ -1,0 +1,31 @@
+// An app that declared its tables in a property list, with a copy of the last one beside the database: the list is valid
+// as it is, and the version of a legacy file comes from wherever the app kept it.
+
+import CipherStore
+import Foundation
+import Support
+
+let example = try Example("declared tables")
+try example.legacy(
+    "local.db",
+    """
+    CREATE TABLE chat (id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, body TEXT);
+    INSERT INTO chat VALUES (3, 'ana', 'see you at eight'), (4294967296, 'bo', NULL);
+    CREATE TABLE tableThatOnlyThisUserHas (value BLOB);
+    INSERT INTO tableThatOnlyThisUserHas VALUES (x'00ff');
+    """)
+
+var configuration = try Configuration(contentsOf: example.config("ChatStore.plist"))
+// The copy was encrypted with a cipher of the app's own, so the app reads it: here is where it would.
+configuration.recordedVersion = .custom { _ in 23 }
+let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+example.tell(store.report)
+
+let ids = try await store.read { try $0.values(Int64.self, "SELECT id FROM chat WHERE threadId IS NULL ORDER BY id") }
+try example.expect(ids == [3, 4_294_967_296], "primary keys are carried over: \(ids)")
+let bytes = try await store.read { try $0.value([UInt8].self, "SELECT value FROM tableThatOnlyThisUserHas") }
+try example.expect(bytes == [0, 255], "an undeclared table stays")
+try example.expect(store.report.isUpdate, "the app asks whether this launch was an update")
+await store.close()
+try example.expect("see you at eight", readable: false, in: "local.db")
+try example.end()

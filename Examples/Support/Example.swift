@@ -1,0 +1,83 @@
+import AppSQLite
+import CipherStore
+import Foundation
+
+/// What the examples share: a folder to work in, a key, databases of older versions, and a look at the bytes.
+public struct Example: Sendable {
+    /// Why an example failed.
+    public struct Failure: Error, CustomStringConvertible {
+        /// What went wrong.
+        public let description: String
+
+        /// A failure with its reason.
+        public init(_ description: String) {
+            self.description = description
+        }
+    }
+
+    /// The folder of the app's data, empty at first.
+    public let folder: URL
+    /// The key, in a file that is made when it is first needed.
+    public let keys: FileKeyProvider
+
+    /// Begins an example in a new folder.
+    public init(_ title: String) throws {
+        print("== \(title)")
+        let place = FileManager.default.temporaryDirectory.appending(path: "cipherstore-example-\(UUID())")
+        folder = place.appending(path: "data")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        keys = .file(place.appending(path: "key").path(percentEncoded: false), createIfMissing: true)
+    }
+
+    /// Removes the folder.
+    public func end() throws {
+        try FileManager.default.removeItem(at: folder.deletingLastPathComponent())
+    }
+
+    /// A file of the example configurations.
+    public func config(_ path: String) -> URL {
+        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Config/\(path)")
+    }
+
+    /// Writes a plaintext database, as the app before this library did, and gives its place.
+    @discardableResult
+    public func legacy(_ name: String, _ script: String) throws -> URL {
+        let file = folder.appending(path: name)
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        guard sqlite3_open(file.path(percentEncoded: false), &database) == SQLITE_OK,
+            sqlite3_exec(database, script, nil, nil, nil) == SQLITE_OK
+        else { throw Failure("the legacy database: \(String(cString: sqlite3_errmsg(database)))") }
+        return file
+    }
+
+    /// Tells what opening a store did.
+    public func tell(_ report: OpenReport) {
+        let from = report.migration.from.map { "\($0)" } ?? "none"
+        let rows = report.encryption.map { ", \($0.rows) rows" } ?? ""
+        print("   \(report.outcome.rawValue)\(rows); schema version \(from) -> \(report.migration.to)")
+        for operation in report.migration.applied {
+            let place = [operation.table, operation.column].compactMap { $0 }.joined(separator: ".")
+            print("   - \(operation.kind.rawValue)\(place.isEmpty ? "" : " \(place)"): \(operation.reason)")
+        }
+        for warning in report.warnings { print("   warning: \(warning)") }
+    }
+
+    /// Ends the example where something is not as it should be.
+    public func expect(_ condition: Bool, _ what: String) throws {
+        guard condition else { throw Failure("not as expected: \(what)") }
+    }
+
+    /// Checks that a text can, or cannot, be found in the bytes of a file and what lies beside it.
+    public func expect(_ text: String, readable: Bool, in name: String) throws {
+        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        let found = try files.contains { file in
+            guard file.lastPathComponent.hasPrefix(name) else { return false }
+            return try Data(contentsOf: file).range(of: Data(text.utf8)) != nil
+        }
+        try expect(found == readable, "\"\(text)\" is \(found ? "" : "not ")in the bytes of \(name)")
+        print("   \"\(text)\" is \(found ? "readable by anyone in" : "nowhere in the bytes of") \(name)")
+    }
+}
