@@ -21,11 +21,13 @@ struct Conversion {
     /// - Parameters:
     ///   - isWriteAheadLog: Whether the file is in WAL mode.
     ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
+    ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
+    ///     it was.
     /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
     ///   back anyway.
     func run(
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
-        targetKeys: () throws -> UpgradeKeys?
+        targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey?) {
         let began = Date()
         let observer = UpgradeObserver(
@@ -50,6 +52,11 @@ struct Conversion {
                 let backup = Backup(paths: paths)
                 if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
                 let fileKey = try buildAndProve(keys, status, observer, &report)
+                if let finishing {
+                    try observer.begin(.migrating)
+                    try finishCopy(fileKey, finishing)
+                    report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
+                }
                 try observer.begin(.swapping)
                 try swap(hold, status, backup, observer, &report)
                 return fileKey
@@ -137,6 +144,13 @@ struct Conversion {
         return copyKey
     }
 
+    private func finishCopy(_ key: FileKey?, _ body: (Connection) throws -> Void) throws {
+        let connection = try Connection(path: paths.copy, mode: .readWrite)
+        defer { connection.close() }
+        if let key { try connection.setKey(key.key, settings: key.settings) }
+        try StoreError.about(paths) { try body(connection) }
+    }
+
     /// Keeps the backup that is asked for, and puts the copy in the original's place.
     private func swap(
         _ hold: SourceHold, _ status: FileSystem.Status, _ backup: Backup, _ observer: UpgradeObserver,
@@ -160,6 +174,16 @@ struct Conversion {
 }
 
 extension StoreError {
+    /// Has errors about the copy be about the database, which is all that a user knows of.
+    static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as StoreError where error.path == paths.copy {
+            throw StoreError(
+                error.code, path: paths.database, error.detail, advice: error.advice, underlying: error.underlying)
+        }
+    }
+
     /// Gives a failure of SQLite during an upgrade its type.
     static func upgrading(_ error: DatabaseError, _ paths: DatabasePaths) -> StoreError {
         if error.isInterrupted { return .cancelled(paths.database) }

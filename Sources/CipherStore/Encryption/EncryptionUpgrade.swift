@@ -93,13 +93,19 @@ package struct EncryptionUpgrade {
     /// Encrypts a plaintext file.
     ///
     /// The lock is held.
-    func encrypt(_ inspector: Inspector) throws -> (report: EncryptionReport, fileKey: FileKey) {
+    ///
+    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    func encrypt(
+        _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
+    ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
         let wasWriteAheadLog = try inspector.header().isWriteAheadLog
-        let (report, fileKey) = try conversion.run(.encrypted, inspector, isWriteAheadLog: wasWriteAheadLog) {
-            let key = try newFileKey()
-            return try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.settings)
-        }
+        let (report, fileKey) = try conversion.run(
+            .encrypted, inspector, isWriteAheadLog: wasWriteAheadLog,
+            targetKeys: {
+                let key = try newFileKey()
+                return try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.settings)
+            }, finishing: finishing)
         guard let fileKey else { throw inspector.keyDoesNotFit() }
         return (report, fileKey)
     }

@@ -44,7 +44,7 @@ struct FreshDatabase {
             for collation in upgrade.options.collations { try connection.register(collation) }
             // No sidecar may exist while the file changes its name.
             _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
-            report = try fill(connection)
+            report = try StoreError.about(paths) { try fill(connection) }
         }
         // What the provider gives to the next launch must open the file.
         let again = try upgrade.keyAskedAgain(key)

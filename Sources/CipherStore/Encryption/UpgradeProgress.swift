@@ -10,6 +10,8 @@ public struct UpgradeProgress: Sendable, Equatable {
         case building
         /// The copy is compared with the original.
         case proving
+        /// The schema of the proven copy is brought to the app's version, where a store is opened.
+        case migrating
         /// The copy takes the original's place.
         case swapping
     }
@@ -46,7 +48,7 @@ public final class UpgradeCancellation: @unchecked Sendable {
 final class UpgradeObserver {
     /// The share of the whole at which each stage ends, as measured with a chat database.
     private static let ends: [UpgradeProgress.Stage: Double] = [
-        .quiescing: 0.02, .building: 0.60, .proving: 0.97, .swapping: 1,
+        .quiescing: 0.02, .building: 0.60, .proving: 0.94, .migrating: 0.97, .swapping: 1,
     ]
 
     private let report: (@Sendable (UpgradeProgress) -> Void)?

@@ -52,9 +52,11 @@ struct TableDifference {
         findings += try check.checks()
         if !comparison.rowsFollow { findings += try check.references(to: parents) }
         guard try !addColumns(target) else { return }
-        findings += try check.duplicates(survivors)
+        // SQLite drops an index together with a column in it just so.
+        let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
+        findings += try check.duplicates(kept)
         findings += try ValueCheck(lint: lint.counting, existing: existing, target: target).findings()
-        rebuild(target, survivors)
+        rebuild(target, kept)
     }
 
     // MARK: Columns that the schema does not name
@@ -203,8 +205,6 @@ struct TableDifference {
     }
 
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
-        // SQLite drops an index together with a column in it just so.
-        let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }.map { "\($0.name) is missing" }
         let renamed = found.isOutdated ? ["it names what is renamed"] : []
         let all = reasons + missing + renamed
@@ -214,7 +214,7 @@ struct TableDifference {
                 sql: TableRebuild(
                     of: existing, to: target, temporaryName: state.freeName(for: existing),
                     renamedColumns: columnSources,
-                    objects: kept.map(\.sql)
+                    objects: survivors.map(\.sql)
                 ).statements,
                 reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),
                 risk: findings.contains { $0.severity == .losesData }

@@ -127,16 +127,24 @@ package struct StoreOpening {
         _ = try inspector.readingPlaintext {
             try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
         }
-        let encryption: EncryptionReport
-        let fileKey: FileKey
         do {
-            (encryption, fileKey) = try upgrade.encrypt(inspector)
+            // The copy gets its schema before it gets the name: a migration that fails leaves the legacy file as it was.
+            var migration = MigrationReport(from: facts.recorded, to: configuration.version)
+            let (encryption, fileKey) = try upgrade.encrypt(inspector) { copy in
+                try prepare(copy)
+                try HistoryTable.append(.encrypted, in: copy)
+                migration = try migrateSchema(copy, after: nil)
+            }
+            return Opened(
+                path: paths.database, fileKey: fileKey,
+                report: OpenReport(
+                    outcome: .encrypted, encryption: encryption, migration: migration,
+                    warnings: encryption.warnings + migration.warnings))
         } catch let error as StoreError
             where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
         {
             return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [error.description])
         }
-        return try migrate(fileKey, outcome: .encrypted, encryption: encryption)
     }
 
     /// Builds a database beside the name and publishes it whole, at the current version.

@@ -76,6 +76,7 @@ extension UpgradeProgress.Stage {
         case .quiescing: "preparing "
         case .building: "encrypting"
         case .proving: "proving   "
+        case .migrating: "migrating "
         case .swapping: "swapping  "
         }
     }

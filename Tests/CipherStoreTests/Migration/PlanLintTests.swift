@@ -74,6 +74,16 @@ struct PlanLintTests {
         #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
     }
 
+    @Test("of an undeclared unique index that goes with its column asks nothing")
+    func dropsIndexWithColumn() throws {
+        let fixture = try MigrationFixture(
+            .init(isEncrypted: false, journalMode: "DELETE"),
+            "CREATE TABLE t(a TEXT, b, c); CREATE UNIQUE INDEX i ON t(c, b); INSERT INTO t VALUES (1, 2, 3)")
+        let source = WantedSource(statements: ["CREATE TABLE t(a TEXT, c)"], policy: .allow)
+        #expect(try fixture.launch(source).applied.count == 1)
+        #expect(try fixture.launch(source).applied.isEmpty)
+    }
+
     static let impossible =
         [
             Change(

@@ -201,6 +201,27 @@ struct StepErrorTests {
         #expect(tables == ["made"])
     }
 
+    @Test(
+        "make and write virtual tables, whose modules ask pragmas of their own",
+        arguments: ["rtree(a, b, c)"] + (Engine.current.wasBuilt(with: "ENABLE_FTS5") ? ["fts5(n)"] : []))
+    func virtualTables(module: String) throws {
+        var files = Self.files
+        files["sql_update_3.plist"] = #"["CREATE VIRTUAL TABLE v USING \#(module)"]"#
+        files["sql_launch.plist"] = #"["DELETE FROM v"]"#
+        let fixture = try StepsFixture(files, extra: #", "recordedVersion": {"source": "userVersion"}"#)
+        #expect(try fixture.open().outcome == .created)
+        let legacy = try StepsFixture(files, extra: #", "recordedVersion": {"source": "userVersion"}"#)
+        try legacy.write {
+            try $0.executeScript(
+                """
+                CREATE TABLE t (id INTEGER PRIMARY KEY, n TEXT DEFAULT 'x;y'); ALTER TABLE t ADD COLUMN a TEXT;
+                PRAGMA user_version = 2
+                """)
+        }
+        #expect(try legacy.open().outcome == .encrypted)
+        #expect(try legacy.read { try $0.value(Int.self, "SELECT count(*) FROM v") } == 0)
+    }
+
     @Test("hold several statements, triggers, comments, pragmas of the transaction")
     func accepted() throws {
         let texts = [

@@ -25,6 +25,9 @@ final class StepGuard {
             "foreign_key_check", "quick_check", "integrity_check",
         ].map { SQLName($0) })
 
+    /// Pragmas that read where they have no argument; modules ask some of them for their tables.
+    private static let readings = Set(["data_version", "page_size", "page_count", "encoding"].map { SQLName($0) })
+
     /// Runs `body`, and says what was refused instead of SQLite's bare "not authorized".
     ///
     /// - Parameter place: The statement or step, such as `sql_update_3.plist[1]`.
@@ -58,7 +61,8 @@ final class StepGuard {
             refusal = "SAVEPOINT"
         case .attach: refusal = "ATTACH or DETACH"
         case .pragma:
-            guard !Self.pragmas.contains(SQLName(action.subject)) else {
+            let isRead = action.detail == nil && Self.readings.contains(SQLName(action.subject))
+            guard !isRead, !Self.pragmas.contains(SQLName(action.subject)) else {
                 observe(action)
                 return true
             }
