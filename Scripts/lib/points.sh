@@ -11,6 +11,7 @@ scenario() {
         encrypt-backup) operation+=(backup) copies='|app.db-plaintext' ;;
         encrypt-hot) template=plaintext-hot mode=delete ;;
         encrypt-after-*) template=leftovers/${1#encrypt-after-} ;;
+        shadow) after=plaintext ;;
         rekey) template=encrypted before=encrypted after=rekeyed ;;
         rekey-hot) template=encrypted-hot before=encrypted after=rekeyed mode=delete ;;
         decrypt) template=encrypted before=encrypted after=plaintext ;;
@@ -22,7 +23,7 @@ scenario() {
     esac
 }
 scenarios=(
-    encrypt encrypt-backup encrypt-hot rekey rekey-hot decrypt decrypt-hot launch launch-migrate launch-open
+    encrypt encrypt-backup encrypt-hot shadow rekey rekey-hot decrypt decrypt-hot launch launch-migrate launch-open
 )
 
 # The subject, and the files that it begins with.
@@ -77,20 +78,31 @@ complain() {
     printf '  %s: %s\n' "$point" "$1" >&2
 }
 
+# A shadow proof never writes the database or its log.
+untouched() {
+    [ "${operation[0]}" = shadow ] || return 0
+    local file
+    for file in app.db app.db-wal; do
+        cmp -s "$work/$template/$file" "$run/$file" || complain "$file was changed"
+    done
+}
+
 # The next run must finish, with the new file in its journal mode and nothing beside it: finish FOUND, where FOUND is
 # what state said. What lies there in the same form was tried before.
 finish() {
     local output earlier found=$1 key
+    untouched
     earlier=$(digest)
     key="${operation[*]} $earlier"
     if [ -n "${finished[$key]:-}" ]; then return; fi
     output=$("$subject" "${operation[@]}" 2>&1 || true)
     case $output in
-        encrypted | alreadyEncrypted | rekeyed | alreadyRekeyed | decrypted | alreadyPlaintext | launched) ;;
+        encrypted | alreadyEncrypted | shadow | rekeyed | alreadyRekeyed | decrypted | alreadyPlaintext | launched) ;;
         *) complain "the next run says: $output" && return ;;
     esac
     output=$(strangers "$copies")
     if [ -n "$output" ]; then complain "left beside after the next run: $output" && return; fi
+    untouched
     if [ "$(digest)" != "$earlier" ]; then found=$(state); fi
     if [ "$found" != "$after $mode" ]; then complain "at the end: $found" && return; fi
     finished[$key]=1
@@ -100,7 +112,7 @@ finish() {
 run_all() {
     local index jobs=()
     attempts >"$work/series"
-    rm -f "$work"/taken/*
+    rm -rf "$work"/taken/*
     for ((index = 0; index < $(nproc); index++)); do
         worker $index &
         jobs+=($!)

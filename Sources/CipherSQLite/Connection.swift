@@ -27,7 +27,9 @@ public final class Connection {
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
-    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000) throws {
+    ///   - leavesIndex: Whether the index of a log (`-shm`), which must be there, is only read. No other connection of
+    ///     this process may be opened to the file meanwhile: it would get an index that it cannot write.
+    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
                 extendedCode: DatabaseError.misuse,
@@ -43,7 +45,8 @@ public final class Connection {
             }
         var opened: OpaquePointer?
         let result = sqlite3_open_v2(
-            Self.uri(path), &opened, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+            Self.uri(path, query: leavesIndex ? "readonly_shm=1" : ""), &opened,
+            flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result

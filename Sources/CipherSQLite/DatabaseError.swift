@@ -37,6 +37,10 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isConstraint: Bool { code == SQLITE_CONSTRAINT }
     package var isCannotOpen: Bool { code == SQLITE_CANTOPEN }
     package var isOutOfMemory: Bool { code == SQLITE_NOMEM }
+    /// The index of a log cannot be read without writing it.
+    package var needsIndex: Bool {
+        extendedCode == SQLITE_READONLY | (1 << 8) || extendedCode == SQLITE_READONLY | (5 << 8)
+    }
     /// A read-only connection met a journal that must be rolled back first.
     package var needsRecovery: Bool { extendedCode == SQLITE_READONLY | (3 << 8) }
 

@@ -21,6 +21,8 @@ public struct Engine: Sendable {
     package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
     /// `table_xinfo` and hidden columns of generated columns came with SQLite 3.26 and 3.31.
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
+    /// Whether a log can be read without its index.
+    package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
     /// Whether the engine was compiled with an option, such as `ENABLE_FTS5`.

@@ -16,6 +16,7 @@ struct Scenario {
     /// How the operation may end when it is run again.
     static let endings = [
         "encrypted", "alreadyEncrypted", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
+        "launched",
     ]
 
     static let all = [
@@ -34,6 +35,7 @@ struct Scenario {
         Scenario(
             name: "decrypt-hot", make: ["encrypted", "hot"], operation: ["decrypt"], old: "encrypted",
             new: "plaintext", journalMode: "delete"),
+        Scenario(name: "migrate", make: ["encrypted"], operation: ["launch"], old: "encrypted", new: "migrated"),
         Scenario(name: "store", make: [], operation: ["write", "12"], old: "", new: "", isStore: true),
     ]
 }

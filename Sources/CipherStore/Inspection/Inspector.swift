@@ -6,15 +6,20 @@ package import CipherSQLite
 package struct Inspector {
     let paths: DatabasePaths
     private let collations: [Collation]
+    private let isAlone: Bool
 
+    /// An inspector for a process that does nothing else with the file meanwhile.
     package init(path: String) throws {
-        self.init(try DatabasePaths(path))
+        self.init(try DatabasePaths(path), isAlone: true)
     }
 
-    /// - Parameter collations: The app's own, which its schema may need to be read.
-    init(_ paths: DatabasePaths, collations: [Collation] = []) {
+    /// - Parameters:
+    ///   - collations: The app's own, which its schema may need to be read.
+    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
+    init(_ paths: DatabasePaths, collations: [Collation] = [], isAlone: Bool = false) {
         self.paths = paths
         self.collations = collations
+        self.isAlone = isAlone
     }
 
     /// What can be told without a key.
@@ -117,7 +122,7 @@ package struct Inspector {
     /// Returns `nil` where a journal must be rolled back first.
     func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
-            return try ReadOnlyAccess.withConnection(paths, nil, collations) { connection in
+            return try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: isAlone) { connection in
                 try checkLength(connection)
                 return try body(connection)
             }
@@ -137,7 +142,7 @@ package struct Inspector {
     ) throws -> Result? {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, unlocked, collations) { connection in
+            return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
                 try checkLength(connection)
                 return try body(connection, unlocked)
             }

@@ -6,27 +6,44 @@ enum ReadOnlyAccess {
     ///
     /// A read-only connection to a WAL database makes a `-shm` (and an empty `-wal`) where there was none. They are
     /// removed again, under the lock that SQLite itself takes for it, unless somebody else uses the file by then.
+    ///
+    /// - Parameter isAlone: Whether no other connection of this process is opened to the file meanwhile. The index of a
+    ///   log that a killed writer left is then only read; else SQLite makes it anew.
     static func withConnection<Result>(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ body: (Connection) throws -> Result
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], isAlone: Bool,
+        _ body: (Connection) throws -> Result
     ) throws -> Result {
         let hadLog = try FileSystem.exists(paths.wal)
         let hadSharedMemory = try FileSystem.exists(paths.sharedMemory)
         let result: Swift.Result<Result, any Error>
         do {
-            let connection = try Connection(path: paths.database, mode: .readOnly)
+            let leavesIndex = isAlone && hadLog && hadSharedMemory && Engine.current.readsLogWithoutIndex
+            let connection = try open(paths, fileKey, collations, leavesIndex: leavesIndex)
             defer { connection.close() }
-            connection.allowDoubleQuotedStrings()
-            try connection.distrust(paths.database)
-            connection.beDefensive()
-            if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
-            for collation in collations { try connection.register(collation) }
-            try connection.proveReadable()
             result = .success(try body(connection))
         } catch {
             result = .failure(error)
         }
         try removeOurs(paths, hadLog: hadLog, hadSharedMemory: hadSharedMemory)
         return try result.get()
+    }
+
+    private static func open(
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
+    ) throws -> Connection {
+        let connection = try Connection(path: paths.database, mode: .readOnly, leavesIndex: leavesIndex)
+        connection.allowDoubleQuotedStrings()
+        try connection.distrust(paths.database)
+        connection.beDefensive()
+        if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
+        for collation in collations { try connection.register(collation) }
+        do {
+            try connection.proveReadable()
+        } catch let error as DatabaseError where leavesIndex && error.needsIndex {
+            connection.close()
+            return try open(paths, fileKey, collations, leavesIndex: false)
+        }
+        return connection
     }
 
     private static func removeOurs(_ paths: DatabasePaths, hadLog: Bool, hadSharedMemory: Bool) throws {

@@ -41,6 +41,10 @@ package struct StoreOpening {
     }
 
     package func run() throws -> Opened {
+        try typing { try runLocked() }
+    }
+
+    private func runLocked() throws -> Opened {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             guard let interrupted = try InterruptedCopy(configuration, paths) else { return try open() }
             var warnings: [String] = []
@@ -207,11 +211,11 @@ package struct StoreOpening {
         outcome: OpenReport.Outcome, encryption: EncryptionReport? = nil, stamped: Bool = true,
         warnings: [String] = []
     ) throws -> Opened {
-        do {
+        try typing(after: encryption.map { _ in "decrypted" }) {
             let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
-            let report = try migrateSchema(connection, after: encryption.map { _ in "decrypted" })
+            let report = try migrateSchema(connection)
             if stamped, try !HistoryTable.isStampedPlaintext(connection) {
                 try HistoryTable.append(.openedPlaintext, in: connection)
             }
@@ -220,8 +224,6 @@ package struct StoreOpening {
                 report: OpenReport(
                     outcome: outcome, encryption: encryption, migration: report,
                     warnings: warnings + report.warnings))
-        } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
         }
     }
 
@@ -232,32 +234,38 @@ package struct StoreOpening {
     private func migrate(
         _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?, warnings: [String] = []
     ) throws -> Opened {
-        do {
+        try typing(after: encryption.map { _ in "encrypted" }) {
             let connection = try Connection(
                 path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
             if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
-            let report = try migrateSchema(connection, after: encryption.map { _ in "encrypted" })
+            let report = try migrateSchema(connection)
             return Opened(
                 path: paths.database, fileKey: unlocked,
                 report: OpenReport(
                     outcome: outcome, encryption: encryption, migration: report,
                     warnings: warnings + (encryption?.warnings ?? []) + report.warnings))
-        } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
         }
     }
 
-    /// - Parameter change: What was done to the whole file before, and stays done, such as `encrypted`.
-    private func migrateSchema(_ connection: Connection, after change: String?) throws -> MigrationReport {
+    private func migrateSchema(_ connection: Connection) throws -> MigrationReport {
+        try SchemaMigrator(configuration: configuration).migrate(connection) {
+            try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+        }
+    }
+
+    /// Gives SQLite's failures their type.
+    ///
+    /// - Parameter change: What was done to the whole file before, and stays done, such as `encrypted`: errors tell it.
+    private func typing<Result>(after change: String? = nil, _ body: () throws -> Result) throws -> Result {
         do {
-            return try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-            }
-        } catch let error as StoreError {
-            throw change.map(error.happened(after:)) ?? error
+            return try body()
+        } catch {
+            let failure = (error as? DatabaseError).map { StoreError.reading($0, path: paths.database) }
+            guard let change, let told = failure ?? error as? StoreError else { throw failure ?? error }
+            throw told.happened(after: change)
         }
     }
 

@@ -29,11 +29,13 @@ package struct StorePlan: Sendable, Encodable {
 extension StoreOpening {
     /// Plans what ``run()`` would do.
     ///
-    /// - Parameter key: Gives the key; asked only where the file is encrypted.
+    /// - Parameters:
+    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
+    ///   - key: Gives the key; asked only where the file is encrypted.
     /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
     ///   be rolled back first.
-    package func plan(key: () throws -> CipherKey) throws -> StorePlan {
-        let inspector = Inspector(paths, collations: configuration.collations)
+    package func plan(isAlone: Bool = false, key: () throws -> CipherKey) throws -> StorePlan {
+        let inspector = Inspector(paths, collations: configuration.collations, isAlone: isAlone)
         guard let interrupted = try InterruptedCopy(configuration, paths),
             let note = try interrupted.note(inspector.surface())
         else { return try plan(inspector, key) }

@@ -20,7 +20,7 @@ enum PlanCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
         let opening = try StoreOptions.opening(invocation, provider: provider)
-        let plan = try opening.plan { try KeyOptions.key.key(invocation, for: opening.path) }
+        let plan = try opening.plan(isAlone: true) { try KeyOptions.key.key(invocation, for: opening.path) }
         guard !invocation.has(.json) else {
             try Output.json(plan)
             return .done

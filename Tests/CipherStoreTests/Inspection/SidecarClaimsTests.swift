@@ -12,7 +12,11 @@ struct SidecarClaimsTests {
     /// A database with a journal that must be rolled back.
     private func interrupted(_ key: CipherKey?) throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in
-            if let key { try connection.setKey(key, settings: CipherSettings()) }
+            if let key {
+                try connection.setKey(key, settings: CipherSettings())
+            } else {
+                try connection.execute("PRAGMA page_size = 4096")
+            }
             // More than the cache holds, so that the journal is synced and pages are in the file.
             try connection.executeScript(
                 """

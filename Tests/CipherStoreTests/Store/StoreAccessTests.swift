@@ -1,3 +1,4 @@
+import CipherSQLite
 import CipherStore
 import Foundation
 import TestSupport
@@ -233,5 +234,21 @@ struct StoreAccessTests {
             try other.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'one')") }
         }
         #expect(try await other.bodies() == ["one"])
+    }
+
+    // MARK: Defence
+
+    @Test(
+        "lets no SQL write into the schema table, on a writer or a reader",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000))
+    func defensive() async throws {
+        let store = try await StoreFixture(folder).open()
+        let harm: @Sendable (Connection) throws -> Void = { db in
+            try db.execute("PRAGMA writable_schema = ON")
+            try db.execute("UPDATE sqlite_master SET sql = 'CREATE TABLE chat(x)' WHERE name = 'chat'")
+        }
+        await #expect(throws: DatabaseError.self) { try await store.write(harm) }
+        await #expect(throws: DatabaseError.self) { try await store.read(harm) }
+        try await store.insert("usable")
     }
 }

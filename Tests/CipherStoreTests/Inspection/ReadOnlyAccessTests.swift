@@ -1,0 +1,45 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Looking at what a killed writer left changes nothing of it, not even the index of its log.
+struct ReadOnlyAccessTests {
+    private static let subject = TestProgram.built("CrashSubject")
+    private static var isPossible: Bool { subject.isThere && Engine.current.readsLogWithoutIndex }
+
+    @Test(
+        "The index of a killed writer's log is not written by who only looks", .enabled(if: isPossible),
+        arguments: ["plaintext", "encrypted"], [false, true])
+    func index(form: String, isDamaged: Bool) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path("app.db")
+        #expect(try Self.subject.run(["make", path, form]).status == 0)
+        try #require(try folder.names == ["app.db", "app.db-shm", "app.db-wal"])
+        if isDamaged {
+            try Data(repeating: 7, count: 32_768).write(to: folder.url.appending(path: "app.db-shm"))
+        }
+        let before = try FolderDigest(folder.url)
+
+        let inspection = try Inspector(path: path).inspect(key: TestKeys.raw(), formats: [CipherSettings()])
+        #expect(inspection.version == 23)
+        #expect(try FolderDigest(folder.url) == before)
+
+        let rows = try DatabaseReader(path: path).read(formats: [CipherSettings()], key: { try TestKeys.raw() }) {
+            connection, _ in try connection.value(Int.self, "SELECT count(*) FROM chat")
+        }
+        #expect(rows == 40)
+        #expect(try FolderDigest(folder.url) == before)
+
+        let configuration = Configuration(
+            databaseName: "app.db", version: 30, encryption: .init(isEnabled: form == "encrypted"))
+        let plan = try StoreOpening(
+            configuration: configuration, directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).plan(isAlone: true) { try TestKeys.raw() }
+        #expect(plan.step == (form == "encrypted" ? .open : .openPlaintext))
+        #expect(try FolderDigest(folder.url) == before)
+    }
+}
