@@ -42,7 +42,7 @@ import Testing
             #expect(line.count < width)
         }
         let line = FleetBar.line(finished: 1_200, failed: 3, total: 10_000, fraction: 0.25, seconds: 60, width: 80)
-        #expect(line == "1,200 of 10,000 [########-------------------------]  25%  3 failed  ETA 3:00")
+        #expect(line == "1,200 of 10,000 [#########---------------------------]  25%  3 failed  ETA 3:00")
     }
 
     @Test func keyFileOfEachDatabase() {

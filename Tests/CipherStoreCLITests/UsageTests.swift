@@ -38,7 +38,7 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
         (["encrypt", "x", "--key-file", "a", "--jobs", "2"], "--jobs is for --recursive"),
         (["verify", "x", "--name", "*.db"], "--name is for --recursive"),
-        (["verify", "/", "--recursive", "--jobs", "0", "--name", "*"], "--jobs takes a number"),
+        (["verify", "/", "--recursive", "--jobs", "0"], "--jobs takes a number"),
         (["encrypt", "x", "--key-file", "a", "--shadow", "--keep-backup"], "cannot be given together"),
         (["migrate", "x", "--config", "c", "--directory", "."], "DIR is for --recursive"),
         (["migrate", "x", "--config", "c", "--directory", ".", "--recursive"], "in place of --directory"),

@@ -13,6 +13,9 @@ struct Fleet {
     private let invocation: Invocation
     /// What people read of the files that were done, such as `encrypted`.
     private let verb: String
+    private let options: EncryptionUpgrade.Options
+    private let jobs: Int
+    private let progress: ProgressBar.Mode
     private let files: [DatabaseSearch.Found]
     private let apart: [FleetResult]
     private let cancellation = UpgradeCancellation()
@@ -23,6 +26,9 @@ struct Fleet {
     init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
         self.invocation = invocation
         self.verb = verb
+        options = try UpgradeOptions.waiting(invocation)
+        jobs = try FleetOptions.jobs(invocation)
+        progress = try invocation.choice(.progress, default: .auto)
         for key in [KeyOptions.key, .newKey] { try key.checkShared(invocation, in: folder) }
         let found = try DatabaseSearch.run(in: folder, FleetOptions.names(invocation, default: names))
         files = found.filter { if case .database = $0.kind { true } else { false } }
@@ -43,11 +49,9 @@ struct Fleet {
     /// Works through the files, and tells of each as soon as it has had its turn.
     func run(_ work: @escaping Work) throws -> ExitStatus {
         let began = Date()
-        let options = try UpgradeOptions.waiting(invocation)
-        let jobs = try FleetOptions.jobs(invocation)
-        let bar = FleetBar(try invocation.choice(.progress, default: .auto), files)
+        let bar = FleetBar(progress, files)
         SignalWatch.cancel(cancellation)
-        let workers = FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation] file in
+        let workers = FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation, options] file in
             var options = options
             options.cancellation = cancellation
             if let bar { options.progress = { bar.update(file, $0.fraction) } }
