@@ -3,7 +3,6 @@ import Foundation
 /// The upgrade of files of extreme shapes: their memory, and their time against `sqlcipher_export`.
 struct ShapeBenchmarks {
     let run: UpgradeRun
-    let runs: Int
 
     /// A kind of file.
     struct Shape {
@@ -43,19 +42,17 @@ struct ShapeBenchmarks {
             }.joined()),
     ]
 
+    /// One run of each: `sqlcipher_export` alone takes minutes for some of them.
     func measure() throws -> [Measurement] {
         try Self.shapes.flatMap { shape in
             try write(shape)
-            var peak = 0.0
-            let time = try Measurement.alternating(
-                "encrypt \(shape.name), proven", against: "sqlcipher_export", goal: 1,
-                runs: shape.largestRow > 0 ? 1 : min(runs, 3),
-                ours: {
-                    let facts = try run.encrypt()
-                    peak = max(peak, facts.peakMegabytes)
-                    return facts.seconds
-                }, theirs: run.export)
-            return [time, .size("peak memory, \(shape.name)", peak, atMost: 64 + shape.largestRow)]
+            let facts = try run.encrypt()
+            return [
+                Measurement(
+                    name: "encrypt \(shape.name), proven", baseline: "sqlcipher_export", ours: [facts.seconds],
+                    theirs: [try run.export()], goal: 1),
+                .size("peak memory, \(shape.name)", facts.peakMegabytes, atMost: 64 + shape.largestRow),
+            ]
         }
     }
 

@@ -30,7 +30,7 @@ func measure(_ section: String, _ report: inout BenchmarkReport) throws {
             report.measurements += measurements
             report.curve = points
         }
-    case "shapes": report.measurements += try ShapeBenchmarks(run: run, runs: runs).measure()
+    case "shapes": report.measurements += try ShapeBenchmarks(run: run).measure()
     case "tool":
         report.measurements += try ToolBenchmarks(
             run: run, runs: runs, staticTool: arguments[6].isEmpty ? nil : arguments[6]
