@@ -5,11 +5,15 @@ struct Measurement: Codable {
     /// What is compared, and with what.
     let name: String
     let baseline: String
-    /// Wall seconds of each run, in turn.
+    /// What the numbers count: seconds of wall time or megabytes.
+    var unit = "s"
+    /// The numbers of each run, in turn.
     let ours: [Double]
     let theirs: [Double]
     /// The highest ratio of medians that is wanted.
     let goal: Double
+    /// What other libraries take for the same, in multiples of their baseline, where it was measured.
+    var peers: String?
 
     /// The ratio of medians.
     var ratio: Double { Self.median(ours) / Self.median(theirs) }
@@ -22,10 +26,16 @@ struct Measurement: Codable {
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 
+    /// A number of megabytes against the most that it may be.
+    static func size(_ name: String, _ megabytes: Double, atMost limit: Double) -> Measurement {
+        Measurement(
+            name: name, baseline: "\(Int(limit)) MB", unit: "MB", ours: [megabytes], theirs: [limit], goal: 1)
+    }
+
     /// Runs both in turn, after a run of each that does not count.
     static func alternating(
-        _ name: String, against baseline: String, goal: Double, runs: Int, ours: () throws -> Double,
-        theirs: () throws -> Double
+        _ name: String, against baseline: String, goal: Double, peers: String? = nil, runs: Int,
+        ours: () throws -> Double, theirs: () throws -> Double
     ) throws -> Measurement {
         var left: [Double] = []
         var right: [Double] = []
@@ -36,7 +46,7 @@ struct Measurement: Codable {
                 right.append(seconds.1)
             }
         }
-        return Measurement(name: name, baseline: baseline, ours: left, theirs: right, goal: goal)
+        return Measurement(name: name, baseline: baseline, ours: left, theirs: right, goal: goal, peers: peers)
     }
 
     /// The seconds that `body` takes.
@@ -44,5 +54,14 @@ struct Measurement: Codable {
         let clock = ContinuousClock()
         let duration = try clock.measure(body)
         return Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+    }
+}
+
+/// Why a benchmark could not be run.
+struct BenchmarkFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
     }
 }

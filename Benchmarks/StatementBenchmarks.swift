@@ -31,24 +31,32 @@ struct StatementBenchmarks {
         raw.close()
     }
 
+    /// The ratios of other libraries to the C interface were measured for the same work; see docs/PERFORMANCE.md.
     func run() throws -> [Measurement] {
         [
-            try compare("insert \(Self.rows) rows, one transaction", goal: 1.1, insert) { try raw.insert(Self.rows) },
-            try compare("fetch \(Self.rows) rows by position", goal: 1.1, fetch, fetchRaw),
-            try compare("fetch \(Self.rows) rows as Codable", goal: 1.8, decode, fetchRaw),
-            try compare("\(Self.lookups) lookups by key", goal: 1.1, lookUp, lookUpRaw),
-            try compare("\(Self.commits) inserts, a transaction each", goal: 1.1, commit) {
+            try compare(
+                "insert \(Self.rows) rows, one transaction", goal: 1.1, peers: "GRDB 1.69, SQLite.swift 1.54", insert
+            ) { try raw.insert(Self.rows) },
+            try compare(
+                "fetch \(Self.rows) rows by position", goal: 1.1, peers: "GRDB 1.15, SQLite.swift 2.23", fetch,
+                fetchRaw),
+            try compare(
+                "fetch \(Self.rows) rows as Codable", goal: 1.8, peers: "GRDB 2.38, SQLite.swift 4.31", decode,
+                fetchRaw),
+            try compare(
+                "\(Self.lookups) lookups by key", goal: 1.1, peers: "GRDB 1.13, SQLite.swift 1.04", lookUp, lookUpRaw),
+            try compare("\(Self.commits) inserts, a transaction each", goal: 1.1, peers: nil, commit) {
                 try raw.commit(Self.commits)
             },
         ]
     }
 
     private func compare(
-        _ name: String, goal: Double, _ ours: () throws -> Void, _ theirs: () throws -> Void
+        _ name: String, goal: Double, peers: String?, _ ours: () throws -> Void, _ theirs: () throws -> Void
     ) throws -> Measurement {
         try .alternating(
-            name, against: "C interface", goal: goal, runs: runs, ours: { try Measurement.seconds(ours) },
-            theirs: { try Measurement.seconds(theirs) })
+            name, against: "C interface", goal: goal, peers: peers, runs: runs,
+            ours: { try Measurement.seconds(ours) }, theirs: { try Measurement.seconds(theirs) })
     }
 
     private func fetchRaw() throws {
@@ -110,14 +118,5 @@ struct StatementBenchmarks {
         for id in 0..<Self.commits {
             try connection.transaction { try insertOne(Message(number: id)) }
         }
-    }
-}
-
-/// Why a benchmark could not be run.
-struct BenchmarkFailure: Error, CustomStringConvertible {
-    let description: String
-
-    init(_ description: String) {
-        self.description = description
     }
 }

@@ -24,7 +24,7 @@ public struct CipherKey: Sendable, Equatable {
     /// What `sqlite3_key_v2` is given: the passphrase, or the `x'…'` form of a raw key.
     package let keyBytes: SecretBytes
 
-    private init(form: Form, keyBytes: SecretBytes) {
+    init(form: Form, keyBytes: SecretBytes) {
         self.form = form
         self.keyBytes = keyBytes
     }

@@ -16,7 +16,8 @@ public final class Connection {
     /// The database file.
     public let path: String
     private let handle: OpaquePointer
-    private var cache = StatementCache(capacity: 64)
+    // Exclusive without a check at each use: nothing that the cache does comes back to it.
+    @exclusivity(unchecked) private var cache = StatementCache(capacity: 64)
     private var savepointDepth = 0
     private(set) var progressHandler: ProgressHandler?
 
@@ -233,9 +234,12 @@ public final class Connection {
     /// Lends a compiled statement with its values bound.
     package func withStatement<Result>(_ sql: SQL, _ body: (Statement) throws -> Result) throws -> Result {
         try checkTransaction(sql.text)
-        let statement = try cache.take(sql.text) ?? Statement(sql.text, on: self)
-        defer { cache.put(statement) }
-        try statement.bind(sql.values)
+        let statement = try cache.take(sql) ?? Statement(sql.text, on: self)
+        defer {
+            statement.reset()
+            cache.put(statement)
+        }
+        try statement.bind(valuesOf: sql)
         return try body(statement)
     }
 
@@ -245,13 +249,13 @@ public final class Connection {
     ///
     /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that error
     /// would go on outside of it, and each of the next statements would be committed alone.
-    package var requiresTransaction = false
+    @exclusivity(unchecked) package var requiresTransaction = false
 
-    private func checkTransaction(_ sql: String) throws {
+    private func checkTransaction(_ sql: @autoclosure () -> String) throws {
         guard requiresTransaction, !isInTransaction else { return }
         throw DatabaseError(
             extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
-            sql: sql, path: path)
+            sql: sql(), path: path)
     }
 
     /// How a transaction takes its lock.

@@ -14,49 +14,66 @@ public struct Row: ~Copyable {
 
     /// The value of a column, from 0.
     ///
-    /// The corresponding C functions are `sqlite3_column_type` and its family.
+    /// The corresponding C functions are `sqlite3_column_value` and `sqlite3_value_type` with its family.
     public func value(at index: Int) -> Value {
-        switch sqlite3_column_type(statement.handle, Int32(index)) {
-        case SQLITE_INTEGER: .integer(sqlite3_column_int64(statement.handle, Int32(index)))
-        case SQLITE_FLOAT: .real(sqlite3_column_double(statement.handle, Int32(index)))
-        case SQLITE_TEXT: .text(text(at: index))
+        let cell = cell(at: index)
+        return switch sqlite3_value_type(cell) {
+        case SQLITE_INTEGER: .integer(sqlite3_value_int64(cell))
+        case SQLITE_FLOAT: .real(sqlite3_value_double(cell))
+        case SQLITE_TEXT: .text(Self.text(of: cell) ?? "")
         case SQLITE_BLOB: .blob(withBytes(at: index) { [UInt8]($0) })
         default: .null
         }
     }
 
     /// Whether a column is NULL.
-    public func isNull(at index: Int) -> Bool {
-        sqlite3_column_type(statement.handle, Int32(index)) == SQLITE_NULL
-    }
+    public func isNull(at index: Int) -> Bool { sqlite3_value_type(cell(at: index)) == SQLITE_NULL }
 
     /// A column, from 0, as a Swift value.
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` where the storage class does not fit or a number is out of
     ///   range: nothing is cut or guessed.
+    @inlinable
     public func get<Column: ColumnReadable>(_ type: Column.Type = Column.self, at index: Int) throws -> Column {
         try Column.read(from: self, at: index)
     }
 
     /// Lends the bytes of a text or blob column; those of a text are UTF-8 in every database.
     public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        let cell = cell(at: index)
         // Without this the bytes of a UTF-16 database would depend on whether the column was read as text before.
-        if sqlite3_column_type(statement.handle, Int32(index)) == SQLITE_TEXT {
-            _ = sqlite3_column_text(statement.handle, Int32(index))
-        }
-        let start = sqlite3_column_blob(statement.handle, Int32(index))
-        let count = sqlite3_column_bytes(statement.handle, Int32(index))
+        if sqlite3_value_type(cell) == SQLITE_TEXT { _ = sqlite3_value_text(cell) }
+        let start = sqlite3_value_blob(cell)
+        let count = sqlite3_value_bytes(cell)
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(count)))
     }
 
+    /// A column where it stands in the row, looked up once for its type and its content.
+    ///
+    /// Source: SQLite, "Protected And Unprotected SQL Values": a connection without a mutex knows no difference.
+    private func cell(at index: Int) -> OpaquePointer? { sqlite3_column_value(statement.handle, Int32(index)) }
+
     /// Text, with explicit length: text may hold NUL characters.
-    func text(at index: Int) -> String {
+    private static func text(of cell: OpaquePointer?) -> String? {
         // Text before bytes: the first call may convert from UTF-16, and the second then counts the result.
-        guard let start = sqlite3_column_text(statement.handle, Int32(index)) else { return "" }
-        let count = sqlite3_column_bytes(statement.handle, Int32(index))
+        guard let start = sqlite3_value_text(cell) else { return nil }
+        let count = sqlite3_value_bytes(cell)
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
     }
 
+    /// An INTEGER column; `nil` for any other.
+    @usableFromInline func integer(at index: Int) -> Int64? {
+        let cell = cell(at: index)
+        return sqlite3_value_type(cell) == SQLITE_INTEGER ? sqlite3_value_int64(cell) : nil
+    }
+
+    /// A TEXT column; `nil` for any other.
+    func text(at index: Int) -> String? {
+        let cell = cell(at: index)
+        return sqlite3_value_type(cell) == SQLITE_TEXT ? Self.text(of: cell) : nil
+    }
+
+    @usableFromInline
     func mismatch(at index: Int, wanted: Any.Type) -> DatabaseError {
         let found =
             switch sqlite3_column_type(statement.handle, Int32(index)) {
@@ -81,8 +98,9 @@ public protocol ColumnReadable {
 
 extension ColumnReadable where Self: FixedWidthInteger {
     /// An INTEGER column that fits the type.
+    @inlinable
     public static func read(from row: borrowing Row, at index: Int) throws -> Self {
-        guard case .integer(let integer) = row.value(at: index), let value = Self(exactly: integer) else {
+        guard let integer = row.integer(at: index), let value = Self(exactly: integer) else {
             throw row.mismatch(at: index, wanted: Self.self)
         }
         return value
@@ -103,7 +121,7 @@ extension UInt64: ColumnReadable {}
 extension Bool: ColumnReadable {
     /// An INTEGER column: 0 is false, others are true.
     public static func read(from row: borrowing Row, at index: Int) throws -> Bool {
-        guard case .integer(let integer) = row.value(at: index) else {
+        guard let integer = row.integer(at: index) else {
             throw row.mismatch(at: index, wanted: Bool.self)
         }
         return integer != 0
@@ -131,10 +149,8 @@ extension Float: ColumnReadable {
 extension String: ColumnReadable {
     /// A TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> String {
-        guard sqlite3_column_type(row.statement.handle, Int32(index)) == SQLITE_TEXT else {
-            throw row.mismatch(at: index, wanted: String.self)
-        }
-        return row.text(at: index)
+        guard let text = row.text(at: index) else { throw row.mismatch(at: index, wanted: String.self) }
+        return text
     }
 }
 
@@ -155,6 +171,7 @@ extension Value: ColumnReadable {
 
 extension Optional: ColumnReadable where Wrapped: ColumnReadable {
     /// NULL is `nil`.
+    @inlinable
     public static func read(from row: borrowing Row, at index: Int) throws -> Wrapped? {
         row.isNull(at: index) ? nil : try Wrapped.read(from: row, at: index)
     }

@@ -8,26 +8,37 @@ extension Connection {
     /// Every row as a Codable value: columns are found by name.
     ///
     /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one is missing or does not fit.
+    @inlinable
     public func rows<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> [Model] {
-        try withStatement(sql) { statement in
-            guard try statement.step() else { return [] }
-            // After the first step, which compiles again when the schema has changed since.
-            let columns = RowColumns(statement)
-            var result: [Model] = []
-            repeat {
-                result.append(try Model(from: RowDecoder(statement: statement, columns: columns)))
-            } while try statement.step()
-            return result
+        var result: [Model] = []
+        try forEachDecoder(sql) { decoder in
+            result.append(try Model(from: decoder))
+            return true
         }
+        return result
     }
 
     /// The first row as a Codable value, `nil` where there is none.
     ///
     /// - Throws: As ``rows(_:_:)``.
+    @inlinable
     public func row<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> Model? {
+        var result: Model?
+        try forEachDecoder(sql) { decoder in
+            result = try Model(from: decoder)
+            return false
+        }
+        return result
+    }
+
+    /// Lends a decoder of each row to `body`, until that returns `false`.
+    @usableFromInline
+    func forEachDecoder(_ sql: SQL, _ body: (any Decoder) throws -> Bool) throws {
         try withStatement(sql) { statement in
-            guard try statement.step() else { return nil }
-            return try Model(from: RowDecoder(statement: statement, columns: RowColumns(statement)))
+            guard try statement.step() else { return }
+            // After the first step, which compiles again when the schema has changed since.
+            let decoder = RowDecoder(statement)
+            while try body(decoder), try statement.step() {}
         }
     }
 }
@@ -65,15 +76,17 @@ extension UUID: Bindable, ColumnReadable {
     }
 }
 
-/// The positions of a statement's columns by name, worked out once for all rows.
+/// The columns of a statement's current row by name, worked out once for all rows.
 private final class RowColumns {
+    let row: Row
     /// The names in order; `nil` for a second column of the same name, which nobody can ask for.
     private let names: [String?]
     private let indexes: [String: Int]
-    /// The column that was asked for last: mostly it is asked for again, or the next one is.
+    /// The column that was asked for last: mostly the next one follows, or it is asked for again.
     private var latest = 0
 
     init(_ statement: Statement) {
+        row = Row(statement: statement)
         let all = (0..<statement.columnCount).map(statement.columnName)
         let indexes = Dictionary(zip(all, all.indices), uniquingKeysWith: { first, _ in first })
         names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }
@@ -83,35 +96,44 @@ private final class RowColumns {
     var all: [String] { Array(indexes.keys) }
 
     func index(of name: String) -> Int? {
-        guard !names.isEmpty else { return nil }
-        if names[latest] == name { return latest }
-        if latest + 1 < names.count, names[latest + 1] == name {
-            latest += 1
-        } else if let index = indexes[name] {
+        let next = latest + 1 < names.count ? latest + 1 : 0
+        if names[next] == name {
+            latest = next
+        } else if names[latest] != name {
+            guard let index = indexes[name] else { return nil }
             latest = index
-        } else {
-            return nil
         }
         return latest
     }
 
     /// A column's value, `nil` where there is no such column.
-    func read<Column: ColumnReadable>(
-        _ type: Column.Type, named name: String, from statement: Statement
-    ) throws -> Column? {
+    func read<Column: ColumnReadable>(_ type: Column.Type, named name: String) throws -> Column? {
         guard let index = index(of: name) else { return nil }
-        return try Column.read(from: Row(statement: statement), at: index)
+        return try Column.read(from: row, at: index)
     }
 }
 
-private struct RowDecoder: Decoder {
-    let statement: Statement
-    let columns: RowColumns
+/// Decodes one row after the other: it always stands for the current one.
+private final class RowDecoder: Decoder {
+    private let columns: RowColumns
+    /// The container that was asked for last, most often for the same keys as the next row will be.
+    private var latest: Any?
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
+    convenience init(_ statement: Statement) {
+        self.init(RowColumns(statement))
+    }
+
+    fileprivate init(_ columns: RowColumns) {
+        self.columns = columns
+    }
+
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-        KeyedDecodingContainer(RowContainer<Key>(statement: statement, columns: columns))
+        if let container = latest as? KeyedDecodingContainer<Key> { return container }
+        let container = KeyedDecodingContainer(RowContainer<Key>(columns: columns))
+        latest = container
+        return container
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -128,22 +150,25 @@ private struct RowDecoder: Decoder {
 }
 
 private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    let statement: Statement
     let columns: RowColumns
     var codingPath: [any CodingKey] { [] }
     var allKeys: [Key] { columns.all.compactMap { Key(stringValue: $0) } }
 
     func contains(_ key: Key) -> Bool { columns.index(of: key.stringValue) != nil }
 
-    /// The work is done where no key's type is known, so that it is compiled once for each column type.
+    /// Inlined, so that what it calls is compiled for each type of column: the type of the keys is not known here.
+    @inline(__always)
     private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
         do {
-            if let column = try columns.read(Column.self, named: key.stringValue, from: statement) { return column }
+            if let column = try columns.read(Column.self, named: key.stringValue) { return column }
         } catch let error as DatabaseError {
-            throw DecodingError.typeMismatch(
-                Column.self, .init(codingPath: [key], debugDescription: error.message, underlyingError: error))
+            throw mismatch(Column.self, key, error)
         }
         throw missing(key)
+    }
+
+    private func mismatch(_ type: Any.Type, _ key: Key, _ error: DatabaseError) -> DecodingError {
+        .typeMismatch(type, .init(codingPath: [key], debugDescription: error.message, underlyingError: error))
     }
 
     private func missing(_ key: Key) -> DecodingError {
@@ -152,7 +177,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func decodeNil(forKey key: Key) throws -> Bool {
         guard let index = columns.index(of: key.stringValue) else { throw missing(key) }
-        return Row(statement: statement).isNull(at: index)
+        return columns.row.isNull(at: index)
     }
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) }
@@ -186,7 +211,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         keyedBy type: Nested.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<Nested> { throw unsupported(key) }
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw unsupported(key) }
-    func superDecoder() throws -> any Decoder { RowDecoder(statement: statement, columns: columns) }
+    func superDecoder() throws -> any Decoder { RowDecoder(columns) }
     func superDecoder(forKey key: Key) throws -> any Decoder { throw unsupported(key) }
 
     fileprivate func unsupported(_ key: Key) -> DecodingError {

@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// SQL text with the values it binds.
 ///
 /// Interpolated values are bound, never pasted into the text.
@@ -5,65 +13,104 @@
 /// ```swift
 /// try db.execute("INSERT INTO chat(uid, body) VALUES (\(uid), \(body))")
 /// ```
-public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
+public struct SQL: Sendable, ExpressibleByStringInterpolation {
+    /// The pieces, in order.
+    ///
+    /// The text is put together only where it is compiled: in a loop the compiled statement is found by the pieces.
+    @usableFromInline var pieces: ContiguousArray<Piece>
+
+    @usableFromInline enum Piece: Sendable {
+        /// Text of the program.
+        case literal(StaticString)
+        /// Text that was made, such as a quoted name.
+        case text(String)
+        /// A value, which stands in the text as `?`.
+        case parameter(Value)
+        /// A value whose `?` stands in a text before it.
+        case argument(Value)
+    }
+
     /// The text, with `?` where a value is bound.
-    public private(set) var text: String
+    public var text: String {
+        pieces.reduce(into: "") { $0 += $1.text }
+    }
+
     /// The bound values, in order.
-    public private(set) var values: [Value]
+    public var values: [Value] { pieces.compactMap(\.value) }
 
     /// Text as it is, with values for its `?` parameters, in order.
     public init(text: String, values: [Value] = []) {
-        self.text = text
-        self.values = values
+        pieces = [.text(text)]
+        pieces.append(contentsOf: values.lazy.map(Piece.argument))
     }
 
     /// Text without parameters.
-    public init(stringLiteral value: String) {
-        self.init(text: value)
+    @inlinable
+    public init(stringLiteral value: StaticString) {
+        pieces = [.literal(value)]
     }
 
     /// Text with its interpolations bound.
+    @inlinable
     public init(stringInterpolation: Interpolation) {
-        self.init(text: stringInterpolation.text, values: stringInterpolation.values)
+        pieces = stringInterpolation.pieces
+    }
+
+    /// Whether its text is made of these bytes.
+    ///
+    /// By bytes, for `String` compares by canonical equivalence, under which é in one scalar and in two are one text, and
+    /// to SQLite two.
+    func isSpelled(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var rest = bytes[...]
+        for piece in pieces {
+            let isNext =
+                switch piece {
+                case .literal(let text): text.withUTF8Buffer { rest.takeAway($0) }
+                case .text(let text): text.withBytes { rest.takeAway($0) }
+                case .parameter: rest.popFirst() == UInt8(ascii: "?")
+                case .argument: true
+                }
+            guard isNext else { return false }
+        }
+        return rest.isEmpty
     }
 
     /// Collects the pieces of an interpolated literal.
     public struct Interpolation: StringInterpolationProtocol {
-        fileprivate var text = ""
-        fileprivate var values: [Value] = []
+        @usableFromInline var pieces: ContiguousArray<Piece> = []
 
         /// Reserves room for the literal parts.
+        @inlinable
         public init(literalCapacity: Int, interpolationCount: Int) {
-            text.reserveCapacity(literalCapacity + interpolationCount)
-            values.reserveCapacity(interpolationCount)
+            pieces.reserveCapacity(2 * interpolationCount + 1)
         }
 
         /// Adds literal SQL.
-        public mutating func appendLiteral(_ literal: String) {
-            text += literal
+        @inlinable
+        public mutating func appendLiteral(_ literal: StaticString) {
+            pieces.append(.literal(literal))
         }
 
         /// Binds a value.
+        @inlinable
         public mutating func appendInterpolation(_ value: some Bindable) {
-            text += "?"
-            values.append(value.databaseValue)
+            pieces.append(.parameter(value.databaseValue))
         }
 
         /// Binds a value, or NULL for `nil`.
+        @inlinable
         public mutating func appendInterpolation<Wrapped: Bindable>(_ value: Wrapped?) {
-            text += "?"
-            values.append(value.databaseValue)
+            pieces.append(.parameter(value.databaseValue))
         }
 
         /// Adds the name of a table or column, quoted.
         public mutating func appendInterpolation(identifier: String) {
-            text += SQL.quoted(identifier: identifier)
+            pieces.append(.text(SQL.quoted(identifier: identifier)))
         }
 
         /// Adds another piece of SQL with its values.
         public mutating func appendInterpolation(_ sql: SQL) {
-            text += sql.text
-            values += sql.values
+            pieces += sql.pieces
         }
     }
 
@@ -85,5 +132,40 @@ public struct SQL: Sendable, Equatable, ExpressibleByStringInterpolation {
         }
         result.append(quote)
         return String(result)
+    }
+}
+
+extension SQL: Equatable {
+    /// Whether text and values are the same.
+    public static func == (left: SQL, right: SQL) -> Bool { left.text == right.text && left.values == right.values }
+}
+
+extension SQL.Piece {
+    /// What it adds to the text.
+    var text: String {
+        switch self {
+        case .literal(let text): text.description
+        case .text(let text): text
+        case .parameter: "?"
+        case .argument: ""
+        }
+    }
+
+    var value: Value? {
+        switch self {
+        case .literal, .text: nil
+        case .parameter(let value), .argument(let value): value
+        }
+    }
+}
+
+extension Slice<UnsafeBufferPointer<UInt8>> {
+    /// Takes these bytes away from its begin; `false` where it begins otherwise.
+    fileprivate mutating func takeAway(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.count <= count else { return false }
+        guard let start = bytes.baseAddress, let here = base.baseAddress else { return bytes.isEmpty }
+        guard memcmp(start, here + startIndex, bytes.count) == 0 else { return false }
+        removeFirst(bytes.count)
+        return true
     }
 }

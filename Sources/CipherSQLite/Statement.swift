@@ -15,7 +15,7 @@ internal import CSQLCipherShims
 package final class Statement {
     package let handle: OpaquePointer
     package let sql: String
-    private unowned let connection: Connection
+    unowned let connection: Connection
 
     /// Compiles `sql`, which must be one statement.
     ///
@@ -95,18 +95,9 @@ package final class Statement {
         sqlite3_finalize(handle)
     }
 
-    /// Whether its text is this one, byte by byte.
-    func hasText(_ text: String) -> Bool {
-        var own = sql
-        var other = text
-        return own.withUTF8 { own in
-            other.withUTF8 { other in
-                guard own.count == other.count, let left = own.baseAddress, let right = other.baseAddress else {
-                    return own.isEmpty && other.isEmpty
-                }
-                return memcmp(left, right, own.count) == 0
-            }
-        }
+    /// Whether it was compiled from this.
+    func has(_ other: SQL) -> Bool {
+        sql.withBytes(other.isSpelled)
     }
 
     package var columnCount: Int { Int(sqlite3_column_count(handle)) }
@@ -114,56 +105,6 @@ package final class Statement {
 
     package func columnName(_ index: Int) -> String {
         sqlite3_column_name(handle, Int32(index)).map { String(cString: $0) } ?? ""
-    }
-
-    /// Binds all parameters.
-    ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` where the counts differ.
-    package func bind(_ values: [Value]) throws {
-        let expected = Int(sqlite3_bind_parameter_count(handle))
-        guard expected == values.count else {
-            throw DatabaseError(
-                extendedCode: DatabaseError.misuse,
-                message: "the statement takes \(expected) values and \(values.count) were given", sql: sql,
-                path: connection.path)
-        }
-        for (index, value) in values.enumerated() {
-            try bind(value, at: Int32(index + 1))
-        }
-    }
-
-    /// Binds one parameter; the first has index 1.
-    package func bind(_ value: Value, at index: Int32) throws {
-        let result =
-            switch value {
-            case .null: sqlite3_bind_null(handle, index)
-            case .integer(let integer): sqlite3_bind_int64(handle, index, integer)
-            case .real(let real): sqlite3_bind_double(handle, index, real)
-            case .text(var text):
-                text.withUTF8 { bytes in
-                    bytes.withMemoryRebound(to: CChar.self) { characters in
-                        // An empty string's pointer may be nil, which would bind NULL.
-                        if let start = characters.baseAddress {
-                            // The 64-bit call reports a text that is too long, where an Int32 would trap.
-                            sqlite3_bind_text64(
-                                handle, index, start, UInt64(characters.count), cs_transient_destructor(),
-                                UInt8(SQLITE_UTF8))
-                        } else {
-                            sqlite3_bind_text(handle, index, "", 0, cs_transient_destructor())
-                        }
-                    }
-                }
-            case .blob(let blob):
-                blob.withUnsafeBytes { bytes in
-                    if let start = bytes.baseAddress, !bytes.isEmpty {
-                        sqlite3_bind_blob64(
-                            handle, index, start, UInt64(bytes.count), cs_transient_destructor())
-                    } else {
-                        sqlite3_bind_zeroblob(handle, index, 0)
-                    }
-                }
-            }
-        guard result == SQLITE_OK else { throw connection.error(result, sql: sql) }
     }
 
     /// Runs to the next row.
@@ -195,23 +136,22 @@ package final class Statement {
     ///
     /// - Parameter size: Grows by the bytes that were compared.
     package func column(_ index: Int32, equals other: Statement, _ otherIndex: Int32, size: inout Int64) -> Bool {
-        let type = sqlite3_column_type(handle, index)
-        guard type == sqlite3_column_type(other.handle, otherIndex) else { return false }
+        // Looked up once for type and content, as in ``Row``: this runs for each column of each row of an upgrade.
+        let mine = sqlite3_column_value(handle, index)
+        let theirs = sqlite3_column_value(other.handle, otherIndex)
+        let type = sqlite3_value_type(mine)
+        guard type == sqlite3_value_type(theirs) else { return false }
         size += 8
         switch type {
-        case SQLITE_INTEGER:
-            return sqlite3_column_int64(handle, index) == sqlite3_column_int64(other.handle, otherIndex)
-        case SQLITE_FLOAT:
-            return sqlite3_column_double(handle, index).bitPattern
-                == sqlite3_column_double(other.handle, otherIndex).bitPattern
-        case SQLITE_NULL:
-            return true
+        case SQLITE_INTEGER: return sqlite3_value_int64(mine) == sqlite3_value_int64(theirs)
+        case SQLITE_FLOAT: return sqlite3_value_double(mine).bitPattern == sqlite3_value_double(theirs).bitPattern
+        case SQLITE_NULL: return true
         default:
             // Asking for a blob first keeps text in its own encoding: nothing is converted, invalid text stays as it is.
-            let left = sqlite3_column_blob(handle, index)
-            let right = sqlite3_column_blob(other.handle, otherIndex)
-            let count = sqlite3_column_bytes(handle, index)
-            guard count == sqlite3_column_bytes(other.handle, otherIndex) else { return false }
+            let left = sqlite3_value_blob(mine)
+            let right = sqlite3_value_blob(theirs)
+            let count = sqlite3_value_bytes(mine)
+            guard count == sqlite3_value_bytes(theirs) else { return false }
             guard count > 0, let left, let right else { return count == 0 }
             size += Int64(count)
             return memcmp(left, right, Int(count)) == 0

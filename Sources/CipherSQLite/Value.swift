@@ -22,12 +22,12 @@ public protocol Bindable {
 
 extension Value: Bindable {
     /// The value itself.
-    public var databaseValue: Value { self }
+    @inlinable public var databaseValue: Value { self }
 }
 
 extension Bindable where Self: FixedWidthInteger {
     /// The integer.
-    public var databaseValue: Value { .integer(Int64(self)) }
+    @inlinable public var databaseValue: Value { .integer(Int64(self)) }
 }
 
 // UInt and UInt64 are left out: SQLite's integers have 64 bits with a sign, and nothing is cut or guessed.
@@ -42,32 +42,32 @@ extension UInt32: Bindable {}
 
 extension Bool: Bindable {
     /// 1 or 0.
-    public var databaseValue: Value { .integer(self ? 1 : 0) }
+    @inlinable public var databaseValue: Value { .integer(self ? 1 : 0) }
 }
 
 extension Double: Bindable {
     /// The number.
     ///
     /// SQLite stores NaN as NULL.
-    public var databaseValue: Value { .real(self) }
+    @inlinable public var databaseValue: Value { .real(self) }
 }
 
 extension Float: Bindable {
     /// The number as a double.
-    public var databaseValue: Value { .real(Double(self)) }
+    @inlinable public var databaseValue: Value { .real(Double(self)) }
 }
 
 extension String: Bindable {
     /// The text.
-    public var databaseValue: Value { .text(self) }
+    @inlinable public var databaseValue: Value { .text(self) }
 }
 
 extension [UInt8]: Bindable {
     /// The bytes.
-    public var databaseValue: Value { .blob(self) }
+    @inlinable public var databaseValue: Value { .blob(self) }
 }
 
 extension Optional: Bindable where Wrapped: Bindable {
     /// The wrapped value, or NULL.
-    public var databaseValue: Value { self?.databaseValue ?? .null }
+    @inlinable public var databaseValue: Value { self?.databaseValue ?? .null }
 }

@@ -68,6 +68,34 @@ struct RowDecoderTests {
         #expect(throws: DecodingError.self) { try db.rows(One.self, "SELECT NULL AS number") }
     }
 
+    @Test("is decoded by its own keys, whichever came before and in whatever order")
+    func changingKeys() throws {
+        struct Either: Decodable, Equatable {
+            enum Kind: String, CodingKey { case kind }
+            enum Left: String, CodingKey { case body, id }
+            enum Right: String, CodingKey { case id, score }
+            var text: String
+
+            init(from decoder: any Decoder) throws {
+                let kind = try decoder.container(keyedBy: Kind.self).decode(String.self, forKey: .kind)
+                if kind == "left" {
+                    let values = try decoder.container(keyedBy: Left.self)
+                    text = try "\(values.decode(Int.self, forKey: .id)) \(values.decode(String.self, forKey: .body))"
+                } else {
+                    let values = try decoder.container(keyedBy: Right.self)
+                    text = try "\(values.decode(Double.self, forKey: .score)) \(values.decode(Int.self, forKey: .id))"
+                }
+            }
+        }
+        try db.executeScript(
+            """
+            INSERT INTO message(id, kind, body, score) VALUES
+                (1, 'left', 'a', 0.5), (2, 'right', 'b', 1.5), (3, 'left', 'c', 2.5)
+            """)
+        #expect(
+            try db.rows(Either.self, "SELECT * FROM message ORDER BY id").map(\.text) == ["1 a", "1.5 2", "3 c"])
+    }
+
     @Test("with an unknown raw value of an enumeration is an error")
     func unknownCase() throws {
         struct One: Codable { var kind: Kind }

@@ -26,6 +26,16 @@ struct SQLTests {
         #expect(sql.values == [.text("ana"), .integer(3)])
     }
 
+    @Test("binds the values of a text within it in their place")
+    func orderOfValues() throws {
+        let db = try fixture.open()
+        let pair = SQL(text: "? || ?", values: [.text("b"), .text("c")])
+        let sql: SQL = "SELECT \("a") || \(pair) || \("d")"
+        #expect(sql == SQL(text: "SELECT ? || ? || ? || ?", values: ["a", "b", "c", "d"].map(Value.text)))
+        #expect(sql != "SELECT \("a") || \(pair) || \("e")")
+        #expect(try db.value(String.self, sql) == "abcd")
+    }
+
     @Test("quotes a quote that a combining mark hides from Swift's characters")
     func combiningMark() throws {
         let db = try fixture.open()

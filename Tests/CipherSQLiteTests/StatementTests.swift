@@ -56,6 +56,28 @@ struct StatementTests {
         #expect(left == ["SELECT 1", nil, "SELECT 3"])
     }
 
+    @Test("is found again by its text, however that is put together")
+    func foundByText() throws {
+        let db = try fixture.open()
+        var cache = StatementCache(capacity: 2)
+        let name = "id"
+        let same: [SQL] = [
+            "SELECT \(1) AS \"id\", \(2)", "SELECT \(1) AS \(identifier: name), \(2)",
+            SQL(text: "SELECT ? AS \"id\", ?", values: [.integer(1), .null]),
+            "SELECT \(SQL(text: "? AS \"id\"", values: [.null])), \(name)",
+        ]
+        for left in same {
+            cache.put(try Statement(left.text, on: db))
+            for right in same {
+                let taken = cache.take(right)
+                cache.put(try #require(taken))
+            }
+        }
+        for other: SQL in ["", "SELECT \(1) AS \"id\", ", "SELECT ? AS \"id\", ? ", "SELECT \(1) AS \"ie\", \(2)"] {
+            #expect(cache.take(other) == nil)
+        }
+    }
+
     @Test("is told from another whose text differs only in its normal form")
     func canonicalEquivalence() throws {
         let db = try fixture.open()

@@ -10,8 +10,9 @@ struct FileKey: Sendable {
         self.settings = settings
     }
 
-    /// Derives a key over a salt.
+    /// Derives a key over a salt, unless somebody in this process holds the key of the same file.
     init(_ key: CipherKey, salt: SecretBytes, _ settings: CipherSettings) throws {
-        self.init(key: try key.rawKey(salt: salt, settings: settings), settings: settings)
+        let derived = try DerivedKeys.inUse.rawKey(of: key, salt: salt, settings: settings)
+        self.init(key: derived, settings: settings)
     }
 }

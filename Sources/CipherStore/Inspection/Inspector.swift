@@ -155,7 +155,7 @@ package struct Inspector {
         }
     }
 
-    /// Derives the key over the file's own salt, once for all connections.
+    /// Derives the key over the file's own salt, once for all connections and stores of this process.
     func fileKey(_ key: CipherKey, _ settings: CipherSettings, hasPlaintextHeader: Bool) throws -> FileKey {
         var settings = settings
         guard hasPlaintextHeader else {

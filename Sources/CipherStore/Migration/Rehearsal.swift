@@ -76,7 +76,7 @@ struct Rehearsal {
                 .guarding(connection, statement.place) {
                     // Not out of the cache: only what is compiled is judged.
                     let compiled = try Statement(statement.sql, on: connection)
-                    try compiled.bind([])
+                    try compiled.bind(valuesOf: SQL(text: statement.sql))
                     guard traits.isDefinition || traits.setsRenaming else { return }
                     while try compiled.step() {}
                 }

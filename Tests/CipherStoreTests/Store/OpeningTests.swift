@@ -20,6 +20,19 @@ struct OpeningTests {
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(Int.self, "PRAGMA user_version") } == 26)
     }
 
+    @Test("The key of a file is derived once for all stores of the process that hold it, and no wrong one gets it")
+    func derivedOnce() throws {
+        let folder = try TemporaryFolder()
+        let first = try Fixture.open(folder) { try .passphrase("a passphrase") }
+        let second = try Fixture.open(folder) { try .passphrase("a passphrase") }
+        let held = try #require(first.fileKey?.key.keyBytes)
+        #expect(second.fileKey?.key.keyBytes === held)
+        let error = #expect(throws: StoreError.self) {
+            try Fixture.open(folder) { try .passphrase("another passphrase") }
+        }
+        #expect(error?.code == .keyDoesNotFit)
+    }
+
     @Test("A file of 0 bytes becomes an encrypted database that keeps its mode", arguments: [0o600, 0o640])
     func empty(mode: Int) throws {
         let folder = try TemporaryFolder()

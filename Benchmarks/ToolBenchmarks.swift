@@ -1,0 +1,26 @@
+import Foundation
+
+/// The command line: how long it takes to begin, and how large it is with Swift linked into it.
+struct ToolBenchmarks {
+    let run: UpgradeRun
+    let runs: Int
+    /// The command line with Swift's runtime linked statically; `nil` where it was not built.
+    let staticTool: String?
+
+    func measure() throws -> [Measurement] {
+        _ = try ChildProcess.run(run.program("LegacyChat"), [run.legacy, "1000"])
+        var all = [try start("cold start: cipherstore inspect", nil)]
+        if let staticTool {
+            all.append(try start("cold start, linked statically", staticTool))
+            let size = try FileManager.default.attributesOfItem(atPath: staticTool)[.size] as? Int ?? 0
+            all.append(.size("size, linked statically, stripped", Double(size) / 1e6, atMost: 15))
+        }
+        return all
+    }
+
+    private func start(_ name: String, _ tool: String?) throws -> Measurement {
+        try .alternating(
+            name, against: "25 ms", goal: 1, runs: max(runs, 20), ours: { try run.inspect(with: tool) },
+            theirs: { 0.025 })
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+
+/// Upgrades copies of a legacy file, by the command line and by `sqlcipher_export` of the engine's own, which proves
+/// nothing and swaps nothing.
+struct UpgradeRun {
+    /// The folder of the programs that were built.
+    let bin: URL
+    /// The `sqlcipher` command line.
+    let sqlcipher: String
+    let folder: URL
+    let legacy: String
+
+    /// What the upgrade told of itself, and what it took.
+    struct Facts {
+        let seconds: Double
+        let peakMegabytes: Double
+        let megabytes: Double
+        let stages: [String: Double]
+    }
+
+    private struct Report: Decodable {
+        let bytesBefore: Int64
+        let stageSeconds: [String: Double]
+    }
+
+    private var work: URL { folder.appending(path: "work") }
+    private var database: String { work.appending(path: "chat.db").path(percentEncoded: false) }
+    private var key: String { folder.appending(path: "key").path(percentEncoded: false) }
+
+    func encrypt() throws -> Facts {
+        try copyLegacy()
+        try? FileManager.default.removeItem(atPath: key)
+        guard
+            FileManager.default.createFile(
+                atPath: key, contents: Data("secret".utf8), attributes: [.posixPermissions: 0o600])
+        else { throw BenchmarkFailure("the key file cannot be made") }
+        let run = try ChildProcess.run(program("cipherstore"), ["encrypt", database, "--key-file", key, "--json"])
+        let report = try JSONDecoder().decode(Report.self, from: run.output)
+        return Facts(
+            seconds: run.seconds, peakMegabytes: run.peakMegabytes, megabytes: Double(report.bytesBefore) / 1e6,
+            stages: report.stageSeconds)
+    }
+
+    func export() throws -> Double {
+        try copyLegacy()
+        let target = work.appending(path: "encrypted.db").path(percentEncoded: false)
+        let script = "ATTACH '\(target)' AS e KEY 'secret'; SELECT sqlcipher_export('e'); DETACH e;"
+        return try ChildProcess.run(sqlcipher, [database, script]).seconds
+    }
+
+    /// Reads the header of the legacy file and tells of it, from the start of the process to its end.
+    func inspect(with tool: String? = nil) throws -> Double {
+        try ChildProcess.run(tool ?? program("cipherstore"), ["inspect", legacy]).seconds
+    }
+
+    func program(_ name: String) -> String { bin.appending(path: name).path(percentEncoded: false) }
+
+    private func copyLegacy() throws {
+        try? FileManager.default.removeItem(at: work)
+        try FileManager.default.createDirectory(at: work, withIntermediateDirectories: true)
+        for ending in ["", "-wal"] where FileManager.default.fileExists(atPath: legacy + ending) {
+            try FileManager.default.copyItem(atPath: legacy + ending, toPath: database + ending)
+        }
+        // What the copying left to write would be written beside what is measured.
+        sync()
+    }
+}

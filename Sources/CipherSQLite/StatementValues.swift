@@ -1,0 +1,70 @@
+internal import CSQLCipher
+internal import CSQLCipherShims
+
+extension Statement {
+    /// Binds the values of `sql`, of which SQLite makes copies.
+    ///
+    /// The corresponding C functions are `sqlite3_bind_int64` and its family.
+    ///
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where the counts differ.
+    package func bind(valuesOf sql: SQL) throws {
+        let expected = sqlite3_bind_parameter_count(handle)
+        var index: Int32 = 0
+        for piece in sql.pieces {
+            switch piece {
+            case .literal, .text: continue
+            case .parameter(let value), .argument(let value):
+                index += 1
+                guard index <= expected else { throw otherCount(sql, expected) }
+                let result = bind(value, at: index)
+                guard result == SQLITE_OK else { throw connection.error(result, sql: self.sql) }
+            }
+        }
+        guard index == expected else { throw otherCount(sql, expected) }
+    }
+
+    private func otherCount(_ sql: SQL, _ expected: Int32) -> DatabaseError {
+        DatabaseError(
+            extendedCode: DatabaseError.misuse,
+            message: "the statement takes \(expected) values and \(sql.values.count) were given", sql: self.sql,
+            path: connection.path)
+    }
+
+    /// Binds one parameter; the first has index 1.
+    ///
+    /// The 64-bit calls report what is too long, where an Int32 would trap.
+    private func bind(_ value: Value, at index: Int32) -> Int32 {
+        switch value {
+        case .null: sqlite3_bind_null(handle, index)
+        case .integer(let integer): sqlite3_bind_int64(handle, index, integer)
+        case .real(let real): sqlite3_bind_double(handle, index, real)
+        case .text(let text):
+            text.withBytes { bytes in
+                bytes.withMemoryRebound(to: CChar.self) { characters in
+                    // An empty string's pointer may be nil, which would bind NULL.
+                    guard let start = characters.baseAddress else {
+                        return sqlite3_bind_text(handle, index, "", 0, cs_transient_destructor())
+                    }
+                    return sqlite3_bind_text64(
+                        handle, index, start, UInt64(characters.count), cs_transient_destructor(),
+                        UInt8(SQLITE_UTF8))
+                }
+            }
+        case .blob(let blob):
+            blob.withUnsafeBytes { bytes in
+                guard let start = bytes.baseAddress, !bytes.isEmpty else {
+                    return sqlite3_bind_zeroblob(handle, index, 0)
+                }
+                return sqlite3_bind_blob64(
+                    handle, index, start, UInt64(bytes.count), cs_transient_destructor())
+            }
+        }
+    }
+}
+
+extension String {
+    /// Lends the UTF-8 bytes, which on Apple platforms a bridged string does not hold in one piece.
+    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+        try utf8.withContiguousStorageIfAvailable(body) ?? ContiguousArray(utf8).withUnsafeBufferPointer(body)
+    }
+}
