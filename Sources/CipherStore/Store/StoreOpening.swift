@@ -137,7 +137,7 @@ package struct StoreOpening {
             let (encryption, fileKey) = try upgrade.encrypt(inspector) { copy in
                 try prepare(copy)
                 try HistoryTable.append(.encrypted, in: copy)
-                migration = try migrateSchema(copy, after: nil)
+                migration = try migrateSchema(copy)
             }
             return Opened(
                 path: paths.database, fileKey: fileKey,
