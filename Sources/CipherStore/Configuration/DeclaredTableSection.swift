@@ -2,7 +2,7 @@ extension DeclaredTable {
     /// Reads the `dbTables` list: dictionaries of one table each, which hold lists of dictionaries of one column each.
     static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {
         var tables: [DeclaredTable] = []
-        var places: [SchemaName: String] = [:]
+        var places: [SQLName: String] = [:]
         let elements = try node.elements()
         guard !elements.isEmpty else {
             throw node.failure("names no table", advice: "leave it out where the app makes its tables itself")
@@ -10,7 +10,7 @@ extension DeclaredTable {
         for element in elements {
             let (name, columns) = try element.singleEntry("table")
             try checkTableName(name, element)
-            if let other = places.updateValue(element.place, forKey: SchemaName(name)) {
+            if let other = places.updateValue(element.place, forKey: SQLName(name)) {
                 throw element.failure("the table \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
             }
             tables.append(DeclaredTable(name: name, columns: try Self.columns(columns)))
@@ -19,8 +19,8 @@ extension DeclaredTable {
     }
 
     static func checkTableName(_ name: String, _ node: ConfigurationNode) throws {
-        if let fault = SchemaName.fault(of: name) { throw node.failure("the table's name \(fault)") }
-        if let prefix = SchemaName(name).reservedPrefix {
+        if let fault = SQLName.fault(of: name) { throw node.failure("the table's name \(fault)") }
+        if let prefix = SQLName(name).reservedPrefix {
             throw node.failure(
                 "the table's name \"\(ConfigurationNode.shown(name))\" begins with \(prefix), which is reserved",
                 advice: "choose another name")
@@ -29,11 +29,11 @@ extension DeclaredTable {
 
     static func columns(_ node: ConfigurationNode) throws -> [Column] {
         var columns: [Column] = []
-        var places: [SchemaName: String] = [:]
+        var places: [SQLName: String] = [:]
         for element in try node.elements() {
             let (name, definition) = try element.singleEntry("column")
-            if let fault = SchemaName.fault(of: name) { throw element.failure("the column's name \(fault)") }
-            if let other = places.updateValue(element.place, forKey: SchemaName(name)) {
+            if let fault = SQLName.fault(of: name) { throw element.failure("the column's name \(fault)") }
+            if let other = places.updateValue(element.place, forKey: SQLName(name)) {
                 throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
             }
             let text = try definition.text()

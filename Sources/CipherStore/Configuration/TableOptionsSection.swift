@@ -2,14 +2,14 @@ extension DeclaredTable {
     /// Reads the `tableOptions` dictionary into the tables that it names.
     static func addOptions(_ node: ConfigurationNode, to tables: [DeclaredTable]) throws -> [DeclaredTable] {
         var tables = tables
-        var seen: Set<SchemaName> = []
+        var seen: Set<SQLName> = []
         for (name, options) in try node.entries() {
-            guard let index = tables.firstIndex(where: { SchemaName($0.name) == SchemaName(name) }) else {
+            guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(name) }) else {
                 let suggestion = Suggestion.nearest(to: name, among: tables.map(\.name))
                 throw options.failure(
                     "dbTables declares no such table", advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
             }
-            guard seen.insert(SchemaName(name)).inserted else { throw options.failure("the table has options twice") }
+            guard seen.insert(SQLName(name)).inserted else { throw options.failure("the table has options twice") }
             try tables[index].add(options)
         }
         try checkRenames(tables, node)
@@ -44,7 +44,7 @@ extension DeclaredTable {
 
     private mutating func addRenames(_ node: ConfigurationNode) throws {
         for (new, old) in try node.entries() {
-            guard columns.contains(where: { SchemaName($0.name) == SchemaName(new) }) else {
+            guard columns.contains(where: { SQLName($0.name) == SQLName(new) }) else {
                 let suggestion = Suggestion.nearest(to: new, among: columns.map(\.name))
                 throw old.failure(
                     "the table declares no such column",
@@ -59,8 +59,8 @@ extension DeclaredTable {
 extension DeclaredTable.Index {
     /// Reads a list of columns, or a dictionary with more.
     fileprivate init(name: String, _ node: ConfigurationNode) throws {
-        if let fault = SchemaName.fault(of: name) { throw node.failure("the index's name \(fault)") }
-        if let prefix = SchemaName(name).reservedPrefix {
+        if let fault = SQLName.fault(of: name) { throw node.failure("the index's name \(fault)") }
+        if let prefix = SQLName(name).reservedPrefix {
             throw node.failure(
                 "the index's name begins with \(prefix), which is reserved", advice: "choose another name")
         }

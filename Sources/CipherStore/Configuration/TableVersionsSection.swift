@@ -52,13 +52,13 @@ extension VersionedTable {
     /// Reads the `tableVersions` dictionary, in the order of the names.
     static func list(_ node: ConfigurationNode) throws -> [VersionedTable] {
         var tables: [VersionedTable] = []
-        var names: Set<SchemaName> = []
+        var names: Set<SQLName> = []
         for (name, table) in try node.entries() {
             try DeclaredTable.checkTableName(name, node)
-            guard names.insert(SchemaName(name)).inserted else {
+            guard names.insert(SQLName(name)).inserted else {
                 throw table.failure("the table is declared twice; SQLite does not tell upper case from lower case")
             }
-            guard SchemaName(name) != SchemaName(TableVersionRecord.table) else {
+            guard SQLName(name) != SQLName(TableVersionRecord.table) else {
                 throw table.failure("the versions themselves are kept there", advice: "leave it out")
             }
             tables.append(try VersionedTable(name, table))

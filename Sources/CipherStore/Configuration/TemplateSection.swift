@@ -77,7 +77,7 @@ extension ConfigurationNode {
     func renames() throws -> [String: String] {
         var names: [String: String] = [:]
         for (new, old) in try entries() {
-            if let fault = SchemaName.fault(of: new) { throw failure("a new name \(fault)") }
+            if let fault = SQLName.fault(of: new) { throw failure("a new name \(fault)") }
             names[new] = try old.schemaName()
         }
         let hints = Dictionary(names.map { (SQLName($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })

@@ -185,11 +185,11 @@ extension RecordedVersion.VersionColumn {
 
     private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {
         let pragma: SQL = Engine.current.hasGeneratedColumns ? "PRAGMA main.table_xinfo" : "PRAGMA main.table_info"
-        var present: Set<SchemaName> = []
+        var present: Set<SQLName> = []
         try connection.forEachRow("\(pragma)(\(identifier: name))") { row in
-            present.insert(SchemaName(try row.get(String.self, at: 1)))
+            present.insert(SQLName(try row.get(String.self, at: 1)))
         }
-        for wanted in [column] + filter.keys.sorted() where !present.contains(SchemaName(wanted)) {
+        for wanted in [column] + filter.keys.sorted() where !present.contains(SQLName(wanted)) {
             throw StoreError(
                 .recordedVersion, path: databasePath,
                 "the table \"\(table)\", which records the version, has no column \"\(wanted)\"",

@@ -173,9 +173,9 @@ struct ConfigurationErrorTests {
     }
 
     @Test func `Names are the same where SQLite takes them as the same, and only there`() {
-        #expect(SchemaName("Chat") == SchemaName("cHAT"))
-        #expect(SchemaName("Ä") != SchemaName("ä"))
-        #expect(SchemaName("\u{E9}") != SchemaName("e\u{301}"))
+        #expect(SQLName("Chat") == SQLName("cHAT"))
+        #expect(SQLName("Ä") != SQLName("ä"))
+        #expect(SQLName("\u{E9}") != SQLName("e\u{301}"))
     }
 
     @Test func `A key of any length and content stays short and on one line in the error`() {
