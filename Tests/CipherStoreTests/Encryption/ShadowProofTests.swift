@@ -55,12 +55,12 @@ struct ShadowProofTests {
             try connection.executeScript(
                 """
                 CREATE TABLE t(a BLOB);
-                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
                 INSERT INTO t SELECT randomblob(400) FROM n
                 """)
         }
         let before = try state(file)
-        #expect(try shadow(file).rows == 20_000)
+        #expect(try shadow(file).rows == 60_000)
         #expect(try state(file) == before)
     }
 

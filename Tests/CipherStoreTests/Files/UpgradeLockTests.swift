@@ -44,7 +44,7 @@ struct UpgradeLockTests {
                 while !cancellation.isCancelled {
                     try UpgradeLock.withLock(paths, timeout: 60, cancellation: cancellation) {
                         relay.enter()
-                        while !relay.leave(), !cancellation.isCancelled { usleep(1_000) }
+                        repeat { usleep(1_000) } while !relay.leave() && !cancellation.isCancelled
                     }
                 }
             }
