@@ -151,18 +151,22 @@ extension HostileDatabase {
         HostileDatabase("a hundred thousand tables, indexes and views", "encrypted", isSlow: true) { folder in
             let connection = try Connection(path: folder.path("app.db"), mode: .create)
             defer { connection.close() }
-            try connection.execute("CREATE TABLE t(a)")
-            var script = "PRAGMA writable_schema = ON; BEGIN;"
-            for number in 0..<100_000 {
-                script +=
-                    "INSERT INTO sqlite_master VALUES ('view', 'v\(number)', 'v\(number)', 0, 'CREATE VIEW v\(number) AS SELECT a FROM t');"
-            }
-            try connection.executeScript(script + "COMMIT; PRAGMA schema_version = 99")
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a); PRAGMA writable_schema = ON;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+                INSERT INTO sqlite_master
+                SELECT 'view', 'v' || i, 'v' || i, 0, 'CREATE VIEW v' || i || ' AS SELECT a FROM t' FROM n;
+                PRAGMA schema_version = 99
+                """)
         },
-        HostileDatabase(
-            "thirty thousand tables", "encrypted", isSlow: true,
-            "PRAGMA synchronous = OFF; BEGIN;"
-                + (0..<30_000).map { "CREATE TABLE t\($0)(a);" }.joined() + "COMMIT"),
+        HostileDatabase("thirty thousand tables", "encrypted", isSlow: true) { folder in
+            let connection = try Connection(path: folder.path("app.db"), mode: .create)
+            defer { connection.close() }
+            try connection.transaction {
+                for number in 0..<30_000 { try connection.execute(SQL(text: "CREATE TABLE t\(number)(a)")) }
+            }
+        },
         HostileDatabase(
             "32 MB of schema text", "encrypted", isSlow: true,
             "CREATE TABLE t(a, b DEFAULT '\(String(repeating: "x", count: 900_000))');"
