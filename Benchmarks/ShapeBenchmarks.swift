@@ -57,7 +57,7 @@ struct ShapeBenchmarks {
     }
 
     private func write(_ shape: Shape) throws {
-        for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: run.legacy + ending) }
+        run.removeLegacy()
         let script = run.folder.appending(path: "shape.sql")
         defer { try? FileManager.default.removeItem(at: script) }
         try Data("PRAGMA synchronous = OFF; BEGIN;\n\(shape.script)COMMIT;\n".utf8).write(to: script)

@@ -8,7 +8,7 @@ struct ToolBenchmarks {
     let staticTool: String?
 
     func measure() throws -> [Measurement] {
-        _ = try ChildProcess.run(run.program("LegacyChat"), [run.legacy, "1000"])
+        try run.writeLegacy(1_000)
         var all = [try start("cold start: cipherstore inspect", nil)]
         if let staticTool {
             all.append(try start("cold start, linked statically", staticTool))

@@ -20,7 +20,7 @@ struct UpgradeBenchmarks {
 
     /// - Returns: The comparisons, and the seconds of each stage.
     func upgrade() throws -> (measurements: [Measurement], stages: [String: [Double]]) {
-        try writeLegacy(messages)
+        try run.writeLegacy(messages)
         var facts: [UpgradeRun.Facts] = []
         let whole = try Measurement.alternating(
             "encrypt \(messages) messages, proven", against: "sqlcipher_export", goal: 0.6, runs: runs,
@@ -43,7 +43,7 @@ struct UpgradeBenchmarks {
     func curve() throws -> (measurements: [Measurement], points: [Point]) {
         var points: [Point] = []
         for size in sizes {
-            try writeLegacy(size * Self.messagesPerMegabyte)
+            try run.writeLegacy(size * Self.messagesPerMegabyte)
             _ = try run.encrypt()
             let facts = try (0..<max(1, min(runs, 2_000 / size))).map { _ in try run.encrypt() }
             points.append(
@@ -62,10 +62,5 @@ struct UpgradeBenchmarks {
                 .size("peak memory, \(Int(last.megabytes)) MB file", last.peakMegabytes, atMost: 64),
             ], points
         )
-    }
-
-    private func writeLegacy(_ messages: Int) throws {
-        for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: run.legacy + ending) }
-        _ = try ChildProcess.run(run.program("LegacyChat"), [run.legacy, String(messages)])
     }
 }

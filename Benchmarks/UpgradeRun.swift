@@ -53,6 +53,16 @@ struct UpgradeRun {
         try ChildProcess.run(tool ?? program("cipherstore"), ["inspect", legacy]).seconds
     }
 
+    /// Writes the database of the example app, with so many messages.
+    func writeLegacy(_ messages: Int) throws {
+        removeLegacy()
+        _ = try ChildProcess.run(program("LegacyChat"), [legacy, String(messages)])
+    }
+
+    func removeLegacy() {
+        for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: legacy + ending) }
+    }
+
     func program(_ name: String) -> String { bin.appending(path: name).path(percentEncoded: false) }
 
     private func copyLegacy() throws {

@@ -209,11 +209,19 @@ public final class Connection {
     /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> Column? {
         var result: Column?
-        try withStatement(sql) { statement in
-            // Named, for what is inferred here is the optional, which takes NULL for a missing row.
-            if try statement.step() { result = try Row(statement: statement).get(Column.self, at: 0) }
-        }
+        // The type is named, for what is inferred here is the optional, which takes NULL for a missing row.
+        try withFirstRow(sql) { row in result = try row.get(Column.self, at: 0) }
         return result
+    }
+
+    /// Lends the first row of a query to `body`, where there is one.
+    ///
+    /// On its own because no type is generic here: where one is, Swift 6.3's optimizer cannot make a row.
+    private func withFirstRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
+        try withStatement(sql) { statement in
+            let row = Row(statement: statement)
+            if try statement.step() { try body(row) }
+        }
     }
 
     /// The rowid of the latest insert.
