@@ -1,6 +1,6 @@
 public import CipherSQLite
 
-/// Gives the key that the desktop's key store keeps: GNOME Keyring, KWallet or KeePassXC, by the Secret Service.
+/// Gives the key that the desktop's key store keeps, by the Secret Service; tested with GNOME Keyring.
 ///
 /// The store must be unlocked, as it is once the user has logged in; the user is never asked. libsecret is looked for when
 /// the first key is asked for: an app without a desktop neither links nor needs it.
