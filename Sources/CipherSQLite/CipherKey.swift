@@ -139,7 +139,7 @@ public struct CipherKey: Sendable, Equatable {
                             passphrase.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(passphrase.count),
                             salt.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(salt.count),
                             Int32(settings.kdfIterations),
-                            settings.digest == .sha512 ? EVP_sha512() : EVP_sha1(),
+                            settings.kdfAlgorithm.function,
                             Int32(output.count), output.baseAddress?.assumingMemoryBound(to: UInt8.self))
                         guard done == 1 else { throw KeyError.derivationFailed }
                     }
@@ -234,6 +234,17 @@ extension SecretBytes {
                 if end > 0, bytes[end - 1] == UInt8(ascii: "\r") { end -= 1 }
             }
             return SecretBytes(count: end) { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<end])) }
+        }
+    }
+}
+
+extension CipherSettings.Digest {
+    /// The function in libcrypto.
+    fileprivate var function: OpaquePointer? {
+        switch self {
+        case .sha1: EVP_sha1()
+        case .sha256: EVP_sha256()
+        case .sha512: EVP_sha512()
         }
     }
 }

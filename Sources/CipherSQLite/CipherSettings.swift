@@ -1,44 +1,79 @@
-/// How an encrypted file is laid out: the SQLCipher format, and how much of the header stays readable.
+/// How an encrypted file is laid out: the SQLCipher format, what differs from its defaults, and how much of the header
+/// stays readable.
 ///
-/// The defaults of an engine are never relied on: each connection pins the format it means.
-/// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_plaintext_header_size`.
+/// The defaults of an engine are never relied on: each connection pins what it means.
+/// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`,
+/// `PRAGMA cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
 public struct CipherSettings: Sendable, Equatable {
-    /// SQLCipher's format: 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) or 4 (4096-byte pages, HMAC-SHA512, 256,000
-    /// rounds).
-    public var compatibility: Int
+    /// A hash function, for the authentication of pages and for the derivation of keys.
+    public enum Digest: String, Sendable, CaseIterable { case sha1, sha256, sha512 }
+
+    /// SQLCipher's format, 1 to 4: 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages, HMAC-SHA512,
+    /// 256,000 rounds) can be written, the older ones opened.
+    public let compatibility: Int
+    /// The size of a page in bytes.
+    public let pageSize: Int
+    /// The rounds of PBKDF2 by which a passphrase becomes a key.
+    public let kdfIterations: Int
+    /// The hash function of the pages' HMAC; format 1 has none.
+    public let hmacAlgorithm: Digest
+    /// The hash function of PBKDF2.
+    public let kdfAlgorithm: Digest
     /// How many bytes of the header stay readable: 0, or 32 where the system must recognise the file (iOS app groups).
     public var plaintextHeaderSize: Int
 
     /// The format of `compatibility`, by default the newest that the running engine writes.
-    public init(compatibility: Int = Engine.current.defaultCompatibility, plaintextHeaderSize: Int = 0) {
+    ///
+    /// What is left out, or `nil`, is the format's default.
+    public init(
+        compatibility: Int = Engine.current.defaultCompatibility, pageSize: Int? = nil, kdfIterations: Int? = nil,
+        hmacAlgorithm: Digest? = nil, kdfAlgorithm: Digest? = nil, plaintextHeaderSize: Int = 0
+    ) {
+        let digest: Digest = compatibility >= 4 ? .sha512 : .sha1
         self.compatibility = compatibility
+        self.pageSize = pageSize ?? (compatibility >= 4 ? 4096 : 1024)
+        self.kdfIterations = kdfIterations ?? (compatibility >= 4 ? 256_000 : compatibility == 3 ? 64_000 : 4_000)
+        self.hmacAlgorithm = hmacAlgorithm ?? digest
+        self.kdfAlgorithm = kdfAlgorithm ?? digest
         self.plaintextHeaderSize = plaintextHeaderSize
     }
 
-    /// The digest of a format, for its pages and its key derivation.
-    package enum Digest: Sendable { case sha1, sha512 }
+    /// Every format that an engine knows with its defaults, the newest first.
+    package static func defaults(of engine: Engine = .current) -> [CipherSettings] {
+        (1...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+    }
 
-    package var digest: Digest { compatibility >= 4 ? .sha512 : .sha1 }
-    package var kdfIterations: Int { compatibility >= 4 ? 256_000 : compatibility == 3 ? 64_000 : 4_000 }
-    package var pageSize: Int { compatibility >= 4 ? 4096 : 1024 }
-    /// Bytes at the end of each page that hold the initialisation vector and the HMAC.
+    /// Whether nothing but the header differs from the defaults of the format.
+    package var hasDefaults: Bool {
+        var plain = CipherSettings(compatibility: compatibility)
+        plain.plaintextHeaderSize = plaintextHeaderSize
+        return self == plain
+    }
+
+    /// Bytes at the end of each page that hold the initialisation vector and the HMAC, in whole blocks of AES.
     package var reservedBytes: Int {
-        switch compatibility {
-        case 4...: 80
-        case 2, 3: 48
-        default: 16
+        guard compatibility >= 2 else { return 16 }
+        return switch hmacAlgorithm {
+        case .sha1, .sha256: 48
+        case .sha512: 80
         }
     }
 
     /// The pragmas that pin these settings for a file that was given its key, without the word PRAGMA.
     package func pragmas(engine: Engine) -> [String] {
-        var statements: [String]
+        var statements: [String] = []
         if engine.hasCompatibilityPragma {
             statements = ["cipher_compatibility = \(compatibility)"]
+            if !hasDefaults {
+                statements += [
+                    "cipher_page_size = \(pageSize)", "kdf_iter = \(kdfIterations)",
+                    "cipher_hmac_algorithm = HMAC_\(hmacAlgorithm.rawValue.uppercased())",
+                    "cipher_kdf_algorithm = PBKDF2_HMAC_\(kdfAlgorithm.rawValue.uppercased())",
+                ]
+            }
         } else {
             statements = [
-                "cipher_page_size = \(pageSize)",
-                "kdf_iter = \(kdfIterations)",
+                "cipher_page_size = \(pageSize)", "kdf_iter = \(kdfIterations)",
                 "cipher_use_hmac = \(compatibility >= 2 ? "ON" : "OFF")",
             ]
         }
@@ -46,5 +81,31 @@ public struct CipherSettings: Sendable, Equatable {
             statements.append("cipher_plaintext_header_size = \(plaintextHeaderSize)")
         }
         return statements
+    }
+}
+
+extension CipherSettings {
+    /// Why there can be no such files, in words; `nil` where there can.
+    ///
+    /// - Parameter newest: The newest format that the engine writes.
+    package func fault(newest: Int = Engine.current.defaultCompatibility) -> String? {
+        guard (1...newest).contains(compatibility) else {
+            return "this SQLCipher library knows the cipher formats 1 to \(newest)"
+        }
+        guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else {
+            return "a page has 512 to 65536 bytes, and a power of two"
+        }
+        // SQLite wants as much of each page. Source: "Database File Format", section 1.3.4.
+        guard pageSize - reservedBytes >= 480 else {
+            return "a page of \(pageSize) bytes has no room for its HMAC; the least is 1024"
+        }
+        guard (1...Int(Int32.max)).contains(kdfIterations) else { return "the rounds of PBKDF2 are a number from 1 up" }
+        guard compatibility >= 4 || (hmacAlgorithm == .sha1 && kdfAlgorithm == .sha1) else {
+            return "cipher formats before 4 know SHA-1 alone"
+        }
+        guard plaintextHeaderSize == 0 || (plaintextHeaderSize == 32 && compatibility >= 4) else {
+            return "0 bytes of the header stay readable, or 32 with cipher format 4"
+        }
+        return nil
     }
 }

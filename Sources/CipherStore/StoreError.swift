@@ -16,12 +16,18 @@ public struct StoreError: Error, Sendable {
         case saltMissing
         /// The key provider has no key, or failed.
         case keyUnavailable
+        /// The key store is locked: whether it has the key is not known.
+        case keyStoreLocked
+        /// The key store is not there, refused, or did not answer in time: whether it has the key is not known.
+        case keyStoreUnavailable
         /// The key is empty or has no valid form.
         case keyMalformed
         /// The key file can be read by others.
         case keyFileInsecure
         /// The provider gave another key when it was asked again.
         case keyChanged
+        /// The new key is the old one.
+        case keyUnchanged
         /// A plaintext file that claims a version at which the app encrypts: a swapped file or a restored backup.
         case unexpectedPlaintext
         /// The file is encrypted and the configuration says that encryption is off.

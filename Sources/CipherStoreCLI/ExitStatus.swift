@@ -28,7 +28,7 @@ struct ExitStatus: Error, Equatable, Sendable {
         (.internalFailure, "internal failure"),
         (.cannotCreate, "a file cannot be made: it exists, or there is no room"),
         (.inputOutput, "the system failed at reading or writing"),
-        (.tryAgain, "another process is in the way: try again"),
+        (.tryAgain, "another process is in the way, or the key store is locked: try again"),
         (.permission, "a permission is missing"),
         (.configuration, "the configuration or the engine does not fit the database"),
     ]
@@ -40,12 +40,13 @@ extension ExitStatus {
         self =
             switch code {
             case .missingFile, .keyUnavailable: .noInput
-            case .notAFile, .keyDoesNotFit, .saltMissing, .keyMalformed, .keyChanged, .unexpectedPlaintext,
+            case .notAFile, .keyDoesNotFit, .saltMissing, .keyMalformed, .keyChanged, .keyUnchanged,
+                .unexpectedPlaintext,
                 .staleSidecar, .corrupt, .recordedVersion, .migration:
                 .badData
             case .keyFileInsecure, .permission: .permission
             case .noSpace, .backupExists: .cannotCreate
-            case .busy, .needsRecovery, .cancelled: .tryAgain
+            case .busy, .needsRecovery, .cancelled, .keyStoreLocked, .keyStoreUnavailable: .tryAgain
             case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .engineTooOld, .plainSQLite,
                 .configuration, .destructiveChanges:
                 .configuration

@@ -2,6 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+    private let sendSignal = Glibc.kill
+#elseif canImport(Musl)
+    import Musl
+    private let sendSignal = Musl.kill
+#else
+    import Darwin
+    private let sendSignal = Darwin.kill
+#endif
+
 /// A finished run of the built tool, as a separate process.
 struct ToolRun {
     let status: Int32
@@ -49,6 +60,11 @@ final class ToolProcess {
         process.standardOutput = try FileHandle(forWritingTo: streams.url.appending(path: "output"))
         process.standardError = try FileHandle(forWritingTo: streams.url.appending(path: "errors"))
         try process.run()
+    }
+
+    /// Ends a program that may have inherited a mask under which it waits for no signal.
+    func kill() {
+        if process.isRunning { _ = sendSignal(process.processIdentifier, SIGKILL) }
     }
 
     deinit {

@@ -17,6 +17,8 @@ import TestSupport
 //   CrashSubject rekey FILE              the change to another key
 //   CrashSubject decrypt FILE            the way back
 //   CrashSubject launch FILE             the whole flow of an app's launch: encrypt, migrate, open
+//   CrashSubject rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
+//                                        killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   CrashSubject check FILE              prints "plaintext", "encrypted", "rekeyed" or "migrated" where every row is
 //                                        there, and the journal mode
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
@@ -160,6 +162,7 @@ do {
     case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
     case "shadow": try Subject.shadow(arguments[2])
     case "rekey": try Subject.rekey(arguments[2])
+    case "rotate": try RotationSubject.run(arguments[2], killedAt: arguments.dropFirst(3).first)
     case "decrypt": try Subject.decrypt(arguments[2])
     case "launch": try await LaunchSubject.run(arguments[2])
     case "check": try Subject.check(arguments[2])

@@ -26,8 +26,8 @@ package final class SealingFileSystem {
     /// Whether the running engine and the settings allow it.
     package static func canWrite(_ settings: CipherSettings, engine: Engine = .current) -> Bool {
         // The switch for bytes reserved at the end of each page came with SQLite 3.33.
-        engine.sqliteVersionNumber >= 3_033_000 && engine.defaultCompatibility == 4 && settings.compatibility == 4
-            && settings.plaintextHeaderSize == 0
+        engine.sqliteVersionNumber >= 3_033_000 && engine.defaultCompatibility == 4
+            && settings == CipherSettings(compatibility: 4)
     }
 
     /// A file layer for files with this key.

@@ -54,10 +54,15 @@ public struct Configuration: Sendable {
         public var unexpectedPlaintext: UnexpectedPlaintext
         /// What to do with an encrypted file when encryption is off.
         public var whenDisabled: WhenDisabled
-        /// The cipher format of new files; by default the newest that the engine writes.
-        public var cipherCompatibility: Int?
-        /// How many bytes of the header stay readable: 0 or 32.
-        public var plaintextHeaderSize: Int
+        /// The cipher format; by default the newest that the engine writes.
+        public var format: CipherSettings
+        /// The formats that files of older versions of the app have; none by default.
+        ///
+        /// A file that does not open in ``format`` is tried in these, in order. For a passphrase each try is one key
+        /// derivation.
+        public var formerFormats: [CipherSettings]
+        /// What to do with a file in one of ``formerFormats``.
+        public var whenFormerFormat: WhenFormerFormat
         /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`.
         public var keepBackup: Bool
         /// After how many upgrades that did not end (a watchdog, a crash) ``onRepeatedFailure`` applies.
@@ -74,25 +79,24 @@ public struct Configuration: Sendable {
         public init(
             isEnabled: Bool = true, sinceVersion: SchemaVersion? = nil,
             unexpectedPlaintext: UnexpectedPlaintext = .refuse, whenDisabled: WhenDisabled = .refuse,
-            cipherCompatibility: Int? = nil, plaintextHeaderSize: Int = 0, keepBackup: Bool = false,
-            maximumAttempts: Int = 5, onRepeatedFailure: OnRepeatedFailure = .refuse
+            format: CipherSettings = CipherSettings(), formerFormats: [CipherSettings] = [],
+            whenFormerFormat: WhenFormerFormat = .open, keepBackup: Bool = false, maximumAttempts: Int = 5,
+            onRepeatedFailure: OnRepeatedFailure = .refuse
         ) {
             self.isEnabled = isEnabled
             self.sinceVersion = sinceVersion
             self.unexpectedPlaintext = unexpectedPlaintext
             self.whenDisabled = whenDisabled
-            self.cipherCompatibility = cipherCompatibility
-            self.plaintextHeaderSize = plaintextHeaderSize
+            self.format = format
+            self.formerFormats = formerFormats
+            self.whenFormerFormat = whenFormerFormat
             self.keepBackup = keepBackup
             self.maximumAttempts = maximumAttempts
             self.onRepeatedFailure = onRepeatedFailure
         }
 
-        package var settings: CipherSettings {
-            CipherSettings(
-                compatibility: cipherCompatibility ?? Engine.current.defaultCompatibility,
-                plaintextHeaderSize: plaintextHeaderSize)
-        }
+        /// Every format that a file may have, the wanted one first.
+        var formats: [CipherSettings] { [format] + formerFormats.filter { $0 != format } }
     }
 
     /// What to do with a plaintext file that claims a version at which the app encrypts.
@@ -109,6 +113,14 @@ public struct Configuration: Sendable {
         case refuse
         /// It is decrypted in place, by the same steps as it was encrypted.
         case decrypt
+    }
+
+    /// What to do with a file in a former cipher format.
+    public enum WhenFormerFormat: String, Sendable, CaseIterable {
+        /// It is opened and keeps its format.
+        case open
+        /// It is given the wanted format, as crash-safe and proven as an encryption.
+        case upgrade
     }
 
     /// What happens when an upgrade did not end, several times in a row.

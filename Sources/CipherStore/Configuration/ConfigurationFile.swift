@@ -57,7 +57,7 @@ extension Configuration {
             databaseName: name,
             version: version,
             encryption: try section["encryption"].map { try Encryption($0, newestFormat: newestFormat) }
-                ?? Encryption(),
+                ?? Encryption(format: CipherSettings(compatibility: newestFormat)),
             recordedVersion: try section["recordedVersion"].map {
                 try RecordedVersion($0, databaseName: name, leftOut: schema.defaultRecordedVersion)
             }

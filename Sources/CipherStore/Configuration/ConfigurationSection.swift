@@ -26,6 +26,9 @@ struct ConfigurationSection {
         return value
     }
 
+    /// A failure of the dictionary as a whole.
+    func failure(_ detail: String) -> StoreError { node.failure(detail) }
+
     /// Refuses keys that mean nothing beside another one.
     func forbid(_ keys: [String], because reason: String) throws {
         for key in keys {

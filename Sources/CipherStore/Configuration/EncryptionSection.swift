@@ -1,23 +1,31 @@
+import CipherSQLite
+
 extension Configuration.Encryption {
+    private static let formatKeys = [
+        "cipherCompatibility", "pageSize", "kdfIterations", "hmacAlgorithm", "kdfAlgorithm",
+    ]
+
     /// Reads the `encryption` dictionary.
     init(_ node: ConfigurationNode, newestFormat: Int) throws {
         let section = try ConfigurationSection(
             node,
             keys: [
-                "enabled", "sinceVersion", "unexpectedPlaintext", "whenDisabled", "cipherCompatibility",
-                "plaintextHeaderSize", "keepBackup", "maximumAttempts", "onRepeatedFailure", "shadow",
-            ])
-        self.init()
+                "enabled", "sinceVersion", "unexpectedPlaintext", "whenDisabled", "plaintextHeaderSize",
+                "formerFormats",
+                "whenFormerFormat", "keepBackup", "maximumAttempts", "onRepeatedFailure", "shadow",
+            ] + Self.formatKeys)
+        self.init(format: try Self.format(section, newest: newestFormat))
         if let value = section["enabled"] { isEnabled = try value.boolean() }
         if let value = section["sinceVersion"] { sinceVersion = try value.version() }
         if let value = section["unexpectedPlaintext"] { unexpectedPlaintext = try value.choice() }
         if let value = section["whenDisabled"] { whenDisabled = try value.choice() }
-        if let value = section["cipherCompatibility"] {
-            cipherCompatibility = try Self.format(value, newest: newestFormat)
-        }
         if let value = section["plaintextHeaderSize"] {
-            plaintextHeaderSize = try Self.headerSize(value, format: cipherCompatibility ?? newestFormat)
+            format.plaintextHeaderSize = try Self.headerSize(value, format: format.compatibility)
         }
+        if let value = section["formerFormats"] {
+            formerFormats = try value.elements().map { try Self.formerFormat($0, newest: newestFormat) }
+        }
+        if let value = section["whenFormerFormat"] { whenFormerFormat = try value.choice() }
         if let value = section["keepBackup"] { keepBackup = try value.boolean() }
         if let value = section["maximumAttempts"] {
             maximumAttempts = try value.wholeNumber(in: 1...Int(Int32.max))
@@ -26,13 +34,33 @@ extension Configuration.Encryption {
         if let value = section["shadow"] { shadow = try value.boolean() }
     }
 
-    private static func format(_ node: ConfigurationNode, newest: Int) throws -> Int {
-        let format = try node.wholeNumber(in: 3...4)
-        guard format <= newest else {
-            throw node.failure(
+    private static func format(_ section: ConfigurationSection, newest: Int) throws -> CipherSettings {
+        let compatibility = try section["cipherCompatibility"]?.wholeNumber(in: 3...4) ?? newest
+        if let value = section["cipherCompatibility"], compatibility > newest {
+            throw value.failure(
                 "this SQLCipher library writes formats up to \(newest)", advice: "link SQLCipher 4 or write 3")
         }
-        return format
+        return try details(section, compatibility)
+    }
+
+    /// A format of older versions: its number, or a dictionary of the keys that describe one.
+    private static func formerFormat(_ node: ConfigurationNode, newest: Int) throws -> CipherSettings {
+        if case .integer = node.value {
+            return CipherSettings(compatibility: try node.wholeNumber(in: 1...newest))
+        }
+        let section = try ConfigurationSection(node, keys: formatKeys)
+        return try details(section, try section.required("cipherCompatibility").wholeNumber(in: 1...newest))
+    }
+
+    /// What differs from the defaults of a format.
+    private static func details(_ section: ConfigurationSection, _ compatibility: Int) throws -> CipherSettings {
+        let settings = CipherSettings(
+            compatibility: compatibility,
+            pageSize: try section["pageSize"]?.wholeNumber(in: 512...65_536),
+            kdfIterations: try section["kdfIterations"]?.wholeNumber(in: 1...Int(Int32.max)),
+            hmacAlgorithm: try section["hmacAlgorithm"]?.choice(), kdfAlgorithm: try section["kdfAlgorithm"]?.choice())
+        guard let fault = settings.fault(newest: compatibility) else { return settings }
+        throw section.failure(fault)
     }
 
     private static func headerSize(_ node: ConfigurationNode, format: Int) throws -> Int {

@@ -13,8 +13,8 @@ struct Attempts {
         if let maximum = options.maximumAttempts, record.attempts >= maximum {
             throw StoreError(
                 .repeatedFailure, path: paths.database,
-                "the encryption upgrade was begun \(record.attempts) times and never ended",
-                advice: "run `cipherstore encrypt` by hand, or remove \(FileSystem.split(paths.attempt).name)")
+                "the upgrade was begun \(record.attempts) times and never ended",
+                advice: "run it by hand with the command line, or remove \(FileSystem.split(paths.attempt).name)")
         }
         record.attempts += 1
         record.wasWriteAheadLog = record.wasWriteAheadLog || isWriteAheadLog

@@ -11,7 +11,7 @@ package struct Decryption {
     package init(
         path: String, provider: any KeyProvider, formats: [CipherSettings], options: EncryptionUpgrade.Options
     ) throws {
-        self.init(try DatabasePaths(path), provider: provider, formats: formats, options: options)
+        self.init(try DatabasePaths(path), provider: options.waiting(for: provider), formats: formats, options: options)
     }
 
     init(
@@ -50,9 +50,9 @@ package struct Decryption {
     ///
     /// The lock is held.
     func decrypt(_ key: CipherKey, _ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
-        let (fileKey, isWriteAheadLog) = try FileUnlocking(paths: paths, options: options)
-            .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader)
-        return try Conversion(paths: paths, options: options, sourceKey: fileKey, targetSettings: nil)
-            .run(.decrypted, inspector, isWriteAheadLog: isWriteAheadLog) { nil }.report
+        let unlocked = try FileUnlocking(paths: paths, options: options)
+            .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+        return try Conversion(paths: paths, options: options, sourceKey: unlocked.fileKey, targetSettings: nil)
+            .run(.decrypted, inspector, isWriteAheadLog: unlocked.isWriteAheadLog) { nil }.report
     }
 }

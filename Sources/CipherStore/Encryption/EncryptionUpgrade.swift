@@ -15,10 +15,17 @@ package struct EncryptionUpgrade {
         package var lockTimeout: Double = 120
         /// How long to wait for another connection to the same file, in milliseconds.
         package var busyTimeout: Int32 = 5_000
+        /// How long to wait for each answer of the key provider, in seconds.
+        package var keyTimeout: Double = 120
         package var progress: (@Sendable (UpgradeProgress) -> Void)?
         package var cancellation: UpgradeCancellation?
 
         package init() {}
+
+        /// A provider that is waited for no longer than that.
+        func waiting(for provider: any KeyProvider) -> any KeyProvider {
+            PatientKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)
+        }
     }
 
     let paths: DatabasePaths
@@ -26,7 +33,7 @@ package struct EncryptionUpgrade {
     let options: Options
 
     package init(path: String, provider: any KeyProvider, options: Options = Options()) throws {
-        self.init(try DatabasePaths(path), provider: provider, options: options)
+        self.init(try DatabasePaths(path), provider: options.waiting(for: provider), options: options)
     }
 
     init(_ paths: DatabasePaths, provider: any KeyProvider, options: Options) {
@@ -84,11 +91,13 @@ package struct EncryptionUpgrade {
 
     private func confirmEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
-        _ = try unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+        let unlocking = FileUnlocking(paths: paths, options: options)
+        let unlocked = try unlocking.run(
+            key, formats: [options.settings], inspector, hasPlaintextHeader: hasPlaintextHeader
+        ) { _ in }
+        try unlocking.settle(unlocked.fileKey)
         return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
     }
-
-    var unlocking: FileUnlocking { FileUnlocking(paths: paths, options: options) }
 
     /// Encrypts a plaintext file.
     ///

@@ -6,33 +6,33 @@ package import CipherSQLite
 /// running again with both keys ends what was begun.
 package struct Rekeying {
     private let paths: DatabasePaths
-    private let oldKey: any KeyProvider
-    private let newKey: any KeyProvider
-    private let formats: [CipherSettings]
-    private let newSettings: CipherSettings
-    private var options: EncryptionUpgrade.Options
+    private let change: KeyChange
+    private let options: EncryptionUpgrade.Options
 
     /// - Parameters:
     ///   - oldKey: The key of the file as it is.
-    ///   - newKey: The key of the file as it is to be; asked with `createOrExisting` first, and again with `existing`.
+    ///   - newKey: The key of the file as it is to be; `nil` where it is to keep its key. A new key that does not exist yet
+    ///     is made once the old one has opened the file.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
     ///   - newSettings: Those that it is to have.
     package init(
-        path: String, oldKey: any KeyProvider, newKey: any KeyProvider, formats: [CipherSettings],
+        path: String, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
         newSettings: CipherSettings, options: EncryptionUpgrade.Options
     ) throws {
-        paths = try DatabasePaths(path)
-        self.oldKey = oldKey
-        self.newKey = newKey
-        self.formats = formats
-        self.newSettings = newSettings
+        var options = options
+        options.keepBackup = false
         self.options = options
-        self.options.keepBackup = false
+        paths = try DatabasePaths(path)
+        let provider: any KeyProvider = newKey.map { .rotation(from: oldKey, to: $0) } ?? oldKey
+        change = KeyChange(
+            paths: paths, provider: options.waiting(for: provider),
+            formats: [newSettings] + formats.filter { $0 != newSettings }, options: options)
     }
 
     /// Changes the key, or finds it changed.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file. Until the swap nothing has changed.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file, and with `keyUnchanged` where they
+    ///   are equal. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
         try options.withLockedFile(paths) { inspector, content in
             guard case .opaque(let hasPlaintextHeader) = content else {
@@ -40,43 +40,12 @@ package struct Rekeying {
                     .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
                     advice: "encrypt it; nothing was changed")
             }
-            return try rekey(inspector, hasPlaintextHeader: hasPlaintextHeader)
+            let found = try change.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+            guard change.isNeeded(for: found) else {
+                try change.settle(found)
+                return try EncryptionReport(unchanged: .alreadyRekeyed, paths)
+            }
+            return try change.convert(found, inspector).report
         }
-    }
-
-    private func rekey(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
-        let old = try oldKey.checkedKey(for: .existing, database: paths.database)
-        let (fileKey, isWriteAheadLog): (FileKey, Bool)
-        do {
-            (fileKey, isWriteAheadLog) = try FileUnlocking(paths: paths, options: options)
-                .run(old, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader)
-        } catch let error as StoreError where error.code == .keyDoesNotFit || error.code == .saltMissing {
-            guard let done = try confirmChanged(inspector, hasPlaintextHeader: hasPlaintextHeader) else { throw error }
-            return done
-        }
-        let new = try newKey.checkedKey(for: .createOrExisting, database: paths.database)
-        try new.checkFits(newSettings, paths)
-        guard new != old || newSettings != fileKey.settings else {
-            return try EncryptionReport(unchanged: .alreadyRekeyed, paths)
-        }
-        return try Conversion(paths: paths, options: options, sourceKey: fileKey, targetSettings: newSettings)
-            .run(.rekeyed, inspector, isWriteAheadLog: isWriteAheadLog) {
-                let again = try newKey.keyAskedAgain(new, database: paths.database)
-                return try UpgradeKeys(new, again: again, settings: newSettings)
-            }.report
-    }
-
-    /// Whether an earlier run came to its commit and died: the new key opens the file then.
-    private func confirmChanged(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport? {
-        let new = try newKey.checkedKey(for: .existing, database: paths.database)
-        var options = options
-        options.settings = newSettings
-        do {
-            _ = try FileUnlocking(paths: paths, options: options)
-                .run(new, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-        } catch let error as StoreError where error.code == .keyDoesNotFit || error.code == .saltMissing {
-            return nil
-        }
-        return try EncryptionReport(unchanged: .alreadyRekeyed, paths)
     }
 }

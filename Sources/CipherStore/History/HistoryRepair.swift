@@ -117,9 +117,9 @@ extension StoreOpening {
             guard configuration.encryption.isEnabled else {
                 throw refusal(.encryptionDisabled, Decision.Facts(surface: .missing), inspector)
             }
-            let key = try provider.checkedKey(for: .existing, database: path)
-            let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in
-            }
+            let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+            try keyChange.settle(found)
+            let unlocked = found.file.fileKey
             connection = try Connection(
                 path: path, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)

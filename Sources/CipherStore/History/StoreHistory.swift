@@ -91,7 +91,7 @@ extension StoreOpening {
     func reading<Result>(_ key: () throws -> CipherKey, _ body: (Connection) throws -> Result) throws -> Result {
         let reader = DatabaseReader(Inspector(paths, collations: configuration.collations))
         do {
-            return try reader.read(formats: [options.settings], key: key) { connection, _ in
+            return try reader.read(formats: configuration.encryption.formats, key: key) { connection, _ in
                 // One moment's view, though another process writes meanwhile.
                 try connection.transaction(.deferred) { try body(connection) }
             }

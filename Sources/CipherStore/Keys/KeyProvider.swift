@@ -12,6 +12,25 @@ public protocol KeyProvider: Sendable {
     /// - Throws: ``StoreError`` with `keyUnavailable`, `keyMalformed` or `keyFileInsecure`, or an error of the
     ///   provider's own, which reaches the caller as the cause.
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey
+
+    /// The other key that an encrypted file may still have, where it is to be given that of ``key(for:database:)``.
+    ///
+    /// `nil` by default: no change of key is under way. Never makes a key.
+    func previousKey(database: String) throws -> CipherKey?
+
+    /// Is told that the database has the key of ``key(for:database:)``, and that this is on the disk.
+    ///
+    /// The previous key may be dropped, unless other databases have it. Called at each opening while there is a previous
+    /// key, so that what a crash prevented is done at the next one. Does nothing by default.
+    func previousKeyIsObsolete(database: String) throws
+}
+
+extension KeyProvider {
+    /// No change of key is under way.
+    public func previousKey(database: String) throws -> CipherKey? { nil }
+
+    /// Keeps what there is.
+    public func previousKeyIsObsolete(database: String) throws {}
 }
 
 /// What a key is asked for.
@@ -25,8 +44,17 @@ public enum KeyPurpose: Sendable, Equatable {
 extension KeyProvider {
     /// Asks for the key and gives every failure a type.
     func checkedKey(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        try checked(database) { try key(for: purpose, database: database) }
+    }
+
+    /// Asks for the previous key and gives every failure a type.
+    func checkedPreviousKey(database: String) throws -> CipherKey? {
+        try checked(database) { try previousKey(database: database) }
+    }
+
+    private func checked<Key>(_ database: String, _ ask: () throws -> Key) throws -> Key {
         do {
-            return try key(for: purpose, database: database)
+            return try ask()
         } catch let error as StoreError {
             throw error
         } catch let error as KeyError {

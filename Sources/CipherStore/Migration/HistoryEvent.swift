@@ -8,6 +8,8 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
     case created
     /// A plaintext database was encrypted.
     case encrypted
+    /// An encrypted database was given another key or cipher format.
+    case rekeyed
     /// A plaintext database was opened while encryption was off.
     case openedPlaintext
     /// The schema was declared to be that of a version, and nothing was run.

@@ -11,6 +11,13 @@ final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
         semaphore.signal()
     }
 
+    /// The outcome, `nil` where there is none by then.
+    func wait(until deadline: Date) -> Result<Output, any Error>? {
+        let left = max(0, deadline.timeIntervalSinceNow)
+        guard semaphore.wait(timeout: .now() + left) == .success else { return nil }
+        return outcome
+    }
+
     func wait() throws -> Output {
         semaphore.wait()
         guard let outcome else { throw CancellationError() }

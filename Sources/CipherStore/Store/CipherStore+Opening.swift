@@ -11,13 +11,13 @@ extension CipherStore {
     /// Where there is nothing, a new database is made. A legacy plaintext file is encrypted, and replaced in one step by
     /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
     ///
-    /// Cancelling the task ends an encryption upgrade until the copy takes the original's place; nothing has changed
+    /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place; nothing has changed
     /// then. After that the store opens in spite of it.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it. It must exist.
-    ///   - keyProvider: Is asked for the key, on the thread that opens.
+    ///   - keyProvider: Is asked for the key, on a thread of its own.
     ///   - options: How long to wait, and for how many readers there is room.
     ///   - progress: Is told how far an encryption upgrade is, on the thread that opens.
     /// - Throws: ``StoreError``; `CancellationError` where the task was cancelled in time.
@@ -56,14 +56,15 @@ extension CipherStore {
             throw StoreError(
                 .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
         }
-        let opened = try StoreOpening(
+        return try StoreOpening(
             configuration: configuration, directory: try path(of: directory), provider: keyProvider,
             options: options.upgrade(progress, cancellation)
-        ).run()
-        let connections = StoreConnections(
-            path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
-            busyTimeout: options.busyTimeout.inMilliseconds)
-        return try CipherStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+        ).run { opened in
+            let connections = StoreConnections(
+                path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
+                busyTimeout: options.busyTimeout.inMilliseconds)
+            return try CipherStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+        }
     }
 
     /// - Throws: ``StoreError`` with `configuration` where the URL is not that of a file or directory.
@@ -117,6 +118,7 @@ extension CipherStore.Options {
         var upgrade = EncryptionUpgrade.Options()
         upgrade.busyTimeout = busyTimeout.inMilliseconds
         upgrade.lockTimeout = upgradeTimeout.inSeconds
+        upgrade.keyTimeout = keyTimeout.inSeconds
         upgrade.progress = progress
         upgrade.cancellation = cancellation
         return upgrade

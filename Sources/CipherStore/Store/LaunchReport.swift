@@ -13,6 +13,8 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         case encrypted
         /// An encrypted file was opened.
         case opened
+        /// An encrypted file was given another key or cipher format.
+        case rekeyed
         /// Encryption is off now: the file was decrypted.
         case decrypted
         /// A plaintext file was opened.
@@ -122,6 +124,7 @@ extension LaunchReport.Outcome {
             case .created: .created
             case .encrypted: .encrypted
             case .opened: .opened
+            case .rekeyed: .rekeyed
             case .decrypted: .decrypted
             case .openedPlaintext: .openedPlaintext
             }

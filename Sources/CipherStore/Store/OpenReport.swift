@@ -10,6 +10,8 @@ public struct OpenReport: Sendable, Codable {
         case encrypted
         /// The file was encrypted before.
         case opened
+        /// The encrypted file was given another key or cipher format.
+        case rekeyed
         /// Encryption is off now: the encrypted file was decrypted.
         case decrypted
         /// Encryption is off, or could not be done several times in a row: the file is plaintext.
@@ -18,7 +20,7 @@ public struct OpenReport: Sendable, Codable {
 
     /// How the file was found and left.
     public let outcome: Outcome
-    /// The encryption upgrade or the decryption, where there was one.
+    /// The encryption upgrade, the decryption or the change of key or format, where there was one.
     public let encryption: EncryptionReport?
     /// The schema migration.
     public let migration: MigrationReport

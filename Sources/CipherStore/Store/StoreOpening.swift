@@ -30,23 +30,33 @@ package struct StoreOpening {
     ) throws {
         self.configuration = configuration
         self.mayCreate = mayCreate
-        self.provider = provider
+        self.provider = options.waiting(for: provider)
+        for format in configuration.encryption.formats {
+            guard let fault = format.fault() else { continue }
+            throw StoreError(.configuration, "a cipher format of the configuration cannot be: \(fault)")
+        }
         paths = try DatabasePaths(directory + "/" + configuration.databaseName)
         var options = options
-        options.settings = configuration.encryption.settings
+        options.settings = configuration.encryption.format
         options.collations = configuration.collations
         options.keepBackup = configuration.encryption.keepBackup
         options.maximumAttempts = configuration.encryption.maximumAttempts
         self.options = options
     }
 
-    package func run() throws -> Opened {
-        try typing { try runLocked() }
+    package func run() throws -> Opened { try run { $0 } }
+
+    /// Runs, and lends what was opened while the upgrade lock is still held.
+    ///
+    /// Until a connection is open, another process could take the lock and change the key; a connection with the old one
+    /// would then destroy the `-wal` of the new file.
+    func run<Result>(_ body: (Opened) throws -> Result) throws -> Result {
+        try typing { try runLocked(body) }
     }
 
-    private func runLocked() throws -> Opened {
+    private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
-            guard let interrupted = try InterruptedCopy(configuration, paths) else { return try open() }
+            guard let interrupted = try InterruptedCopy(configuration, paths) else { return try body(open()) }
             var warnings: [String] = []
             if try interrupted.isDatabase(Inspector(paths).surface()) {
                 try checkTakingOver()
@@ -54,9 +64,10 @@ package struct StoreOpening {
             }
             let opened = try open()
             if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }
-            return Opened(
-                path: opened.path, fileKey: opened.fileKey,
-                report: warnings.reduce(opened.report) { $0.warning($1) })
+            return try body(
+                Opened(
+                    path: opened.path, fileKey: opened.fileKey,
+                    report: warnings.reduce(opened.report) { $0.warning($1) }))
         }
     }
 
@@ -100,31 +111,6 @@ package struct StoreOpening {
     }
 
     // MARK: Rows of the decision table
-
-    private func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
-        let key = try provider.checkedKey(for: .existing, database: paths.database)
-        let surface = Inspector.Surface.opaque(hasPlaintextHeader: hasPlaintextHeader)
-        var facts = Decision.Facts(surface: surface)
-        var warning: String?
-        let (unlocked, _) = try upgrade.unlocking.run(key, inspector, hasPlaintextHeader: hasPlaintextHeader) {
-            connection in
-            facts.keyFits = true
-            facts.recorded = try recordedVersion(connection)
-            // Before anything is written: a file that this app may not open stays as it is.
-            if case .refuse(let code) = Decision.make(facts, configuration) {
-                throw refusal(code, facts, inspector)
-            }
-            warning = try emptiness(connection, recorded: facts.recorded)
-        }
-        let warnings = warning.map { [$0] } ?? []
-        if Decision.make(facts, configuration) == .decrypt {
-            let decryption = Decryption(
-                paths, provider: provider, formats: [unlocked.settings], options: options)
-            let report = try decryption.decrypt(unlocked.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
-            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: warnings + report.warnings)
-        }
-        return try migrate(unlocked, outcome: .opened, encryption: nil, warnings: warnings)
-    }
 
     private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
         // A schema that cannot be reached is refused while nothing has been changed.
@@ -207,7 +193,7 @@ package struct StoreOpening {
         }
     }
 
-    private func openPlaintext(
+    func openPlaintext(
         outcome: OpenReport.Outcome, encryption: EncryptionReport? = nil, stamped: Bool = true,
         warnings: [String] = []
     ) throws -> Opened {
@@ -229,18 +215,20 @@ package struct StoreOpening {
 
     // MARK: Steps
 
-    var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
-    private func migrate(
+    func migrate(
         _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?, warnings: [String] = []
     ) throws -> Opened {
-        try typing(after: encryption.map { _ in "encrypted" }) {
+        try typing(after: encryption?.outcome.rawValue) {
             let connection = try Connection(
                 path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
                 busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
-            if encryption != nil { try HistoryTable.append(.encrypted, in: connection) }
+            if let encryption {
+                try HistoryTable.append(encryption.outcome == .rekeyed ? .rekeyed : .encrypted, in: connection)
+            }
             let report = try migrateSchema(connection)
             return Opened(
                 path: paths.database, fileKey: unlocked,

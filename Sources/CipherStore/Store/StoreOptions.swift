@@ -8,6 +8,8 @@ extension CipherStore {
         /// How long ``CipherStore/open(_:directory:keyProvider:options:progress:)`` waits for another process that
         /// upgrades a database in the same directory.
         public var upgradeTimeout: Duration = .seconds(120)
+        /// How long opening waits for each answer of the key provider, which may have to ask the user.
+        public var keyTimeout: Duration = .seconds(120)
 
         /// The defaults.
         public init() {}

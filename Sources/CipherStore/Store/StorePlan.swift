@@ -12,6 +12,8 @@ package struct StorePlan: Sendable, Encodable {
         case encrypt
         /// The encrypted file would be opened.
         case open
+        /// The encrypted file would be given another key or cipher format first.
+        case rekey
         /// The encrypted file would be decrypted first, for encryption is off.
         case decrypt
         /// The plaintext file would be opened, for encryption is off.
@@ -69,20 +71,39 @@ extension StoreOpening {
             guard let plan else { throw inspector.needsRecovery() }
             return plan
         case .opaque(let hasPlaintextHeader):
+            if let plan = try encryptedPlan(inspector, try key(), hasPlaintextHeader: hasPlaintextHeader) {
+                return plan
+            }
+            guard let previous = try provider.checkedPreviousKey(database: paths.database),
+                let plan = try encryptedPlan(
+                    inspector, previous, isPrevious: true, hasPlaintextHeader: hasPlaintextHeader)
+            else { throw inspector.keyDoesNotFit() }
+            return plan
+        }
+    }
+
+    /// The plan for an encrypted file; `nil` where the key does not fit.
+    private func encryptedPlan(
+        _ inspector: Inspector, _ key: CipherKey, isPrevious: Bool = false, hasPlaintextHeader: Bool
+    ) throws -> StorePlan? {
+        for settings in configuration.encryption.formats {
             let plan = try inspector.readingEncrypted(
-                key: try key(), settings: options.settings, hasPlaintextHeader: hasPlaintextHeader
-            ) { connection, _ in
+                key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
+            ) { connection, fileKey in
                 let recorded = try recordedVersion(connection)
-                let facts = Decision.Facts(surface: surface, recorded: recorded, keyFits: true)
-                let plan = try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+                let facts = Decision.Facts(
+                    surface: .opaque(hasPlaintextHeader: hasPlaintextHeader), recorded: recorded, keyFits: true)
+                var step = try step(for: facts, inspector)
+                if step == .open, isChangeWanted(from: fileKey.settings, hasPreviousKey: isPrevious) { step = .rekey }
+                let plan = try schemaPlan(connection, step, recorded: recorded)
                 guard let warning = try emptiness(connection, recorded: recorded) else { return plan }
                 var schema = plan.schema
                 schema.notes.append(warning)
                 return StorePlan(path: plan.path, step: plan.step, schema: schema)
             }
-            guard let plan else { throw inspector.keyDoesNotFit() }
-            return plan
+            if let plan { return plan }
         }
+        return nil
     }
 
     private func schemaPlan(

@@ -3,12 +3,19 @@ import CipherStore
 
 /// The options that choose the cipher format.
 enum CipherOptions {
+    private static let form =
+        "What differs from its defaults follows, as in 4,page-size=8192,kdf-iterations=64000; also hmac= and kdf= with sha1, "
+        + "sha256 or sha512."
+
     static let compatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
-        "The SQLCipher format: 4 or an older one (by default the engine's newest).")
+        "The SQLCipher format: 4 or an older one (by default the engine's newest). \(form)")
     static let newCompatibility = Option(
         "cipher-compatibility", value: "N", kind: .words(["4", "3"]),
-        "The SQLCipher format of the new file: 3 or 4 (by default the engine's newest).")
+        "The SQLCipher format of the new file: 3 or 4 (by default the engine's newest). \(form)")
+    static let oldCompatibility = Option(
+        "old-cipher-compatibility", value: "N", kind: .words(["4", "3", "2", "1"]),
+        "The SQLCipher format that the file has, in the same form; by default the formats 4, 3, 2 and 1 are tried.")
     static let detect = Option(
         "detect", "Try the formats 4, 3, 2 and 1 in turn; each try derives the key once.")
 
@@ -23,26 +30,71 @@ enum CipherOptions {
         guard !invocation.has(compatibility) else {
             throw CommandFailure.usage("--\(detect.name) and --\(compatibility.name) cannot be given together")
         }
-        return all
+        return CipherSettings.defaults()
     }
 
-    /// Every format that the engine knows, the newest first.
-    static var all: [CipherSettings] {
-        (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
+    /// The formats that a file which is to be changed may have.
+    static func oldFormats(_ invocation: Invocation) throws -> [CipherSettings] {
+        guard invocation.has(oldCompatibility) else { return CipherSettings.defaults() }
+        return [try settings(invocation, oldCompatibility)]
     }
 
     /// The format that was asked for, or the engine's newest.
-    static func settings(_ invocation: Invocation, oldest: Int = 1) throws -> CipherSettings {
-        guard let text = invocation[compatibility] else { return CipherSettings() }
-        guard let format = Int(text), (oldest...4).contains(format) else {
-            throw CommandFailure.usage("--\(compatibility.name) takes a number from \(oldest) to 4")
+    static func settings(
+        _ invocation: Invocation, _ option: Option = compatibility, oldest: Int = 1
+    ) throws -> CipherSettings {
+        guard let text = invocation[option] else { return CipherSettings() }
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        guard let format = Int(parts[0]), (oldest...4).contains(format) else {
+            throw CommandFailure.usage("--\(option.name) takes a number from \(oldest) to 4")
         }
         guard format <= Engine.current.defaultCompatibility else {
             throw StoreError(
                 .engineTooOld, "SQLCipher \(Engine.current.cipherVersion) does not know cipher format \(format)",
                 advice: "use SQLCipher \(format) or later")
         }
-        return CipherSettings(compatibility: format)
+        let details = try Details(parts.dropFirst(), option)
+        let settings = CipherSettings(
+            compatibility: format, pageSize: details.pageSize, kdfIterations: details.kdfIterations,
+            hmacAlgorithm: details.hmac, kdfAlgorithm: details.kdf)
+        if let fault = settings.fault() { throw CommandFailure.usage("--\(option.name): \(fault)") }
+        return settings
+    }
+
+    /// What differs from the defaults of a format.
+    private struct Details {
+        var pageSize: Int?
+        var kdfIterations: Int?
+        var hmac: CipherSettings.Digest?
+        var kdf: CipherSettings.Digest?
+
+        init(_ parts: some Sequence<Substring>, _ option: Option) throws {
+            for part in parts {
+                let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                let value = words.count == 2 ? String(words[1]) : ""
+                let isRead: Bool
+                switch words[0] {
+                case "page-size":
+                    pageSize = Int(value)
+                    isRead = pageSize != nil
+                case "kdf-iterations":
+                    kdfIterations = Int(value)
+                    isRead = kdfIterations != nil
+                case "hmac":
+                    hmac = CipherSettings.Digest(rawValue: value)
+                    isRead = hmac != nil
+                case "kdf":
+                    kdf = CipherSettings.Digest(rawValue: value)
+                    isRead = kdf != nil
+                default: isRead = false
+                }
+                guard isRead else {
+                    throw CommandFailure.usage(
+                        "--\(option.name): behind the number stand page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
+                            + "and kdf=DIGEST, with sha1, sha256 or sha512")
+                }
+            }
+        }
     }
 
     /// How much of the header is to stay readable.

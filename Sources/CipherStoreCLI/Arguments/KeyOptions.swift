@@ -11,6 +11,7 @@ struct KeyOptions: Sendable {
     private let file: Option
     private let environment: Option
     private let credential: Option
+    private let secretService: Option
 
     private init(prefix: String, named name: String) {
         file = Option(
@@ -19,6 +20,9 @@ struct KeyOptions: Sendable {
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
+        secretService = Option(
+            "\(prefix)-secret-service", value: "NAME",
+            "Read \(name) from the desktop's key store; made there if a file is to be encrypted with it.")
     }
 
     /// How keys are written, for the help of a command that takes one; `nil` for another.
@@ -30,7 +34,7 @@ struct KeyOptions: Sendable {
             + "database's name without its ending, {folder} for the name of its folder."
     }
 
-    var all: [Option] { [file, environment, credential] }
+    var all: [Option] { [file, environment, credential, secretService] }
 
     /// The provider that was asked for; `nil` where none was.
     ///
@@ -44,6 +48,7 @@ struct KeyOptions: Sendable {
         if let path = invocation[file] { return KeyFileTemplate(path) ?? .file(path) }
         if let variable = invocation[environment] { return .environment(variable) }
         if let name = invocation[credential] { return .systemdCredential(name) }
+        if let name = invocation[secretService] { return .secretService(name, createIfMissing: true) }
         return nil
     }
 
@@ -73,6 +78,6 @@ struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(
             .keyUnavailable, path: database, "the file is encrypted, and no key was given",
-            advice: "give --key-file, --key-env or --key-credential")
+            advice: "give --key-file, --key-env, --key-credential or --key-secret-service")
     }
 }

@@ -67,7 +67,7 @@ enum MigrateCommand {
         var sheet = FactSheet()
         switch report.outcome {
         case .created: sheet.add("created", opened.path)
-        case .encrypted, .decrypted:
+        case .encrypted, .decrypted, .rekeyed:
             if let encryption = report.encryption { ConversionFacts.add(encryption, to: &sheet) }
         case .opened: sheet.add("opened", "\(opened.path) (encrypted before)")
         case .openedPlaintext: sheet.add("opened", "\(opened.path) (plaintext)")

@@ -36,6 +36,7 @@ enum PlanCommand {
         case .createPlaintext: "there is no database: a plaintext one would be made, for encryption is off"
         case .encrypt: "a legacy plaintext file: it would be encrypted first"
         case .open: "encrypted, and the key fits"
+        case .rekey: "encrypted: it would be given another key or cipher format first"
         case .decrypt: "encrypted, and decrypted first, for encryption is off"
         case .openPlaintext: "plaintext, and encryption is off"
         }

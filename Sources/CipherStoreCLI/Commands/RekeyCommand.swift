@@ -7,14 +7,14 @@ extension Command {
         summary: "Give a database another key or cipher format, in place.",
         operands: [.databases],
         options: KeyOptions.key.all + KeyOptions.newKey.all
-            + [CipherOptions.newCompatibility, CipherOptions.plaintextHeader] + UpgradeOptions.all
-            + FleetOptions.all,
+            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, CipherOptions.plaintextHeader]
+            + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
                 + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "
                 + "again with both keys.",
-            "The present cipher format is found by trying. Without a new key the file keeps its key, and only its format "
-                + "changes. A file that has the new key and format already is left as it is, with exit status 0.",
+            "Without a new key the file keeps its key, and only its format changes. A file that has the new key and format "
+                + "already is left as it is, with exit status 0. A new key that is the old one is an error.",
             FleetOptions.note,
         ],
         examples: [
@@ -27,13 +27,13 @@ extension Command {
 enum RekeyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let oldKey = try KeyOptions.key.requiredProvider(invocation)
-        let newKey = try KeyOptions.newKey.provider(invocation) ?? oldKey
+        let newKey = try KeyOptions.newKey.provider(invocation)
         var settings = try CipherOptions.settings(invocation, oldest: 3)
         settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
+        let formats = try CipherOptions.oldFormats(invocation)
         let rekey = { @Sendable [settings] (path: String, options: EncryptionUpgrade.Options) in
             try Rekeying(
-                path: path, oldKey: oldKey, newKey: newKey, formats: CipherOptions.all, newSettings: settings,
-                options: options
+                path: path, oldKey: oldKey, newKey: newKey, formats: formats, newSettings: settings, options: options
             ).run()
         }
         let path = invocation.operands[0]

@@ -67,6 +67,20 @@ struct ConfigurationErrorTests {
             (#"{"sinceVersion": true}"#, "encryption.sinceVersion: must be a whole number or text"),
             (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled: must be \"refuse\" or \"decrypt\", and is"),
             (#"{"unexpectedPlaintext": true}"#, "encryption.unexpectedPlaintext: must be \"refuse\" or \"encrypt\""),
+            (#"{"pageSize": 300}"#, "encryption.pageSize: must be a whole number from 512 to 65536"),
+            (#"{"pageSize": 5000}"#, "encryption: a page has 512 to 65536 bytes, and a power of two"),
+            (#"{"pageSize": 512}"#, "encryption: a page of 512 bytes has no room for its HMAC"),
+            (#"{"kdfIterations": 0}"#, "encryption.kdfIterations: must be a whole number from 1 to"),
+            (#"{"hmacAlgorithm": "sha265"}"#, "encryption.hmacAlgorithm: must be \"sha1\" or \"sha256\" or \"sha512\""),
+            (#"{"cipherCompatibility": 3, "kdfAlgorithm": "sha512"}"#, "formats before 4 know SHA-1 alone"),
+            (#"{"formerFormats": 3}"#, "encryption.formerFormats: must be a list, and is a whole number"),
+            (#"{"formerFormats": [0]}"#, "encryption.formerFormats[0]: must be a whole number from 1 to 4"),
+            (#"{"formerFormats": [3, {}]}"#, "formerFormats[1]: the key \"cipherCompatibility\" is missing"),
+            (
+                #"{"formerFormats": [{"cipherCompatibility": 2, "pageSiz": 1024}]}"#,
+                "formerFormats[0]: unknown key \"pageSiz\"; did you mean \"pageSize\"?"
+            ),
+            (#"{"whenFormerFormat": "refuse"}"#, "whenFormerFormat: must be \"open\" or \"upgrade\""),
             (#"{"cipherCompatibility": 5}"#, "encryption.cipherCompatibility: must be a whole number from 3 to 4"),
             (#"{"plaintextHeaderSize": 16}"#, "encryption.plaintextHeaderSize: must be 0 or 32"),
             (

@@ -140,7 +140,9 @@ struct ConfigurationSyntaxTests {
         let json = """
             {"dbName": "a.db", "dbVersion": 1, "destructiveChanges": "allow", "encryption": {
             "enabled": false, "sinceVersion": 3, "unexpectedPlaintext": "encrypt", "whenDisabled": "decrypt",
-            "cipherCompatibility": 4, "plaintextHeaderSize": 32, "keepBackup": true, "maximumAttempts": 2,
+            "cipherCompatibility": 4, "pageSize": 8192, "kdfIterations": 1000, "hmacAlgorithm": "sha256",
+            "kdfAlgorithm": "sha1", "plaintextHeaderSize": 32, "formerFormats": [3, {"cipherCompatibility": 4,
+            "pageSize": 1024}], "whenFormerFormat": "upgrade", "keepBackup": true, "maximumAttempts": 2,
             "onRepeatedFailure": "openPlaintext"}}
             """
         let configuration = try Configuration(data: Data(json.utf8), place: "app", newestFormat: 4)
@@ -148,7 +150,12 @@ struct ConfigurationSyntaxTests {
             configuration.encryption
                 == Configuration.Encryption(
                     isEnabled: false, sinceVersion: 3, unexpectedPlaintext: .encrypt, whenDisabled: .decrypt,
-                    cipherCompatibility: 4, plaintextHeaderSize: 32, keepBackup: true, maximumAttempts: 2,
+                    format: CipherSettings(
+                        compatibility: 4, pageSize: 8192, kdfIterations: 1000, hmacAlgorithm: .sha256,
+                        kdfAlgorithm: .sha1, plaintextHeaderSize: 32),
+                    formerFormats: [
+                        CipherSettings(compatibility: 3), CipherSettings(compatibility: 4, pageSize: 1024),
+                    ], whenFormerFormat: .upgrade, keepBackup: true, maximumAttempts: 2,
                     onRepeatedFailure: .openPlaintext))
         #expect(configuration.destructiveChanges == .allow)
     }

@@ -14,7 +14,7 @@ struct RekeyingTests {
 
     private func rekey(
         _ file: LegacyFile, old: @escaping @Sendable () throws -> CipherKey = Self.old,
-        new: any KeyProvider = TestKeys.provider(Self.new), formats: [CipherSettings] = [CipherSettings()],
+        new: (any KeyProvider)? = TestKeys.provider(Self.new), formats: [CipherSettings] = [CipherSettings()],
         to settings: CipherSettings = CipherSettings()
     ) throws -> EncryptionReport {
         var options = EncryptionUpgrade.Options()
@@ -50,7 +50,7 @@ struct RekeyingTests {
         // A raw key is the same in formats 2 and 3, which differ in the derivation alone.
         let file = try Fixture.file(version: 24, encryptedWith: Self.new(), settings: settings)
         let formats = (1...Engine.current.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
-        #expect(try rekey(file, old: Self.new, formats: formats).outcome == .rekeyed)
+        #expect(try rekey(file, old: Self.new, new: nil, formats: formats).outcome == .rekeyed)
         #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
     }
 
@@ -65,7 +65,7 @@ struct RekeyingTests {
         #expect(try Fixture.rows(file, key: salted(), settings: settings) == Fixture.allRows)
         #expect(try rekey(file, old: salted).outcome == .rekeyed)
         #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
-        #expect(try storeError { try rekey(file, old: Self.new, to: settings) }?.code == .saltMissing)
+        #expect(try storeError { try rekey(file, old: Self.new, new: nil, to: settings) }?.code == .saltMissing)
     }
 
     @Test("What cannot be rekeyed is refused, and every file stays as it was")
@@ -81,6 +81,17 @@ struct RekeyingTests {
         #expect(try storeError { try rekey(plaintext) }?.code == .unexpectedPlaintext)
         #expect(try decrypt(plaintext).outcome == .alreadyPlaintext)
         #expect(try plaintext.digest() == untouched)
+    }
+
+    @Test("A new key that is the old one is refused, whatever opens the file, and every file stays as it was")
+    func refusesEqualKeys() throws {
+        for key in [Self.old, Self.new] {
+            let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+            let before = try file.digest()
+            let error = try storeError { try rekey(file, old: key, new: TestKeys.provider(key)) }
+            #expect(error?.code == .keyUnchanged)
+            #expect(try file.digest() == before)
+        }
     }
 
     @Test("A provider that gives another new key when it is asked again is refused before anything is changed")

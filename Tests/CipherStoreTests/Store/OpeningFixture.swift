@@ -36,11 +36,17 @@ enum OpeningFixture {
         _ folder: TemporaryFolder, _ configuration: Configuration = configuration(),
         key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() }
     ) throws -> StoreOpening.Opened {
+        try open(folder, configuration, provider: TestKeys.provider(key))
+    }
+
+    static func open(
+        _ folder: TemporaryFolder, _ configuration: Configuration, provider: any KeyProvider
+    ) throws -> StoreOpening.Opened {
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 0
         return try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
-            provider: TestKeys.provider(key), options: options
+            provider: provider, options: options
         ).run()
     }
 

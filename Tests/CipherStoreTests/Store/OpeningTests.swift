@@ -115,7 +115,7 @@ struct OpeningTests {
     @Test("A file in cipher format 3 is made and opened where the configuration names the format")
     func formatThree() throws {
         let settings = CipherSettings(compatibility: 3)
-        let three = Fixture.configuration(.init(sinceVersion: 24, cipherCompatibility: 3))
+        let three = Fixture.configuration(.init(sinceVersion: 24, format: CipherSettings(compatibility: 3)))
         let file = try Fixture.file(version: 23)
         #expect(try Fixture.open(file.folder, three).report.outcome == .encrypted)
         #expect(try Fixture.open(file.folder, three).report.outcome == .opened)

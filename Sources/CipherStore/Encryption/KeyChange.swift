@@ -1,0 +1,134 @@
+import CipherSQLite
+
+/// Opens an encrypted file in whichever of its keys and formats fits, and gives it the wanted ones.
+///
+/// The provider holds both keys until the change is durable, so there is no moment at which a crash could leave a file that
+/// neither opens.
+struct KeyChange {
+    let paths: DatabasePaths
+    let provider: any KeyProvider
+    /// The cipher settings that the file may have; the first are the wanted ones.
+    let formats: [CipherSettings]
+    let options: EncryptionUpgrade.Options
+
+    /// An encrypted file that one of the keys has opened.
+    struct Found<Facts> {
+        let file: FileUnlocking.Unlocked<Facts>
+        /// Whether it was the previous key.
+        let hasPreviousKey: Bool
+    }
+
+    private var wanted: CipherSettings { formats[0] }
+    private var unlocking: FileUnlocking { FileUnlocking(paths: paths, options: options) }
+
+    // MARK: Opening
+
+    /// Shows that one of the keys fits.
+    ///
+    /// The previous key is asked for only where the wanted one does not open the file, or does not exist: no key is ever
+    /// made before another one has opened the file.
+    ///
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `keyUnchanged` where both keys are equal, and what the
+    ///   provider throws.
+    func unlock<Facts>(
+        _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Facts
+    ) throws -> Found<Facts> {
+        func attempt(_ key: CipherKey, _ formats: [CipherSettings]) throws -> FileUnlocking.Unlocked<Facts> {
+            try unlocking.run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader, body)
+        }
+        var failure: StoreError
+        var wantedKey: CipherKey?
+        do {
+            let key = try provider.checkedKey(for: .existing, database: paths.database)
+            wantedKey = key
+            let file = try attempt(key, [wanted])
+            try checkKeysDiffer(key)
+            return Found(file: file, hasPreviousKey: false)
+        } catch let error as StoreError where error.saysThatKeyIsAnother || error.code == .keyUnavailable {
+            failure = error
+        }
+        if let previous = try provider.checkedPreviousKey(database: paths.database) {
+            guard previous != wantedKey else { throw StoreError.keyUnchanged(paths) }
+            do {
+                return Found(file: try attempt(previous, formats), hasPreviousKey: true)
+            } catch let error as StoreError where error.saysThatKeyIsAnother {
+                if failure.code != .keyUnavailable { failure = error }
+            }
+        }
+        guard let wantedKey, formats.count > 1 else { throw failure }
+        return Found(file: try attempt(wantedKey, Array(formats.dropFirst())), hasPreviousKey: false)
+    }
+
+    // MARK: Changing
+
+    /// Whether the file has another key or format than the wanted ones.
+    func isNeeded<Facts>(for found: Found<Facts>) -> Bool {
+        found.hasPreviousKey || found.file.fileKey.settings != wanted
+    }
+
+    /// Gives a file that was opened with the previous key, or in another format, the wanted ones.
+    func convert<Facts>(
+        _ found: Found<Facts>, _ inspector: Inspector
+    ) throws -> (report: EncryptionReport, fileKey: FileKey) {
+        let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
+        try key.checkFits(wanted, paths)
+        let conversion = Conversion(
+            paths: paths, options: options, sourceKey: found.file.fileKey, targetSettings: wanted)
+        let (report, fileKey) = try conversion.run(
+            .rekeyed, inspector, isWriteAheadLog: found.file.isWriteAheadLog
+        ) {
+            let again = try provider.keyAskedAgain(key, database: paths.database)
+            return try UpgradeKeys(key, again: again, settings: wanted)
+        }
+        guard let fileKey else { throw inspector.keyDoesNotFit() }
+        return (report, fileKey)
+    }
+
+    /// Ends what an earlier run left beside a file that stays as it is.
+    func settle<Facts>(_ found: Found<Facts>) throws {
+        try unlocking.settle(found.file.fileKey)
+    }
+
+    /// Tells the provider, of a file that has the wanted key, that the previous one has served its time.
+    ///
+    /// Only once the name of the new file is on the disk: a power loss may bring the old file back before, and it needs the
+    /// old key.
+    ///
+    /// - Returns: What went wrong, which changes nothing: the next opening tells it again.
+    func retirePreviousKey() -> String? {
+        do {
+            guard try provider.checkedPreviousKey(database: paths.database) != nil,
+                try FileSystem.syncFolder(of: paths.database)
+            else { return nil }
+            try provider.previousKeyIsObsolete(database: paths.database)
+            return nil
+        } catch let error as StoreError {
+            return "the previous key is still kept, the next opening tells the provider again: \(error)"
+        } catch {
+            return "the previous key is still kept: the provider failed with \(type(of: error))"
+        }
+    }
+
+    /// Refuses a change from a key to the same one, of which the provider would then drop the only copy.
+    private func checkKeysDiffer(_ key: CipherKey) throws {
+        let previous: CipherKey?
+        do {
+            previous = try provider.checkedPreviousKey(database: paths.database)
+        } catch is StoreError {
+            // The file opens without it.
+            return
+        }
+        guard previous != key else { throw StoreError.keyUnchanged(paths) }
+    }
+}
+
+extension StoreError {
+    /// Whether the file is sound as far as is known, and another key or format may open it.
+    fileprivate var saysThatKeyIsAnother: Bool { code == .keyDoesNotFit || code == .saltMissing }
+
+    fileprivate static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .keyUnchanged, path: paths.database, "the new key is the old one",
+            advice: "give another new key, or none where the format alone is to change; nothing was changed")
+    }
+}

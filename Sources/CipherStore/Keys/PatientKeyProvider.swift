@@ -1,0 +1,55 @@
+import CipherSQLite
+internal import Foundation
+
+/// Asks a provider on a thread of its own, and waits for a limited time: a key store may ask a user who is not there, or
+/// hang.
+///
+/// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
+struct PatientKeyProvider: KeyProvider {
+    private let provider: any KeyProvider
+    private let timeout: Double
+    private let cancellation: UpgradeCancellation?
+
+    /// - Parameters:
+    ///   - timeout: How long to wait for each answer, in seconds.
+    ///   - cancellation: Ends the waiting.
+    init(_ provider: any KeyProvider, timeout: Double, cancellation: UpgradeCancellation?) {
+        self.provider = provider
+        self.timeout = timeout
+        self.cancellation = cancellation
+    }
+
+    func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        try wait(database) { try provider.key(for: purpose, database: database) }
+    }
+
+    func previousKey(database: String) throws -> CipherKey? {
+        try wait(database) { try provider.previousKey(database: database) }
+    }
+
+    func previousKeyIsObsolete(database: String) throws {
+        try wait(database) { try provider.previousKeyIsObsolete(database: database) }
+    }
+
+    private func wait<Answer: Sendable>(
+        _ database: String, _ ask: @escaping @Sendable () throws -> Answer
+    ) throws -> Answer {
+        let answer = BlockingAnswer<Answer>()
+        let thread = Thread { answer.give(Result { try ask() }) }
+        thread.name = "CipherStore key"
+        thread.stackSize = 4 << 20
+        thread.start()
+        let deadline = Date(timeIntervalSinceNow: timeout)
+        while true {
+            // A cancellation is not announced.
+            let pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
+            if let outcome = answer.wait(until: pause) { return try outcome.get() }
+            if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
+            guard Date() < deadline else {
+                throw StoreError(
+                    .keyStoreUnavailable, path: database, "the key provider gave no answer in \(timeout) seconds",
+                    advice: "see to the key store and try again; nothing was changed")
+            }
+        }
+    }
+}

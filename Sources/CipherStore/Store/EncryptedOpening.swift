@@ -1,0 +1,84 @@
+import CipherSQLite
+
+extension StoreOpening {
+    var keyChange: KeyChange {
+        var options = options
+        // A backup is of the plaintext file, and there is none here.
+        options.keepBackup = false
+        return KeyChange(
+            paths: paths, provider: provider, formats: configuration.encryption.formats, options: options)
+    }
+
+    /// Opens an encrypted file, and gives it another key or format where that is wanted.
+    func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
+        var facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: hasPlaintextHeader))
+        let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
+            facts.keyFits = true
+            facts.recorded = try recordedVersion(connection)
+            // Before anything is written: a file that this app may not open stays as it is.
+            if case .refuse(let code) = Decision.make(facts, configuration) {
+                throw refusal(code, facts, inspector)
+            }
+            return try emptiness(connection, recorded: facts.recorded)
+        }
+        let warnings = found.file.facts.map { [$0] } ?? []
+        if Decision.make(facts, configuration) == .decrypt {
+            try keyChange.settle(found)
+            let decryption = Decryption(
+                paths, provider: provider, formats: [found.file.fileKey.settings], options: options)
+            let report = try decryption.decrypt(
+                found.file.fileKey.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
+            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: warnings + report.warnings)
+        }
+        guard isChangeWanted(from: found.file.fileKey.settings, hasPreviousKey: found.hasPreviousKey) else {
+            try keyChange.settle(found)
+            let opened = try migrate(found.file.fileKey, outcome: .opened, encryption: nil, warnings: warnings)
+            return retiringPreviousKey(opened)
+        }
+        return try change(found, inspector, warnings)
+    }
+
+    /// Whether a file that was opened is to be given another key or format first.
+    func isChangeWanted(from settings: CipherSettings, hasPreviousKey: Bool) -> Bool {
+        let encryption = configuration.encryption
+        return hasPreviousKey || (encryption.whenFormerFormat == .upgrade && settings != encryption.format)
+    }
+
+    /// Changes the key or format; where that cannot be done now, the file is opened as it is.
+    private func change<Facts>(
+        _ found: KeyChange.Found<Facts>, _ inspector: Inspector, _ warnings: [String]
+    ) throws -> Opened {
+        let changed: (report: EncryptionReport, fileKey: FileKey)
+        do {
+            changed = try keyChange.convert(found, inspector)
+        } catch let error as StoreError where error.leavesFileUsable {
+            // The count of attempts stays, or a watchdog would end every launch here.
+            if error.code != .repeatedFailure { try keyChange.settle(found) }
+            return try migrate(
+                found.file.fileKey, outcome: .opened, encryption: nil,
+                warnings: warnings + ["the change of key or format is put off: \(error)"])
+        }
+        return retiringPreviousKey(
+            try migrate(changed.fileKey, outcome: .rekeyed, encryption: changed.report, warnings: warnings))
+    }
+
+    private func retiringPreviousKey(_ opened: Opened) -> Opened {
+        guard let warning = keyChange.retirePreviousKey() else { return opened }
+        return Opened(path: opened.path, fileKey: opened.fileKey, report: opened.report.warning(warning))
+    }
+}
+
+extension StoreError {
+    /// Whether a change of key or format that failed so can wait, for the file is as it was: no user is locked out because
+    /// a disk is full or an extension of the app has the file open.
+    ///
+    /// What is wrong with the keys or was cancelled is not put off.
+    fileprivate var leavesFileUsable: Bool {
+        switch code {
+        case .busy, .noSpace, .permission, .corrupt, .proofFailed, .repeatedFailure, .inputOutput, .missingCollation,
+            .missingFunction, .engineTooOld:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+/// The change of key and format by the command line.
+@Suite struct KeyChangeTests {
+    private func third(_ fixture: ToolFixture) throws -> String {
+        try fixture.keys.write(ToolFixture.passphrase, to: "third")
+    }
+
+    private func opens(_ fixture: ToolFixture, _ key: String) throws -> Bool {
+        let run = try fixture.run("query", fixture.database, "SELECT count(*) FROM note", "--csv", "--key-file", key)
+        #expect(run.status == 0 || run.status == 65, "\(run.errors)")
+        return run.output.contains("400")
+    }
+
+    @Test("Keys that are equal or do not fit, or a new one that is not there, change nothing")
+    func refusals() throws {
+        let fixture = try ToolFixture()
+        try fixture.makeWithLiveLog(encrypted: true)
+        let third = try third(fixture)
+        let before = try fixture.snapshot()
+        let cases = [
+            (fixture.key, fixture.key, "keyUnchanged", Int32(65)), (third, fixture.otherKey, "keyDoesNotFit", 65),
+            (fixture.key, fixture.keys.path("none"), "keyUnavailable", 66),
+            (fixture.keys.path("none"), fixture.otherKey, "keyDoesNotFit", 65),
+        ]
+        for (old, new, code, status) in cases {
+            let run = try fixture.run(
+                "rekey", fixture.database, "--key-file", old, "--new-key-file", new, "--json")
+            #expect(run.status == status, "\(run.errors)")
+            #expect(try run.failureCode() == code)
+            #expect(try fixture.snapshot() == before)
+        }
+    }
+
+    @Test("Of processes that change the key at the same moment one succeeds, and the file is whole")
+    func race() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: true, mode: "WAL")
+        let third = try third(fixture)
+        let processes = try [fixture.otherKey, third, fixture.otherKey, third].map {
+            try ToolProcess(
+                Programs.tool, ["rekey", fixture.database, "--key-file", fixture.key, "--new-key-file", $0, "--json"])
+        }
+        let runs = try processes.map { try fixture.checked($0.finish()) }
+        let winners = try runs.filter { try $0.status == 0 && $0.object()["outcome"] as? String == "rekeyed" }
+        #expect(winners.count == 1)
+        for run in runs where run.status == 0 {
+            #expect(["rekeyed", "alreadyRekeyed"].contains(try run.object()["outcome"] as? String))
+        }
+        for run in runs where run.status != 0 { #expect(try run.failureCode() == "keyDoesNotFit") }
+        #expect(runs.filter { $0.status == 0 }.count == 2)
+        #expect(try !opens(fixture, fixture.key))
+        #expect(try opens(fixture, fixture.otherKey) != opens(fixture, third))
+        let leftovers = try fixture.folder.names.filter { !["-wal", "-shm"].contains($0.dropFirst("app.db".count)) }
+        #expect(leftovers == ["app.db"])
+    }
+
+    @Test("A format that differs from the defaults is written, needs to be named, and is left again")
+    func ownFormat() throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let key = try third(fixture)
+        let odd =
+            Engine.current.defaultCompatibility >= 4
+            ? "4,page-size=8192,kdf-iterations=1000,hmac=sha256,kdf=sha1" : "3,page-size=8192,kdf-iterations=1000"
+        let encrypted = try fixture.run(
+            "encrypt", fixture.database, "--key-file", key, "--cipher-compatibility", odd)
+        #expect(encrypted.status == 0, "\(encrypted.errors)")
+        #expect(try fixture.run("verify", fixture.database, "--key-file", key, "--detect").status == 65)
+        let verified = try fixture.run(
+            "verify", fixture.database, "--key-file", key, "--cipher-compatibility", odd)
+        #expect(verified.status == 0, "\(verified.errors)")
+        #expect(try fixture.run("rekey", fixture.database, "--key-file", key).status == 65)
+        let rekeyed = try fixture.run(
+            "rekey", fixture.database, "--key-file", key, "--old-cipher-compatibility", odd, "--json")
+        #expect(try rekeyed.object()["outcome"] as? String == "rekeyed")
+        #expect(try opens(fixture, key))
+    }
+
+    @Test(
+        "A format that is not written as it should be is a usage error",
+        arguments: [
+            "3,page-size", "3,page-size=", "3,page-size=x", "3,pagesize=4096", "3,", "3,kdf=md5", "3,page-size=1000",
+            "3,hmac=sha512", "3,kdf-iterations=0",
+        ])
+    func wrongFormat(text: String) throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let before = try fixture.snapshot()
+        let run = try fixture.run(
+            "encrypt", fixture.database, "--key-file", fixture.key, "--cipher-compatibility", text)
+        #expect(run.status == 64, "\(run.errors)")
+        #expect(run.errors.contains("--cipher-compatibility"))
+        #expect(try fixture.snapshot() == before)
+    }
+}

@@ -1,0 +1,225 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// A change of key on opening: nobody is locked out, and no key is dropped too early.
+struct KeyRotationTests {
+    private typealias Fixture = OpeningFixture
+
+    /// What happened to a provider's keys; the old one is gone once it was told so, if it drops it.
+    private final class Log: @unchecked Sendable {
+        // Read and written only under `lock`.
+        private var entries: [String] = []
+        private let lock = NSLock()
+        func note(_ entry: String) { lock.withLock { entries.append(entry) } }
+        var all: [String] { lock.withLock { entries } }
+        func count(_ entry: String) -> Int { all.filter { $0 == entry }.count }
+    }
+
+    private static let old: @Sendable () throws -> CipherKey = { try TestKeys.raw() }
+    private static let new: @Sendable () throws -> CipherKey = { try TestKeys.passphrase() }
+    private static let missing = StoreError(.keyUnavailable, "there is none")
+    private static let locked = StoreError(.keyStoreLocked, "it is locked")
+
+    /// From the old key to the new one, each of which counts how it is asked.
+    private func rotation(
+        _ log: Log, old: @escaping @Sendable () throws -> CipherKey = Self.old,
+        new: @escaping @Sendable (KeyPurpose) throws -> CipherKey = { _ in try Self.new() },
+        whenDone: @escaping @Sendable (String) throws -> Void = { _ in }
+    ) -> KeyRotation {
+        KeyRotation(
+            from: .closure { purpose, _ in
+                log.note("old \(purpose)")
+                return try old()
+            },
+            to: .closure { purpose, _ in
+                log.note("new \(purpose)")
+                return try new(purpose)
+            }
+        ) { database in
+            log.note("done")
+            try whenDone(database)
+        }
+    }
+
+    private func open(
+        _ file: LegacyFile, _ provider: some KeyProvider,
+        _ encryption: Configuration.Encryption = .init(sinceVersion: 24)
+    ) throws -> StoreOpening.Opened {
+        try Fixture.open(file.folder, Fixture.configuration(encryption), provider: provider)
+    }
+
+    /// Opens, and expects a refusal that leaves every byte as it was.
+    private func refusal(
+        _ file: LegacyFile, _ provider: some KeyProvider, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> StoreError.Code? {
+        let before = try file.digest()
+        let error = try storeError { try open(file, provider) }
+        #expect(try file.digest() == before, sourceLocation: sourceLocation)
+        return error?.code
+    }
+
+    @Test("The file gets the new key with all its rows, and the provider is told once that is on the disk")
+    func rotates() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let log = Log()
+        let provider = rotation(
+            log,
+            whenDone: { (database: String) throws -> Void in
+                #expect(database.hasSuffix("/app.db"))
+                #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+            })
+        let report = try open(file, provider).report
+        #expect(report.outcome == .rekeyed)
+        #expect(report.encryption?.outcome == .rekeyed)
+        #expect(report.encryption?.rows == 3)
+        #expect(report.warnings == [])
+        #expect(log.count("done") == 1)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+        #expect(throws: DatabaseError.self) { try Fixture.rows(file, key: Self.old()) }
+        let events = try file.read(key: Self.new()) {
+            try $0.values(String.self, "SELECT event FROM cipherstore_history")
+        }
+        #expect(events.contains("rekeyed"))
+    }
+
+    @Test("Until the old key is dropped each opening tells, and afterwards none does")
+    func tellsAgain() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let log = Log()
+        #expect(try open(file, rotation(log, whenDone: { _ in throw CancellationError() })).report.warnings.count == 1)
+        #expect(try open(file, rotation(log)).report.outcome == .opened)
+        #expect(log.count("done") == 2)
+        let dropped = rotation(log, old: { throw Self.missing })
+        #expect(try open(file, dropped).report.warnings == [])
+        #expect(log.count("done") == 2)
+    }
+
+    @Test("A file that a crash left under the new key opens, even where the old key cannot be had")
+    func afterTheSwap() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: Self.new())
+        let log = Log()
+        let report = try open(file, rotation(log, old: { throw Self.locked })).report
+        #expect(report.outcome == .opened)
+        #expect(log.count("done") == 0)
+        #expect(report.warnings.count == 1)
+        #expect(try open(file, rotation(log)).report.outcome == .opened)
+        #expect(log.count("done") == 1)
+    }
+
+    @Test("A new key is made only after the old one has opened the file")
+    func makesTheKeyLast() throws {
+        let log = Log()
+        let made = Log()
+        let provider = rotation(
+            log,
+            new: { purpose in
+                guard purpose == .createOrExisting || made.count("key") > 0 else { throw Self.missing }
+                if made.count("key") == 0 { made.note("key") }
+                return try Self.new()
+            })
+        let foreign = try Fixture.file(version: 24, encryptedWith: TestKeys.raw(9))
+        #expect(try refusal(foreign, provider) == .keyUnavailable)
+        #expect(made.all == [])
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        #expect(try open(file, provider).report.outcome == .rekeyed)
+        #expect(log.all.suffix(5) == ["old existing", "new createOrExisting", "new existing", "old existing", "done"])
+    }
+
+    @Test("A new database and a legacy file get the new key at once", arguments: [true, false])
+    func newFiles(isLegacy: Bool) throws {
+        let folder = try isLegacy ? Fixture.file(version: 23).folder : TemporaryFolder()
+        let log = Log()
+        let opened = try Fixture.open(folder, Fixture.configuration(), provider: rotation(log))
+        #expect(opened.report.outcome == (isLegacy ? .encrypted : .created))
+        #expect(log.all == ["new createOrExisting", "new existing"])
+        let connection = try Connection(
+            path: opened.path, mode: .readOnly, key: Self.new(), settings: CipherSettings())
+        connection.close()
+    }
+
+    @Test("Equal keys are refused, for the provider would drop the only one", arguments: [24, 26])
+    func equalKeys(version: Int) throws {
+        let log = Log()
+        let file = try Fixture.file(version: version, encryptedWith: Self.new())
+        #expect(try refusal(file, rotation(log, old: Self.new)) == .keyUnchanged)
+        let foreign = try Fixture.file(version: version, encryptedWith: TestKeys.raw(9))
+        #expect(try refusal(foreign, rotation(log, old: Self.new)) == .keyUnchanged)
+        #expect(log.count("done") == 0)
+    }
+
+    @Test("What is wrong with the keys is refused, and nothing is changed or dropped")
+    func refuses() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let log = Log()
+        #expect(try refusal(file, rotation(log, old: { try TestKeys.raw(9) })) == .keyDoesNotFit)
+        #expect(try refusal(file, rotation(log, old: { throw Self.locked })) == .keyStoreLocked)
+        #expect(try refusal(file, rotation(log, new: { _ in throw Self.locked })) == .keyStoreLocked)
+        #expect(try refusal(file, rotation(log, new: { _ in throw Self.missing })) == .keyUnavailable)
+        let wavering = rotation(log, new: { try TestKeys.raw($0 == .existing ? 3 : 4) })
+        #expect(try refusal(file, wavering) == .keyChanged)
+        #expect(log.count("done") == 0)
+        #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
+    }
+
+    @Test("A change that cannot be made now is put off, and the file opens under the old key")
+    func putOff() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: Self.old())
+        let log = Log()
+        let other = try Connection(path: file.path, mode: .readWrite, key: Self.old(), settings: CipherSettings())
+        #expect(try other.value(Int.self, "SELECT count(*) FROM t") == 3)
+        let report = try open(file, rotation(log)).report
+        #expect(report.outcome == .opened)
+        #expect(report.warnings.count == 1)
+        #expect(report.warnings.first?.contains("put off") == true)
+        #expect(log.count("done") == 0)
+        other.close()
+        #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
+        #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+    }
+
+    @Test("A change that a watchdog ended too often is put off for good, and keeps nobody out")
+    func repeatedFailure() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: Self.old())
+        try file.folder.write("5 wal\n", to: "app.db-attempt")
+        for _ in 0..<2 {
+            let report = try open(file, rotation(Log())).report
+            #expect(report.outcome == .opened)
+            #expect(report.warnings.contains { $0.contains("begun 5 times") })
+        }
+        #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
+    }
+
+    @Test("With encryption off a file is decrypted with whichever key it has", arguments: [true, false])
+    func decrypts(isOld: Bool) throws {
+        let file = try Fixture.file(version: 24, encryptedWith: isOld ? Self.old() : Self.new())
+        let off = Configuration.Encryption(isEnabled: false, sinceVersion: 24, whenDisabled: .decrypt)
+        #expect(try open(file, rotation(Log()), off).report.outcome == .decrypted)
+        #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
+    }
+
+    @Test("A plan tells of the change and makes none")
+    func plans() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: Self.old())
+        let before = try file.digest()
+        let opening = try StoreOpening(
+            configuration: Fixture.configuration(), directory: file.folder.path(""), provider: rotation(Log()))
+        #expect(try opening.plan { try Self.new() }.step == .rekey)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("While what was opened is lent, no other job can take the upgrade lock")
+    func locksUntilOpen() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: Self.old())
+        let opening = try StoreOpening(
+            configuration: Fixture.configuration(), directory: file.folder.path(""),
+            provider: TestKeys.provider(Self.old))
+        let error = try opening.run { _ in
+            try storeError { try UpgradeLock.withLock(opening.paths, timeout: 0) {} }
+        }
+        #expect(error?.code == .busy)
+    }
+}

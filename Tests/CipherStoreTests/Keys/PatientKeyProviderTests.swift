@@ -1,0 +1,93 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Providers that do not answer: the waiting ends, and nothing has been changed.
+struct PatientKeyProviderTests {
+    private typealias Fixture = OpeningFixture
+
+    /// Answers once it is let go.
+    private final class Gate: Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
+        func wait() { semaphore.wait() }
+        func open() { semaphore.signal() }
+    }
+
+    private func open(
+        _ folder: TemporaryFolder, _ provider: some KeyProvider, timeout: Double = 0,
+        cancellation: UpgradeCancellation? = nil
+    ) throws -> StoreOpening.Opened {
+        var options = EncryptionUpgrade.Options()
+        options.keyTimeout = timeout
+        options.cancellation = cancellation
+        return try StoreOpening(
+            configuration: Fixture.configuration(), directory: folder.path(""), provider: provider, options: options
+        ).run()
+    }
+
+    private static func file(_ kind: String) throws -> LegacyFile {
+        try kind == "legacy" ? Fixture.file(version: 23) : Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+    }
+
+    @Test("A provider that answers late is given up, and the file stays as it was", arguments: ["legacy", "encrypted"])
+    func late(kind: String) throws {
+        let file = try Self.file(kind)
+        let before = try file.digest()
+        let gate = Gate()
+        let provider = ClosureKeyProvider { _, _ in
+            gate.wait()
+            return try TestKeys.raw()
+        }
+        let error = try storeError { try open(file.folder, provider) }
+        gate.open()
+        #expect(error?.code == .keyStoreUnavailable)
+        #expect(try file.digest() == before)
+        #expect(try open(file.folder, TestKeys.provider(), timeout: 600).report.outcome != .created)
+    }
+
+    @Test("A previous key that comes late is given up too")
+    func latePreviousKey() throws {
+        let file = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+        let before = try file.digest()
+        let gate = Gate()
+        let old = ClosureKeyProvider { _, _ in
+            gate.wait()
+            return try TestKeys.raw()
+        }
+        // The new key must be in time, however slow the machine is.
+        let cancellation = UpgradeCancellation()
+        let new = ClosureKeyProvider { _, _ in try TestKeys.raw(8) }
+        let late = ClosureKeyProvider { purpose, database in
+            cancellation.cancel()
+            return try old.key(for: purpose, database: database)
+        }
+        let error = try storeError {
+            try open(file.folder, KeyRotation(from: late, to: new), timeout: 600, cancellation: cancellation)
+        }
+        gate.open()
+        #expect(error?.code == .cancelled)
+        #expect(try file.digest() == before)
+    }
+
+    @Test("A cancellation ends the waiting for a key", arguments: ["legacy", "encrypted"])
+    func cancelled(kind: String) throws {
+        let file = try Self.file(kind)
+        let before = try file.digest()
+        let gate = Gate()
+        let cancellation = UpgradeCancellation()
+        let provider = ClosureKeyProvider { _, _ in
+            cancellation.cancel()
+            gate.wait()
+            return try TestKeys.raw()
+        }
+        let error = try storeError {
+            try open(file.folder, provider, timeout: 600, cancellation: cancellation)
+        }
+        gate.open()
+        #expect(error?.code == .cancelled)
+        #expect(try file.digest() == before)
+    }
+}

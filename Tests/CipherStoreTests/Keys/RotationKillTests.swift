@@ -1,0 +1,109 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// A change of key on opening, killed at every stage and at every system call that counts: one of the keys always opens the
+/// file, no key is dropped before the file is done with it, and the next opening finishes.
+struct RotationKillTests {
+    private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appending(path: "CrashSubject").path(percentEncoded: false)
+    private static let strace = "/usr/bin/strace"
+    private static func canRun(_ program: String) -> Bool { FileManager.default.isExecutableFile(atPath: program) }
+
+    private func run(_ program: String, _ arguments: [String]) throws -> (output: String, wasKilled: Bool) {
+        let process = Process()
+        let pipe = Pipe()
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        process.standardOutput = pipe
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (
+            String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines),
+            process.terminationReason == .uncaughtSignal
+        )
+    }
+
+    /// An encrypted database with rows in its log alone, under the key in `old`.
+    private func folder() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try folder.write("x'\(String(repeating: "07", count: 32))'\n", to: "old")
+        let file = try OpeningFixture.file(version: 23, encryptedWith: TestKeys.raw())
+        for name in try file.folder.names {
+            try FileManager.default.copyItem(atPath: file.folder.path(name), toPath: folder.path(name))
+        }
+        return folder
+    }
+
+    /// The keys that open a copy of the file, of those that are still kept, and whether every row is there.
+    private func opening(_ folder: TemporaryFolder) throws -> [String] {
+        try ["old", "new"].filter { name in
+            guard FileManager.default.fileExists(atPath: folder.path(name)) else { return false }
+            let look = try TemporaryFolder()
+            for file in try folder.names where file.hasPrefix("app.db") {
+                try FileManager.default.copyItem(atPath: folder.path(file), toPath: look.path(file))
+            }
+            do {
+                // As the next launch does, a journal rolled back included.
+                let opened = try OpeningFixture.open(
+                    look, Configuration(databaseName: "app.db", version: 23), provider: .file(folder.path(name)))
+                let key = try FileKeyProvider(path: folder.path(name)).key(for: .existing, database: opened.path)
+                let rows = try OpeningFixture.rows(LegacyFile(copying: opened.path), key: key)
+                return rows == OpeningFixture.allRows
+            } catch let error as StoreError where error.code == .keyDoesNotFit {
+                return false
+            }
+        }
+    }
+
+    private func checkFinished(_ folder: TemporaryFolder, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try opening(folder) == ["new"], sourceLocation: sourceLocation)
+        #expect(try !folder.names.contains("old"), sourceLocation: sourceLocation)
+        #expect(
+            try folder.names.filter { $0.hasSuffix("-upgrade") || $0.hasSuffix("-attempt") } == [],
+            sourceLocation: sourceLocation)
+    }
+
+    @Test(
+        "Killed at any stage, the file opens with a key that is kept, and the next opening finishes",
+        .enabled(if: canRun(subject)),
+        arguments: ["asked", "quiescing", "building", "proving", "swapping", "done", "dropped"])
+    func stages(stage: String) throws {
+        let folder = try folder()
+        #expect(try run(Self.subject, ["rotate", folder.path(""), stage]).wasKilled)
+        let isChanged = ["done", "dropped"].contains(stage)
+        #expect(try opening(folder) == [isChanged ? "new" : "old"])
+        #expect(try folder.names.contains("old") == (stage != "dropped"))
+        #expect(try run(Self.subject, ["rotate", folder.path("")]).output == (isChanged ? "opened" : "rekeyed"))
+        try checkFinished(folder)
+    }
+
+    @Test(
+        "Killed at any call that gives or takes a name, the same holds",
+        .enabled(if: canRun(subject) && canRun(strace)), arguments: ["rename", "unlink"])
+    func calls(call: String) throws {
+        var number = 0
+        while number < 100 {
+            number += 1
+            let folder = try folder()
+            let killed = try run(
+                Self.strace,
+                [
+                    "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                    "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject, "rotate", folder.path(""),
+                ])
+            #expect(try opening(folder).count == 1, "\(call) \(number)")
+            guard killed.wasKilled else { break }
+            let next = try run(Self.subject, ["rotate", folder.path("")]).output
+            #expect(["rekeyed", "opened"].contains(next), "\(call) \(number): \(next)")
+            try checkFinished(folder)
+        }
+        // The call was met at least once, and the last run was one that nothing killed.
+        #expect((2..<100).contains(number))
+    }
+}
