@@ -24,8 +24,7 @@ struct DerivedKeysTests {
     @Test("is not given for another passphrase, salt or format")
     func others() throws {
         let first = try keys.rawKey(of: key, salt: salt, settings: CipherSettings())
-        var older = CipherSettings()
-        older.compatibility = 2
+        let older = CipherSettings(compatibility: 2)
         let others = [
             try keys.rawKey(of: .passphrase("one passphras"), salt: salt, settings: CipherSettings()),
             try keys.rawKey(of: key, salt: SecretBytes([UInt8](1..<17)), settings: CipherSettings()),

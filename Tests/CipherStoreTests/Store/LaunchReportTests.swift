@@ -33,7 +33,7 @@ struct LaunchReportTests {
         #expect(report.rows == 3)
         #expect(report.bytesBefore ?? 0 > 0)
         #expect(report.bytesAfter ?? 0 > 0)
-        #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving", "swapping"])
+        #expect(Set(report.stageSeconds.keys) == ["quiescing", "building", "proving", "migrating", "swapping"])
         #expect(report.versionBefore == "23")
         #expect(report.versionAfter == "26")
         #expect(report.cipherVersion == Engine.current.cipherVersion)

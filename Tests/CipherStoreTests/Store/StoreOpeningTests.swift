@@ -47,7 +47,8 @@ struct StoreOpeningTests {
         struct Refusal: Error {}
         var fixture = StoreFixture(folder)
         try fixture.writeLegacy(journalMode: journalMode)
-        let before = try FolderDigest(folder.url)
+        let before = try legacyContent(fixture)
+        let bytes = try FolderDigest(folder.url)
         fixture.configuration.launch.upgrade = { db, _, _ in
             try db.execute("DELETE FROM chat")
             throw Refusal()
@@ -56,10 +57,20 @@ struct StoreOpeningTests {
         #expect(error.code == .migration)
         #expect(error.path == fixture.path)
         #expect(error.advice == "correct the step; nothing was changed")
-        #expect(try FolderDigest(folder.url) == before)
+        // A log has been moved into its file, as SQLite does itself when the last connection is closed.
+        if journalMode == "DELETE" { #expect(try FolderDigest(folder.url) == bytes) }
+        #expect(try folder.names == ["app.db"])
+        #expect(try legacyContent(fixture) == before)
 
         fixture.configuration.launch.upgrade = nil
         #expect(try await fixture.open().bodies() == ["old"])
+    }
+
+    /// Everything in the plaintext file, and its journal mode.
+    private func legacyContent(_ fixture: StoreFixture) throws -> DatabaseDump {
+        let connection = try Connection(path: fixture.path, mode: .readWrite)
+        defer { connection.close() }
+        return try DatabaseDump(connection)
     }
 
     static let empty = [
@@ -160,8 +171,10 @@ struct StoreOpeningTests {
 
     // MARK: Cancellation
 
-    @Test("when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)))
-    func cancelled() async throws {
+    @Test(
+        "when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)),
+        arguments: [UpgradeProgress.Stage.proving, .migrating, .swapping])
+    func cancelled(stage: UpgradeProgress.Stage) async throws {
         let fixture = StoreFixture(folder)
         try fixture.writeLegacy()
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path))
@@ -170,7 +183,7 @@ struct StoreOpeningTests {
             try await CipherStore.open(
                 fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key
             ) { progress in
-                guard progress.stage == .proving else { return }
+                guard progress.stage == stage else { return }
                 proving.arrive()
                 cancelled.block()
             }
