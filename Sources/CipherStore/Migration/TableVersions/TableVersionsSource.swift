@@ -21,6 +21,9 @@ struct TableVersionsSource: SchemaSource {
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: fingerprint(wanted))
         let leftovers = try LeftoverTables(tables: tables, record: record, wanted: wanted, state: state)
         for (table, leftover) in leftovers.taken { wanted.renames.tables[SQLName(table)] = leftover }
+        for kept in leftovers.keptReferences {
+            try wanted.keepReference(of: kept.table, SQLName(kept.column), to: kept.leftover)
+        }
         plan.operations += leftovers.before
         let comparison = SchemaComparison(
             wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
