@@ -24,11 +24,14 @@ struct TableVersionsSource: SchemaSource {
         for kept in leftovers.keptReferences {
             try wanted.keepReference(of: kept.table, SQLName(kept.column), to: kept.leftover)
         }
-        plan.operations += leftovers.before
+        let vanished = try VanishedTable(
+            LeftoverTables.commonName, wanted: wanted, state: leftovers.state, collations: configuration.collations)
+        plan.operations += leftovers.before + vanished.before
         let comparison = SchemaComparison(
             wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
-        plan.add(try comparison.changes(for: leftovers.state))
-        plan.operations += leftovers.after
+        plan.add(try comparison.changes(for: vanished.state))
+        plan.operations += leftovers.after + vanished.after
+        plan.findings += vanished.findings
         plan.withheld += leftovers.withheld
         plan.operations += tables.compactMap(record.operation)
         return plan
