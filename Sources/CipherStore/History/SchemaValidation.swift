@@ -50,7 +50,7 @@ extension StoreOpening {
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
             complaints: try versionComplaints(connection)
                 + stepComplaints(record.steps, try recordedVersion(connection) ?? .zero),
-            notes: try notes(connection))
+            notes: try notes(connection) + danglingNotes(connection))
     }
 
     func notAdopted() -> StoreError {
@@ -102,5 +102,18 @@ extension StoreOpening {
                 "the backfill \(entry.name) of \(entry.table) \(entry.failure == nil ? "is unfinished" : "failed"); "
                     + "\(entry.done) rows are done"
             }
+    }
+
+    /// What names something that is not there, which formed a part of the recorded schema.
+    private func danglingNotes(_ connection: Connection) throws -> [String] {
+        let state = try DatabaseState(of: connection, countsRows: false) { nil }
+        let names = Set((state.tables.map(\.name) + state.objects.map(\.name)).map(SQLName.init))
+        let keys = state.tables.flatMap { table in
+            Set(table.references).subtracting(names).map {
+                "a foreign key of \(table.name) leads to \($0.text), which is not there"
+            }
+        }
+        return try keys.sorted()
+            + DanglingObjects(in: connection, state, isChanged: false).descriptions.map { "cannot be compiled: \($0)" }
     }
 }

@@ -15,15 +15,30 @@ struct DanglingObjects {
 
     var isEmpty: Bool { failures.isEmpty }
 
+    /// What cannot be compiled, each with SQLite's reason.
+    var descriptions: [String] { failures.values.map(\.text).sorted() }
+
+    /// What SQLite says against a view, or against the triggers of the table that a trigger belongs to.
+    func messages(about object: DatabaseState.Object) -> Set<String> {
+        let (kind, name) = Self.subject(object)
+        return Set(failures.keys.filter { $0.kind == kind && $0.name == SQLName(name) }.map(\.message))
+    }
+
+    private static func subject(_ object: DatabaseState.Object) -> (kind: String, name: String) {
+        object.type == "view" ? ("the view", object.name) : ("the triggers of", object.table)
+    }
+
     /// Has SQLite compile every view, and every statement that would fire a trigger; nothing runs.
-    init(in connection: Connection, _ state: DatabaseState) throws {
+    ///
+    /// - Parameter isChanged: Whether the connection may have compiled views before the schema was what it is.
+    init(in connection: Connection, _ state: DatabaseState, isChanged: Bool = true) throws {
         for view in state.objects where view.type == "view" {
-            try compile("SELECT * FROM main.\(identifier: view.name)", ("the view", view.name), connection)
+            try compile("SELECT * FROM main.\(identifier: view.name)", Self.subject(view), connection)
         }
         var tables: [SQLName: String] = [:]
         for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
         for table in tables.values { try compileTriggers(of: table, connection) }
-        if !Engine.current.canRenameColumns { try forgetViews(connection) }
+        if isChanged, !Engine.current.canRenameColumns { try forgetViews(connection) }
     }
 
     private mutating func compileTriggers(of table: String, _ connection: Connection) throws {
@@ -67,6 +82,8 @@ struct DanglingObjects {
         do {
             try body()
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            // So SQLite answers where a view has triggers for other statements only.
+            guard !error.message.hasSuffix("because it is a view") else { return }
             let key = Subject(kind: subject.kind, name: SQLName(subject.name), message: error.message)
             failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)
         }

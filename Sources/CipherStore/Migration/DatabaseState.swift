@@ -65,6 +65,15 @@ package struct DatabaseState {
         return state
     }
 
+    /// The state with other texts of views, indexes and triggers, for a source that has them made anew first.
+    func replacing(_ texts: [Object]) -> DatabaseState {
+        var state = self
+        state.objects = objects.map { object in
+            texts.first { $0.type == object.type && SQLName($0.name) == SQLName(object.name) } ?? object
+        }
+        return state
+    }
+
     /// Whether nothing of an app's is in the database.
     package var isFresh: Bool {
         objects.isEmpty && tables.allSatisfy { SQLName($0.name) == SQLName(HistoryTable.name) }

@@ -86,6 +86,18 @@ extension SQLTokens {
         replacing(new) { $0 > 0 && tokens[$0].isNamed(old) && tokens[$0 - 1].isKeyword("REFERENCES") }
     }
 
+    /// - Parameters:
+    ///   - child: The column whose foreign key is meant; `nil` where the whole text is about it.
+    ///   - old: The only table that it is to lead away from; `nil` for any.
+    fileprivate func leading(_ child: SQLName?, from old: SQLName?, to parent: String) -> String {
+        replacing(parent) { index in
+            guard index > 0, tokens[index - 1].isKeyword("REFERENCES"), old.map(tokens[index].isNamed) ?? true else {
+                return false
+            }
+            return child.map { name in tokens[..<index].contains { $0.isNamed(name) } } ?? true
+        }
+    }
+
     fileprivate func renamingReferenced(_ old: SQLName, as new: String, of table: SQLName) -> String {
         replacing(new) { tokens[$0].isNamed(old) && referencedTable(around: $0) == table }
     }
@@ -104,6 +116,17 @@ extension SQLTokens {
 extension TableText.Item {
     func renamingReferences(to old: SQLName, as new: String) -> TableText.Item {
         TableText.Item(column: column, text: SQLTokens(text).renamingReferences(to: old, as: new))
+    }
+
+    /// Makes the foreign key of a column lead to another table.
+    ///
+    /// - Parameter old: The only table that it is to lead away from; `nil` for any.
+    func leading(_ child: SQLName, from old: SQLName? = nil, to parent: String) -> TableText.Item {
+        guard let column else {
+            return TableText.Item(column: nil, text: SQLTokens(text).leading(child, from: old, to: parent))
+        }
+        guard SQLName(column) == child else { return self }
+        return TableText.Item(column: column, text: SQLTokens(text).leading(nil, from: old, to: parent))
     }
 
     func renamingReferenced(_ old: SQLName, as new: String, of table: SQLName) -> TableText.Item {

@@ -110,6 +110,13 @@ package struct WantedSchema {
         tables.first { SQLName($0.name) == SQLName(name) }
     }
 
+    /// Wants the foreign key of a column to lead to another table than its text says.
+    mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
+        guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }
+        let text = tables[index].text.mapping { $0.leading(column, to: parent) }
+        tables[index] = try trial.shape(of: text, name: tables[index].name)
+    }
+
     /// A checksum of everything that is wanted, which formatting does not change.
     package var fingerprint: String {
         var checksum = Checksum()

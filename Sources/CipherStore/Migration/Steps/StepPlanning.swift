@@ -63,7 +63,8 @@ struct StepPlanning {
             pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
             trial: try TrialTables(collations: collations), path: state.connection.path)
         let found = try rehearsal.snapshot()
-        notes += repair.leftovers(in: found).map { "the \($0), which a step takes away, is still there and is kept" }
+        notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
+            .map { "the \($0), which a step takes away, is still there and is kept" }
         let made = try repair.repair(of: found)
         findings += made.findings
         for operation in made.operations {

@@ -29,7 +29,7 @@ struct StepRepair {
         let differing = definitions.differingObjects(in: found)
         let missing = absent(from: found, wanted)
         return Repair(
-            operations: try drops(of: differing) + makingUp(for: missing, found, wanted)
+            operations: try drops(of: differing) + dropsOfLeftovers(in: found) + makingUp(for: missing, found, wanted)
                 + objects(wanted, missing, differing),
             findings: try definitions.findings(in: found))
     }
@@ -80,21 +80,43 @@ struct StepRepair {
         return least ?? absent.subtracting(removedLater)
     }
 
-    /// The tables and columns that a step takes away and that the database still has.
+    /// What a step takes away and the database still has: tables, columns, and what is dropped by its name.
     func leftovers(in found: SchemaSnapshot) -> [SchemaSnapshot.Item] {
         guard let wanted = past.last?.change.after else { return [] }
         let everMade = past.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.added) }
         return everMade.subtracting(wanted.items).intersection(found.items)
             .filter { item in
-                item.kind == .table || item.kind == .column && wanted.items.contains { $0.owner == item.owner }
+                switch item.kind {
+                case .table: true
+                case .column: wanted.items.contains { $0.owner == item.owner }
+                // Others go with their table.
+                case .index, .view, .trigger: isDroppedAlone(item)
+                }
             }
             .sorted(by: Self.byName)
+    }
+
+    private func isDroppedAlone(_ item: SchemaSnapshot.Item) -> Bool {
+        // What a later step makes again, that may have made already.
+        guard !pending.joined().contains(where: { $0.change.added.contains(item) }) else { return false }
+        return past.last { $0.change.removed.contains(item) }?.change.removed.allSatisfy { $0.kind != .table } ?? false
+    }
+
+    /// Whether it is a unique index of the steps' own, which would go on refusing rows; to drop it loses nothing.
+    func isDropped(_ leftover: SchemaSnapshot.Item, in found: SchemaSnapshot) -> Bool {
+        guard leftover.kind == .index, let sql = found.sql[leftover], let definition = found.definitions[leftover]
+        else {
+            return false
+        }
+        return SQLTokens(sql).tokens.prefix(2).contains { $0.isKeyword("UNIQUE") }
+            && past.contains { $0.change.after.definitions[leftover] == definition }
     }
 
     /// A table of another name may hold the rows of one that is missing.
     private func checkLeftovers(_ found: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>) throws {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
-        guard let leftover = leftovers(in: found).first, let first = lost.min(by: Self.byName) else { return }
+        let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
+        guard let leftover, let first = lost.min(by: Self.byName) else { return }
         throw differs("the \(first) is missing, and the \(leftover), which a step takes away, is still there")
     }
 
@@ -133,6 +155,15 @@ struct StepRepair {
                     sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: text(item.name)))"],
                     reason: "the \(item) is there and is another than at the recorded version \(version)")
             }
+        }
+    }
+
+    private func dropsOfLeftovers(in found: SchemaSnapshot) -> [Plan.Operation] {
+        leftovers(in: found).filter { isDropped($0, in: found) }.map { item in
+            Plan.Operation(
+                .dropIndex, object: text(item.name),
+                sql: ["DROP INDEX \(SQL.quoted(identifier: text(item.name)))"],
+                reason: "a step up to the recorded version \(version) drops it, and it is still there")
         }
     }
 

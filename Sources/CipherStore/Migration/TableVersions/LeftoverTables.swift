@@ -18,6 +18,8 @@ struct LeftoverTables {
     /// What follows once every table has its shape.
     private(set) var after: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
+    /// The columns of declared tables whose foreign keys go on leading to an old table that is kept.
+    private(set) var keptReferences: [(table: String, column: String, leftover: String)] = []
     /// The state that the schema is compared with: without the empty tables that make room.
     private(set) var state: DatabaseState
 
@@ -39,6 +41,7 @@ struct LeftoverTables {
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
                         reason: "an upgrade that did not end left it, and whose it is the configuration does not tell"))
+                try keepReferences(to: leftover, besides: nil, of: nil)
             }
         }
     }
@@ -55,13 +58,13 @@ struct LeftoverTables {
         let isNeeded = user(of: leftover) != nil
         if state.isAdopted || isHeld && !isNeeded {
             // Since the app was opened with both, an empty table is one that its user emptied.
-            try dropOrKeep(leftover, besides: present, isHeld: isHeld)
+            try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         } else if try state.holdsRows(leftover.name), try !state.holdsRows(present.name) {
             makeRoom(present, for: leftover, "it is empty, and")
         } else if try rows.areCopied() {
             makeRoom(present, for: leftover, isHeld ? "it holds copies, and" : "it holds copies under new keys, and")
         } else {
-            try dropOrKeep(leftover, besides: present, isHeld: isHeld)
+            try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
         }
     }
 
@@ -83,7 +86,9 @@ struct LeftoverTables {
         state = state.without(table: table.name)
     }
 
-    private mutating func dropOrKeep(_ leftover: TableState, besides table: TableState, isHeld: Bool) throws {
+    private mutating func dropOrKeep(
+        _ leftover: TableState, besides table: TableState, of owner: VersionedTable, isHeld: Bool
+    ) throws {
         let reason: String
         if !isHeld {
             reason =
@@ -101,6 +106,21 @@ struct LeftoverTables {
         withheld.append(
             Plan.Withheld(
                 .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name), reason: reason))
+        if !isHeld { try keepReferences(to: leftover, besides: table, of: owner) }
+    }
+
+    /// Rows that mean rows of the old table are not made to refer to others of the new one, or to none.
+    private mutating func keepReferences(
+        to leftover: TableState, besides table: TableState?, of owner: VersionedTable?
+    ) throws {
+        let references = LeftoverReferences(leftover: leftover, table: table, owner: owner, state: state)
+        for reference in try references.meaningLeftover() where wanted.table(reference.child) != nil {
+            keptReferences.append((reference.child, reference.column, leftover.name))
+            withheld.append(
+                Plan.Withheld(
+                    .changeTable, table: reference.child, column: reference.column,
+                    reason: "its foreign key goes on leading to \(leftover.name), whose rows it means"))
+        }
     }
 
     /// What would be left without the table: the foreign keys of declared tables are compared with their declaration.

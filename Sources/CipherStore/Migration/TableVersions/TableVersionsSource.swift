@@ -21,11 +21,17 @@ struct TableVersionsSource: SchemaSource {
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: fingerprint(wanted))
         let leftovers = try LeftoverTables(tables: tables, record: record, wanted: wanted, state: state)
         for (table, leftover) in leftovers.taken { wanted.renames.tables[SQLName(table)] = leftover }
-        plan.operations += leftovers.before
+        for kept in leftovers.keptReferences {
+            try wanted.keepReference(of: kept.table, SQLName(kept.column), to: kept.leftover)
+        }
+        let vanished = try VanishedTable(
+            LeftoverTables.commonName, wanted: wanted, state: leftovers.state, collations: configuration.collations)
+        plan.operations += leftovers.before + vanished.before
         let comparison = SchemaComparison(
             wanted: wanted, policy: configuration.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
-        plan.add(try comparison.changes(for: leftovers.state))
-        plan.operations += leftovers.after
+        plan.add(try comparison.changes(for: vanished.state))
+        plan.operations += leftovers.after + vanished.after
+        plan.findings += vanished.findings
         plan.withheld += leftovers.withheld
         plan.operations += tables.compactMap(record.operation)
         return plan
