@@ -19,11 +19,14 @@ struct ViolatedForeignKey {
             key.pairs.append((try row.get(at: 3), try row.get(at: 4)))
             keys[number] = key
         }
-        var violated: [Int: Bool] = [:]
+        var violated: Set<Int> = []
         try connection.forEachRow("PRAGMA main.foreign_key_check(\(identifier: table.name))") { row in
-            violated[try row.get(at: 3)] = row.value(at: 1) != .null
+            violated.insert(try row.get(at: 3))
         }
-        return violated.sorted { $0.key < $1.key }.compactMap { number, hasRowID in
+        guard !violated.isEmpty else { return [] }
+        // Older engines give a number for the rows of WITHOUT ROWID tables too.
+        let hasRowID = try table.hasRowID(connection)
+        return violated.sorted().compactMap { number in
             guard let key = keys[number] else { return nil }
             let parent = tables.first { SQLName($0.name) == SQLName(key.parent) }
             let identity = hasRowID ? table.rowIDAlias.map { [$0] } ?? [] : table.primaryKey
@@ -66,6 +69,13 @@ extension TableState {
     fileprivate var primaryKey: [String] {
         columns.filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }.map(
             \.name)
+    }
+
+    fileprivate func hasRowID(_ connection: Connection) throws -> Bool {
+        let sql = try connection.value(
+            String.self,
+            "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = \(name) COLLATE NOCASE")
+        return sql.flatMap(TableText.init)?.hasOption("without", "rowid") != true
     }
 
     /// A name of the rowid that no column has taken, where it is not WITHOUT ROWID.

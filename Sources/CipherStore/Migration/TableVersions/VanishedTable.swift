@@ -104,9 +104,10 @@ struct VanishedTable {
         before += triggers.filter { !ofViews.contains(SQLName($0.table)) }.map { operation(.dropTrigger, $0, reason) }
         before += views.map { operation(.dropView, $0, reason) } + views.map { operation(.createView, $0, reason) }
         // A view takes its triggers along.
+        let dropped = Set(triggers.map { SQLName($0.name) })
         before += state.objects.filter { object in
             object.type == "trigger"
-                && (ofViews.contains(SQLName(object.table)) || triggers.contains { SQLName($0.name) == SQLName(object.name) })
+                && (ofViews.contains(SQLName(object.table)) || dropped.contains(SQLName(object.name)))
         }.map { operation(.createTrigger, $0, reason) }
     }
 
