@@ -6,7 +6,14 @@
 /// `PRAGMA cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
 public struct CipherSettings: Sendable, Equatable {
     /// A hash function, for the authentication of pages and for the derivation of keys.
-    public enum Digest: String, Sendable, CaseIterable { case sha1, sha256, sha512 }
+    public enum Digest: String, Sendable, CaseIterable {
+        /// SHA-1, which the formats 1 to 3 use.
+        case sha1
+        /// SHA-256.
+        case sha256
+        /// SHA-512, which format 4 uses.
+        case sha512
+    }
 
     /// SQLCipher's format, 1 to 4: 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages, HMAC-SHA512,
     /// 256,000 rounds) can be written, the older ones opened.

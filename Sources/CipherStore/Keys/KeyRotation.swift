@@ -11,8 +11,11 @@ public struct KeyRotation: KeyProvider {
 
     /// A change from the key of `old` to that of `new`.
     ///
-    /// - Parameter whenDone: Is given the path of a database that has the new key durably, and may drop the old key,
-    ///   unless another database has it. Called at each opening until `old` throws `keyUnavailable`.
+    /// - Parameters:
+    ///   - old: Gives the key that databases may still have; `keyUnavailable` once it was dropped.
+    ///   - new: Gives the key that they are to have.
+    ///   - whenDone: Is given the path of a database that has the new key durably, and may drop the old key, unless
+    ///     another database has it. Called at each opening until `old` throws `keyUnavailable`.
     public init(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }
@@ -49,7 +52,10 @@ public struct KeyRotation: KeyProvider {
 extension KeyProvider where Self == KeyRotation {
     /// The key of `new`, which a database that still has that of `old` is given when it is opened.
     ///
-    /// - Parameter whenDone: Is given the path of a database that has the new key durably.
+    /// - Parameters:
+    ///   - old: Gives the key that databases may still have.
+    ///   - new: Gives the key that they are to have.
+    ///   - whenDone: Is given the path of a database that has the new key durably.
     public static func rotation(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }

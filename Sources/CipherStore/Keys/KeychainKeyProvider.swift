@@ -16,8 +16,10 @@
 
         /// A provider that asks the keychain each time it is asked.
         ///
-        /// - Parameter createIfMissing: Whether a new random key is stored where the keychain has none, when a database is
-        ///   to be encrypted. A key is never made for a database that is encrypted already.
+        /// - Parameters:
+        ///   - name: The name under which the keychain keeps the key.
+        ///   - createIfMissing: Whether a new random key is stored where the keychain has none, when a database is to be
+        ///     encrypted. A key is never made for a database that is encrypted already.
         public init(name: String, createIfMissing: Bool = false) {
             self.name = name
             self.createIfMissing = createIfMissing
@@ -98,8 +100,10 @@
     extension KeyProvider where Self == KeychainKeyProvider {
         /// The key in the keychain of an Apple device.
         ///
-        /// - Parameter createIfMissing: Whether a new random key is stored where the keychain has none, when a database is
-        ///   to be encrypted.
+        /// - Parameters:
+        ///   - name: The name under which the keychain keeps the key.
+        ///   - createIfMissing: Whether a new random key is stored where the keychain has none, when a database is to be
+        ///     encrypted.
         public static func keychain(_ name: String, createIfMissing: Bool = false) -> KeychainKeyProvider {
             KeychainKeyProvider(name: name, createIfMissing: createIfMissing)
         }

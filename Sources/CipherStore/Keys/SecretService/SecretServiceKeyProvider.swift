@@ -12,8 +12,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     /// A provider that asks the store each time it is asked.
     ///
-    /// - Parameter createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a
-    ///   database is to be encrypted. A key is never made for a database that is encrypted already.
+    /// - Parameters:
+    ///   - name: The name under which the store keeps the key.
+    ///   - createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a database
+    ///     is to be encrypted. A key is never made for a database that is encrypted already.
     public init(name: String, createIfMissing: Bool = false) {
         self.name = name
         self.createIfMissing = createIfMissing
@@ -85,8 +87,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
 extension KeyProvider where Self == SecretServiceKeyProvider {
     /// The key in the desktop's key store.
     ///
-    /// - Parameter createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a
-    ///   database is to be encrypted.
+    /// - Parameters:
+    ///   - name: The name under which the store keeps the key.
+    ///   - createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a database
+    ///     is to be encrypted.
     public static func secretService(_ name: String, createIfMissing: Bool = false) -> SecretServiceKeyProvider {
         SecretServiceKeyProvider(name: name, createIfMissing: createIfMissing)
     }
