@@ -1,11 +1,11 @@
 # Runs of CrashSubject with something done to them at one point, shared by kills and faults, which source it.
 # Callers set $me. They define attempts, which prints the names of series, one a line, and series NAME….
 
-# Every operation, on what, from which form to which, and in which journal mode the file is before and after. Between
-# them a launch has encrypted the file and not migrated it. "copies" is what may be left beside the new file.
+# Every operation, on what, from which form to which, and in which journal mode the file is before and after.
+# "copies" is what may be left beside the new file.
 scenario() {
     operation=("${1%%-*}" "$run/app.db")
-    template=plaintext before=plaintext between= after=encrypted mode=wal copies=
+    template=plaintext before=plaintext after=encrypted mode=wal copies=
     case $1 in
         encrypt) ;;
         encrypt-backup) operation+=(backup) copies='|app.db-plaintext' ;;
@@ -16,7 +16,7 @@ scenario() {
         rekey-hot) template=encrypted-hot before=encrypted after=rekeyed mode=delete ;;
         decrypt) template=encrypted before=encrypted after=plaintext ;;
         decrypt-hot) template=encrypted-hot before=encrypted after=plaintext mode=delete ;;
-        launch) between=encrypted after=migrated ;;
+        launch) after=migrated ;;
         launch-migrate) template=encrypted before=encrypted after=migrated ;;
         launch-open) template=migrated before=migrated after=migrated ;;
         *) die "there is no operation $1" ;;
