@@ -29,6 +29,10 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
     package var isFull: Bool { code == SQLITE_FULL }
     package var isNotADatabase: Bool { code == SQLITE_NOTADB }
+    /// Whether SQLite has no words for what failed.
+    ///
+    /// So SQLCipher ends the reading of a first page that is not authentic, where its header is readable.
+    package var isUnexplained: Bool { code == SQLITE_ERROR && message == String(cString: sqlite3_errstr(SQLITE_ERROR)) }
     package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
     package var isTooBig: Bool { code == SQLITE_TOOBIG }
     package var isInputOutput: Bool { code == SQLITE_IOERR }

@@ -9,9 +9,12 @@ public enum TestKeys {
     }
 
     /// A raw key with its salt.
-    public static func rawWithSalt() throws -> CipherKey {
+    public static func rawWithSalt() throws -> CipherKey { try rawWithSalt(9) }
+
+    /// A raw key of one byte, with the same salt.
+    public static func rawWithSalt(_ byte: UInt8) throws -> CipherKey {
         try .raw(
-            SecretBytes([UInt8](repeating: 9, count: CipherKey.rawKeyLength)),
+            SecretBytes([UInt8](repeating: byte, count: CipherKey.rawKeyLength)),
             salt: SecretBytes((1...16).map(UInt8.init)))
     }
 

@@ -146,7 +146,9 @@ package struct Inspector {
                 try checkLength(connection)
                 return try body(connection, unlocked)
             }
-        } catch let error as DatabaseError where error.isNotADatabase {
+        } catch let error as DatabaseError
+            where error.isNotADatabase || unlocked.settings.plaintextHeaderSize > 0 && error.isUnexplained
+        {
             return nil
         } catch let error as DatabaseError where error.needsRecovery {
             throw needsRecovery()

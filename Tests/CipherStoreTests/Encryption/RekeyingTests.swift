@@ -25,11 +25,13 @@ struct RekeyingTests {
         ).run()
     }
 
-    private func decrypt(_ file: LegacyFile) throws -> EncryptionReport {
+    private func decrypt(
+        _ file: LegacyFile, with key: @escaping @Sendable () throws -> CipherKey = Self.old
+    ) throws -> EncryptionReport {
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 0
         return try Decryption(
-            path: file.path, provider: TestKeys.provider(Self.old), formats: [CipherSettings()], options: options
+            path: file.path, provider: TestKeys.provider(key), formats: [CipherSettings()], options: options
         ).run()
     }
 
@@ -66,6 +68,21 @@ struct RekeyingTests {
         #expect(try rekey(file, old: salted).outcome == .rekeyed)
         #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
         #expect(try storeError { try rekey(file, old: Self.new, new: nil, to: settings) }?.code == .saltMissing)
+    }
+
+    @Test(
+        "Another key is told from damage where the header is readable",
+        .enabled(if: Engine.current.hasCompatibilityPragma))
+    func keepsHeader() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let (first, second): (@Sendable () throws -> CipherKey, @Sendable () throws -> CipherKey) = (
+            { try TestKeys.rawWithSalt(3) }, { try TestKeys.rawWithSalt(4) }
+        )
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        #expect(try rekey(file, new: TestKeys.provider(first), to: settings).outcome == .rekeyed)
+        #expect(try storeError { try decrypt(file, with: second) }?.code == .keyDoesNotFit)
+        #expect(try rekey(file, old: first, new: TestKeys.provider(second), to: settings).outcome == .rekeyed)
+        #expect(try Fixture.rows(file, key: second(), settings: settings) == Fixture.allRows)
     }
 
     @Test("What cannot be rekeyed is refused, and every file stays as it was")
