@@ -105,8 +105,8 @@ struct MigrationBenchmarks {
     }
 
     /// Where a task leaves its error.
+    // Unchecked, and safe between threads: written before a semaphore is signalled, read after waiting for it.
     private final class Outcome: @unchecked Sendable {
-        // Written before the semaphore is signalled, read after waiting for it.
         var failure: (any Error)?
     }
 

@@ -49,8 +49,8 @@ struct StoreBenchmarks {
 }
 
 /// One reader at work.
+// Unchecked, and safe between threads: `failure` is written before `done` is signalled, read after waiting for it.
 private final class ReaderThread: @unchecked Sendable {
-    // Written by the thread before it signals, read after waiting for that.
     private var failure: (any Error)?
     private let done = DispatchSemaphore(value: 0)
 

@@ -420,8 +420,9 @@ final class ProgressHandler {
 }
 
 /// Ends the running statement of a connection from any thread.
+// Unchecked, and safe between threads: `sqlite3_interrupt` may be called from any while the connection is open, which the
+// holder ensures.
 package struct Interrupter: @unchecked Sendable {
-    // `sqlite3_interrupt` may be called from any thread while the connection is open, which the holder ensures.
     fileprivate let handle: OpaquePointer
 
     package func interrupt() {

@@ -6,8 +6,9 @@ internal import Dispatch
 ///
 /// A key stays known for as long as somebody holds it, and is erased with the last one who does. Of the passphrase only an
 /// HMAC is kept meanwhile, under a secret that this process made up: enough to tell whether another one is the same.
+// Unchecked, and safe between threads: `known` is read and written only while `turn` is held as a lock; the rest never
+// changes.
 package final class DerivedKeys: @unchecked Sendable {
-    // `known` is read and written only between `turn.wait()` and `turn.signal()`; the rest never changes.
     package static let inUse = DerivedKeys()
 
     private struct Known {

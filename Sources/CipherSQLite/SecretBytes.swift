@@ -5,7 +5,7 @@ internal import COpenSSL
 /// The memory is a private allocation, overwritten with `OPENSSL_cleanse` on release; no copy is made by this type.
 /// Descriptions, mirrors and errors show `<secret>`.
 public final class SecretBytes: Sendable {
-    // Never written after `init`, and released only in `deinit`: safe to share between threads.
+    // Unchecked, and safe between threads: never written after `init`, and released only in `deinit`.
     private nonisolated(unsafe) let storage: UnsafeMutableRawBufferPointer
 
     /// The number of bytes.

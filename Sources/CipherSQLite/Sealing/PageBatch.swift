@@ -5,8 +5,9 @@ internal import Dispatch
 /// Pages on their way to the disk, sealed and written together on another thread.
 ///
 /// Filled by SQLite's thread. Between ``submit(to:disk:on:)`` and ``wait()`` it belongs to the thread that seals it.
+// Unchecked, and safe between threads: the buffers, `numbers` and `result` are touched by one at a time, as said above, and
+// the group orders them.
 final class PageBatch: @unchecked Sendable {
-    // The buffers, `numbers` and `result` are touched by one thread at a time, as said above; the group orders them.
     static let capacity = 64
 
     private let pages: UnsafeMutablePointer<UInt8>

@@ -2,8 +2,9 @@ internal import CSQLCipher
 internal import Dispatch
 
 /// The file on the disk, as SQLite's own file layer opened it.
+// Unchecked, and safe between threads: a file of SQLite's may seek before it reads or writes, so it does so only while
+// `turn` is held as a lock.
 final class SealedDisk: @unchecked Sendable {
-    // A file of SQLite's may seek before it reads or writes, so only one thread does so at a time: `turn` sees to that.
     private let turn = DispatchSemaphore(value: 1)
     let file: UnsafeMutablePointer<sqlite3_file>
 

@@ -139,7 +139,7 @@ private struct SealedFileHandle {
         }
     }
 
-    // Written once, when it is made, and never released.
+    // Unchecked, and safe between threads: written once, when it is made, then only read, and never released.
     nonisolated(unsafe) static let methods: UnsafePointer<sqlite3_io_methods> = {
         var methods = sqlite3_io_methods()
         methods.iVersion = 1
