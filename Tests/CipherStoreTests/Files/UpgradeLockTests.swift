@@ -41,23 +41,15 @@ struct UpgradeLockTests {
         let jobs = try ["a.db", "b.db"].map { name in
             let paths = try DatabasePaths(folder.path(name))
             return BackgroundTask("job") { _ in
-                while !cancellation.isCancelled {
-                    try UpgradeLock.withLock(paths, timeout: 60, cancellation: cancellation) {
-                        relay.enter()
-                        repeat { usleep(1_000) } while !relay.leave() && !cancellation.isCancelled
-                    }
+                while !cancellation.isCancelled, !relay.isExhausted {
+                    try UpgradeLock.withLock(paths, timeout: 60, cancellation: cancellation) { relay.pass() }
                 }
             }
         }
-        while relay.entries == 0 { usleep(1_000) }
-        // Without turns they would go on for ever.
-        while flock(other, LOCK_EX | LOCK_NB) != 0 {
-            guard relay.entries < 20_000 else {
-                Issue.record("the other process never got the lock")
-                break
-            }
-            usleep(1_000)
-        }
+        relay.waitForFirst()
+        #expect(flock(other, LOCK_EX) == 0)
+        // Without turns they would have gone on until they gave up.
+        #expect(!relay.isExhausted)
         cancellation.cancel()
         for job in jobs {
             do { try job.wait() } catch let error as StoreError { #expect(error.code == .cancelled) }
@@ -65,30 +57,30 @@ struct UpgradeLockTests {
     }
 }
 
-/// Counts who is in.
+/// Lets each who is in leave once another one has come.
 private final class Relay: @unchecked Sendable {
-    // Read and written only under `lock`.
-    private let lock = NSLock()
+    // `inside` and `hasBegun` are read and written only while `condition` is locked.
+    private let condition = NSCondition()
     private var inside = 0
-    private var total = 0
-    private var entered = Date()
+    private var hasBegun = false
+    private let end = Date(timeIntervalSinceNow: 60)
 
-    var entries: Int { lock.withLock { total } }
+    /// Whether the test should have been over long ago.
+    var isExhausted: Bool { Date() > end }
 
-    func enter() {
-        lock.withLock {
-            inside += 1
-            total += 1
-            entered = Date()
-        }
+    func waitForFirst() {
+        condition.withLock { while !hasBegun { condition.wait() } }
     }
 
-    /// Leaves where another is inside, or would have come by now if it could.
-    func leave() -> Bool {
-        lock.withLock {
-            guard inside > 1 || Date().timeIntervalSince(entered) > 1 else { return false }
+    /// Enters, and leaves where another is inside, or would have come by now if it could.
+    func pass() {
+        condition.withLock {
+            inside += 1
+            hasBegun = true
+            condition.broadcast()
+            let latest = Date(timeIntervalSinceNow: 1)
+            while inside < 2, condition.wait(until: latest) {}
             inside -= 1
-            return true
         }
     }
 }
