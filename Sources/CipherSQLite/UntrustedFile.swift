@@ -16,6 +16,19 @@ extension Connection {
         _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, Int32(clamping: bound)) }
     }
 
+    /// Runs `body` with values beyond a length refused, where a lower bound is not in force anyway.
+    ///
+    /// The corresponding C function is `sqlite3_limit`.
+    ///
+    /// - Parameter bytes: The greatest length, in bytes.
+    /// - Throws: What `body` throws, and ``DatabaseError`` that ``DatabaseError/isTooBig`` where SQLite met a longer one.
+    package func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
+        let before = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, -1) }
+        _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, min(bytes, before)) }
+        defer { _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, before) } }
+        return try body()
+    }
+
     /// Runs `body` and ends it where it takes more steps of SQLite's virtual machine than an honest file needs.
     ///
     /// Pages that refer to each other make a small tree endless: SQLite notices a tree that is too deep, and not one whose

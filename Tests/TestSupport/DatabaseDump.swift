@@ -107,6 +107,17 @@ public struct DatabaseDump: Equatable, Sendable {
             }
         }
         // As bytes, without asking for text before: nothing is converted, and what is not valid text stays as it is.
-        return "\(type) " + row.withBytes(at: index + 1) { $0.map { String($0, radix: 16) }.joined(separator: ".") }
+        return "\(type) " + row.withBytes(at: index + 1, hexadecimal)
+    }
+
+    private static func hexadecimal(_ bytes: UnsafeRawBufferPointer) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+            for (index, byte) in bytes.enumerated() {
+                text[2 * index] = digits[Int(byte >> 4)]
+                text[2 * index + 1] = digits[Int(byte & 15)]
+            }
+            return 2 * bytes.count
+        }
     }
 }

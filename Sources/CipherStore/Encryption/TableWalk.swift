@@ -28,6 +28,8 @@ final class TableWalk: @unchecked Sendable {
 
     /// SQLite allows 2,000 columns in a result; wider tables are compared in slices.
     private static let sliceWidth = 1_900
+    /// The length from which values are compared piece by piece, in bytes.
+    private static let longValue: Int32 = 4 << 20
     /// Rows between two looks at the other worker, which must not wait for each other.
     private static let stride: Int64 = 1_024
 
@@ -63,11 +65,6 @@ final class TableWalk: @unchecked Sendable {
         _ direction: Direction, _ rowid: String, _ names: [String], _ pair: ConnectionPair,
         _ progress: (Int64) throws -> Void
     ) throws {
-        let list = ([rowid] + names).joined(separator: ", ")
-        let order = direction == .up ? "ASC" : "DESC"
-        // In the order of the table's own b-tree, whatever indexes there are.
-        let sql = SQL(
-            text: "SELECT \(list) FROM \(SQL.quoted(identifier: name)) NOT INDEXED ORDER BY \(rowid) \(order)")
         var met: Mark?
         // The rowids since the last look: the other may have come past them meanwhile.
         var recent: [Int64] = []
@@ -75,8 +72,8 @@ final class TableWalk: @unchecked Sendable {
         func isBeyond(_ rowid: Int64, _ mark: Mark) -> Bool {
             direction == .up ? rowid > mark.rowid : rowid < mark.rowid
         }
-        let end = try compare(sql, pair, progress) { row, count in
-            let here = row.integer(0)
+        /// Comes to a row, and answers whether the other has compared it.
+        func isOver(at here: Int64, _ count: Int64) -> Bool {
             if count % Self.stride == 0 {
                 let look = lock.withLock { () -> (isOver: Bool, other: Mark?) in
                     marks[direction] = Mark(rowid: here, count: count)
@@ -92,9 +89,57 @@ final class TableWalk: @unchecked Sendable {
             recent.append(here)
             return false
         }
+        let end = try compare(direction, rowid, names, pair, progress, stop: isOver)
         let both = met.map { mark in Int64(recent.reduce(0) { $0 + (isBeyond($1, mark) ? 1 : 0) }) } ?? 0
         lock.withLock {
             if total == nil { total = end.isWhole ? end.count : end.count - both + (met?.count ?? 0) }
+        }
+    }
+
+    /// Compares row by row, in the order of the table's own b-tree, until the end or until `stop` says so of a rowid.
+    private func compare(
+        _ direction: Direction, _ rowid: String, _ names: [String], _ pair: ConnectionPair,
+        _ progress: (Int64) throws -> Void, stop: (Int64, Int64) -> Bool
+    ) throws -> (count: Int64, isWhole: Bool) {
+        func query(_ names: [String], beyond last: Int64?) -> SQL {
+            let bound = last == nil ? "" : "WHERE \(rowid) \(direction == .up ? ">" : "<") ? "
+            let order = direction == .up ? "ASC" : "DESC"
+            return SQL(
+                text: "SELECT \(names.joined(separator: ", ")) FROM \(SQL.quoted(identifier: name)) NOT INDEXED "
+                    + "\(bound)ORDER BY \(rowid) \(order)",
+                values: last.map { [.integer($0)] } ?? [])
+        }
+        var count: Int64 = 0
+        // The row that the walk has come to, which is compared once it counts.
+        var here: Int64?
+        var arrivals: Int64 = 0
+        func isOver(at row: Int64, _ count: Int64) -> Bool {
+            here = row
+            arrivals += 1
+            return stop(row, count)
+        }
+        while true {
+            do {
+                let sql = query([rowid] + names, beyond: here)
+                let isWhole = try pair.refusingValues(longerThan: Self.longValue) {
+                    try compare(sql, pair, &count, progress) { isOver(at: $0.integer(0), $1) }
+                }
+                return (count, isWhole)
+            } catch let error as DatabaseError where error.isTooBig {
+                // The original has a long value in the next row, or the copy in this one or behind the original's last.
+                if arrivals == count {
+                    guard let next = try pair.original.value(Int64.self, query([rowid], beyond: here)) else {
+                        throw differs("has more rows in the copy")
+                    }
+                    if isOver(at: next, count) { return (count, false) }
+                }
+                guard let here else { throw error }
+                let row = LongRow(table: name, rowidName: rowid, rowid: here)
+                if let column = try row.firstDifference(columns.stored, pair, progress) {
+                    throw differs("differs in column \(column)")
+                }
+                count += 1
+            }
         }
     }
 
@@ -104,23 +149,25 @@ final class TableWalk: @unchecked Sendable {
             let slice = (rowid.map { [$0] } ?? []) + names[first..<min(first + Self.sliceWidth, names.count)]
             let list = slice.joined(separator: ", ")
             let sql = SQL(text: "SELECT \(list) FROM \(SQL.quoted(identifier: name)) NOT INDEXED")
-            rows = try compare(sql, pair, progress) { _, _ in false }.count
+            rows = 0
+            _ = try compare(sql, pair, &rows, progress) { _, _ in false }
         }
         lock.withLock { total = rows }
     }
 
     /// Compares row by row until the end, or until `stop` says so of a row that is not compared yet.
+    ///
+    /// Returns whether it came to the end.
     private func compare(
-        _ sql: SQL, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void,
-        stop: (Statement, Int64) throws -> Bool
-    ) throws -> (count: Int64, isWhole: Bool) {
+        _ sql: SQL, _ pair: ConnectionPair, _ count: inout Int64, _ progress: (Int64) throws -> Void,
+        stop: (Statement, Int64) -> Bool
+    ) throws -> Bool {
         try pair.original.withStatement(sql) { original in
             try pair.copy.withStatement(sql) { copy in
                 let width = Int32(original.columnCount)
-                var count: Int64 = 0
                 var bytes: Int64 = 0
                 while try original.step() {
-                    if try stop(original, count) { return (count, false) }
+                    if stop(original, count) { return false }
                     guard try copy.step() else { throw differs("has fewer rows in the copy") }
                     for column in 0..<width {
                         guard original.column(column, equals: copy, column, size: &bytes) else {
@@ -135,7 +182,7 @@ final class TableWalk: @unchecked Sendable {
                 }
                 guard try !copy.step() else { throw differs("has more rows in the copy") }
                 try progress(bytes)
-                return (count, true)
+                return true
             }
         }
     }
@@ -151,16 +198,5 @@ final class TableWalk: @unchecked Sendable {
         } catch let error as DatabaseError where error.message.contains("no such column") {
             return nil
         }
-    }
-}
-
-/// One worker's connections to the original and to the copy.
-struct ConnectionPair {
-    let original: Connection
-    let copy: Connection
-
-    func close() {
-        original.close()
-        copy.close()
     }
 }

@@ -63,7 +63,23 @@ struct RowHazardTests {
             """),
     ]
 
+    /// Longer than what is compared in one piece.
+    private static let long = "4194305 + "
+
     private static let values: [Hazard] = [
+        Hazard(
+            "values of megabytes: first, side by side, and among thousands of short rows",
+            """
+            CREATE TABLE t(a TEXT, b BLOB, c);
+            WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO t SELECT i, x'00', i FROM n;
+            UPDATE t SET b = zeroblob(\(long)1) WHERE rowid = 1500;
+            UPDATE t SET a = replace(substr(hex(zeroblob(\(long)2)), 1, 4194306), '00', 'é0'), c = 0.5 WHERE rowid = 1501;
+            INSERT INTO t(rowid, b) VALUES (-9223372036854775808, zeroblob(\(long)3));
+            CREATE TABLE only(a); INSERT INTO only VALUES (randomblob(\(long)5));
+            CREATE TABLE indexed(a TEXT UNIQUE, b); INSERT INTO indexed VALUES (CAST(zeroblob(\(long)6) AS TEXT), 1);
+            CREATE TABLE keyed(k PRIMARY KEY, b) WITHOUT ROWID; INSERT INTO keyed VALUES (1, zeroblob(\(long)7));
+            ALTER TABLE only ADD COLUMN later TEXT DEFAULT 'added';
+            """),
         Hazard(
             "integers, reals and their edges in columns of every affinity",
             """

@@ -1,0 +1,19 @@
+import CipherSQLite
+
+/// One worker's connections to the original and to the copy.
+struct ConnectionPair {
+    let original: Connection
+    let copy: Connection
+
+    func close() {
+        original.close()
+        copy.close()
+    }
+
+    /// Runs `body` with values beyond a length, in bytes, refused by both connections.
+    func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
+        try original.refusingValues(longerThan: bytes) {
+            try copy.refusingValues(longerThan: bytes, body)
+        }
+    }
+}
