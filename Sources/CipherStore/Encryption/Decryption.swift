@@ -41,18 +41,25 @@ package struct Decryption {
                 return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)
-                return try decrypt(key, inspector, hasPlaintextHeader: hasPlaintextHeader)
+                let unlocked = try FileUnlocking(paths: paths, options: options)
+                    .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+                return try decrypt(unlocked, inspector)
             }
         }
     }
 
-    /// Decrypts an encrypted file.
+    /// Decrypts a file that its key has opened.
     ///
     /// The lock is held.
-    func decrypt(_ key: CipherKey, _ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
-        let unlocked = try FileUnlocking(paths: paths, options: options)
-            .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-        return try Conversion(paths: paths, options: options, sourceKey: unlocked.fileKey, targetSettings: nil)
-            .run(.decrypted, inspector, isWriteAheadLog: unlocked.isWriteAheadLog) { nil }.report
+    ///
+    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    func decrypt<Facts>(
+        _ unlocked: FileUnlocking.Unlocked<Facts>, _ inspector: Inspector,
+        finishing: ((Connection) throws -> Void)? = nil
+    ) throws -> EncryptionReport {
+        let conversion = Conversion(paths: paths, options: options, sourceKey: unlocked.fileKey, targetSettings: nil)
+        return try conversion.run(
+            .decrypted, inspector, isWriteAheadLog: unlocked.isWriteAheadLog, targetKeys: { nil }, finishing: finishing
+        ).report
     }
 }

@@ -67,19 +67,21 @@ struct KeyChange {
     }
 
     /// Gives a file that was opened with the previous key, or in another format, the wanted ones.
+    ///
+    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
     func convert<Facts>(
-        _ found: Found<Facts>, _ inspector: Inspector
+        _ found: Found<Facts>, _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         try key.checkFits(wanted, paths)
         let conversion = Conversion(
             paths: paths, options: options, sourceKey: found.file.fileKey, targetSettings: wanted)
         let (report, fileKey) = try conversion.run(
-            .rekeyed, inspector, isWriteAheadLog: found.file.isWriteAheadLog
-        ) {
-            let again = try provider.keyAskedAgain(key, database: paths.database)
-            return try UpgradeKeys(key, again: again, settings: wanted)
-        }
+            .rekeyed, inspector, isWriteAheadLog: found.file.isWriteAheadLog,
+            targetKeys: {
+                let again = try provider.keyAskedAgain(key, database: paths.database)
+                return try UpgradeKeys(key, again: again, settings: wanted)
+            }, finishing: finishing)
         guard let fileKey else { throw inspector.keyDoesNotFit() }
         return (report, fileKey)
     }

@@ -23,19 +23,26 @@ extension StoreOpening {
         }
         let warnings = found.file.facts.map { [$0] } ?? []
         if Decision.make(facts, configuration) == .decrypt {
-            try keyChange.settle(found)
+            try checkPlan(found.file.fileKey, inspector, facts)
             let decryption = Decryption(
                 paths, provider: provider, formats: [found.file.fileKey.settings], options: options)
-            let report = try decryption.decrypt(
-                found.file.fileKey.key, inspector, hasPlaintextHeader: hasPlaintextHeader)
-            return try openPlaintext(outcome: .decrypted, encryption: report, warnings: warnings + report.warnings)
+            return try replace(.decrypted, facts, warnings: warnings) { finishing in
+                (try decryption.decrypt(found.file, inspector, finishing: finishing), nil)
+            }
         }
         guard isChangeWanted(from: found.file.fileKey.settings, hasPreviousKey: found.hasPreviousKey) else {
             try keyChange.settle(found)
-            let opened = try migrate(found.file.fileKey, outcome: .opened, encryption: nil, warnings: warnings)
-            return retiringPreviousKey(opened)
+            return retiringPreviousKey(try migrate(found.file.fileKey, warnings: warnings))
         }
-        return try change(found, inspector, warnings)
+        return try change(found, inspector, facts, warnings)
+    }
+
+    /// A schema that cannot be reached is refused before the file is built anew.
+    private func checkPlan(_ fileKey: FileKey, _ inspector: Inspector, _ facts: Decision.Facts) throws {
+        _ = try inspector.readingEncrypted(
+            key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: fileKey.settings.plaintextHeaderSize > 0
+        ) { connection, _ in try SchemaMigrator(configuration: configuration).plan(connection, recorded: facts.recorded)
+        }
     }
 
     /// Whether a file that was opened is to be given another key or format first.
@@ -46,20 +53,22 @@ extension StoreOpening {
 
     /// Changes the key or format; where that cannot be done now, the file is opened as it is.
     private func change<Facts>(
-        _ found: KeyChange.Found<Facts>, _ inspector: Inspector, _ warnings: [String]
+        _ found: KeyChange.Found<Facts>, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
     ) throws -> Opened {
-        let changed: (report: EncryptionReport, fileKey: FileKey)
+        try checkPlan(found.file.fileKey, inspector, facts)
+        let changed: Opened
         do {
-            changed = try keyChange.convert(found, inspector)
+            changed = try replace(.rekeyed, facts, warnings: warnings) { finishing in
+                let (report, fileKey) = try keyChange.convert(found, inspector, finishing: finishing)
+                return (report, fileKey)
+            }
         } catch let error as StoreError where error.leavesFileUsable {
             // The count of attempts stays, or a watchdog would end every launch here.
             if error.code != .repeatedFailure { try keyChange.settle(found) }
             return try migrate(
-                found.file.fileKey, outcome: .opened, encryption: nil,
-                warnings: warnings + ["the change of key or format is put off: \(error)"])
+                found.file.fileKey, warnings: warnings + ["the change of key or format is put off: \(error)"])
         }
-        return retiringPreviousKey(
-            try migrate(changed.fileKey, outcome: .rekeyed, encryption: changed.report, warnings: warnings))
+        return retiringPreviousKey(changed)
     }
 
     private func retiringPreviousKey(_ opened: Opened) -> Opened {

@@ -118,18 +118,10 @@ package struct StoreOpening {
             try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
         }
         do {
-            // The copy gets its schema before it gets the name: a migration that fails leaves the legacy file as it was.
-            var migration = MigrationReport(from: facts.recorded, to: configuration.version)
-            let (encryption, fileKey) = try upgrade.encrypt(inspector) { copy in
-                try prepare(copy)
-                try HistoryTable.append(.encrypted, in: copy)
-                migration = try migrateSchema(copy)
+            return try replace(.encrypted, facts) { finishing in
+                let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
+                return (report, fileKey)
             }
-            return Opened(
-                path: paths.database, fileKey: fileKey,
-                report: OpenReport(
-                    outcome: .encrypted, encryption: encryption, migration: migration,
-                    warnings: encryption.warnings + migration.warnings))
         } catch let error as StoreError
             where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
         {
@@ -193,49 +185,65 @@ package struct StoreOpening {
         }
     }
 
-    func openPlaintext(
-        outcome: OpenReport.Outcome, encryption: EncryptionReport? = nil, stamped: Bool = true,
-        warnings: [String] = []
+    private func openPlaintext(
+        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
     ) throws -> Opened {
-        try typing(after: encryption.map { _ in "decrypted" }) {
-            let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
-            defer { connection.close() }
-            try prepare(connection)
-            let report = try migrateSchema(connection)
-            if stamped, try !HistoryTable.isStampedPlaintext(connection) {
-                try HistoryTable.append(.openedPlaintext, in: connection)
-            }
-            return Opened(
-                path: paths.database, fileKey: nil,
-                report: OpenReport(
-                    outcome: outcome, encryption: encryption, migration: report,
-                    warnings: warnings + report.warnings))
-        }
+        let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
+        defer { connection.close() }
+        try prepare(connection)
+        let report = try migrateSchema(connection)
+        if stamped { try stampPlaintext(connection) }
+        return Opened(
+            path: paths.database, fileKey: nil,
+            report: OpenReport(
+                outcome: outcome, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
     // MARK: Steps
 
     private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
-    func migrate(
-        _ unlocked: FileKey, outcome: OpenReport.Outcome, encryption: EncryptionReport?, warnings: [String] = []
+    /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
+    /// gets the name, so that a migration that fails leaves the file as it was.
+    ///
+    /// - Parameter convert: Builds the copy, lends it, and swaps.
+    func replace(
+        _ outcome: OpenReport.Outcome, _ facts: Decision.Facts, warnings: [String] = [],
+        by convert: (@escaping (Connection) throws -> Void) throws -> (report: EncryptionReport, fileKey: FileKey?)
     ) throws -> Opened {
-        try typing(after: encryption?.outcome.rawValue) {
-            let connection = try Connection(
-                path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
-                busyTimeout: options.busyTimeout)
-            defer { connection.close() }
-            try prepare(connection)
-            if let encryption {
-                try HistoryTable.append(encryption.outcome == .rekeyed ? .rekeyed : .encrypted, in: connection)
+        var migration = MigrationReport(from: facts.recorded, to: configuration.version)
+        let (report, fileKey) = try convert { copy in
+            try prepare(copy)
+            switch outcome {
+            case .decrypted: try stampPlaintext(copy)
+            case .rekeyed: try HistoryTable.append(.rekeyed, in: copy)
+            default: try HistoryTable.append(.encrypted, in: copy)
             }
-            let report = try migrateSchema(connection)
-            return Opened(
-                path: paths.database, fileKey: unlocked,
-                report: OpenReport(
-                    outcome: outcome, encryption: encryption, migration: report,
-                    warnings: warnings + (encryption?.warnings ?? []) + report.warnings))
+            migration = try migrateSchema(copy)
         }
+        return Opened(
+            path: paths.database, fileKey: fileKey,
+            report: OpenReport(
+                outcome: outcome, encryption: report, migration: migration,
+                warnings: warnings + report.warnings + migration.warnings))
+    }
+
+    func migrate(_ unlocked: FileKey, warnings: [String]) throws -> Opened {
+        let connection = try Connection(
+            path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
+            busyTimeout: options.busyTimeout)
+        defer { connection.close() }
+        try prepare(connection)
+        let report = try migrateSchema(connection)
+        return Opened(
+            path: paths.database, fileKey: unlocked,
+            report: OpenReport(
+                outcome: .opened, encryption: nil, migration: report, warnings: warnings + report.warnings))
+    }
+
+    private func stampPlaintext(_ connection: Connection) throws {
+        guard try !HistoryTable.isStampedPlaintext(connection) else { return }
+        try HistoryTable.append(.openedPlaintext, in: connection)
     }
 
     private func migrateSchema(_ connection: Connection) throws -> MigrationReport {
@@ -245,15 +253,11 @@ package struct StoreOpening {
     }
 
     /// Gives SQLite's failures their type.
-    ///
-    /// - Parameter change: What was done to the whole file before, and stays done, such as `encrypted`: errors tell it.
-    private func typing<Result>(after change: String? = nil, _ body: () throws -> Result) throws -> Result {
+    private func typing<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
-        } catch {
-            let failure = (error as? DatabaseError).map { StoreError.reading($0, path: paths.database) }
-            guard let change, let told = failure ?? error as? StoreError else { throw failure ?? error }
-            throw told.happened(after: change)
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: paths.database)
         }
     }
 

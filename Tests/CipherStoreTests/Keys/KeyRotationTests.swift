@@ -201,6 +201,50 @@ struct KeyRotationTests {
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
     }
 
+    @Test(
+        "A schema migration that fails leaves the file, its key and its journal mode as they were, and the old key is kept",
+        arguments: ["DELETE", "WAL"],
+        [
+            Configuration.Encryption(sinceVersion: 24),
+            Configuration.Encryption(isEnabled: false, sinceVersion: 24, whenDisabled: .decrypt),
+        ])
+    func failsToMigrate(journal: String, encryption: Configuration.Encryption) throws {
+        struct Refusal: Error {}
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: journal)
+        let before = try file.digest()
+        let log = Log()
+        var configuration = Fixture.configuration(encryption)
+        configuration.launch.upgrade = { db, _, _ in
+            try db.execute("DELETE FROM t")
+            throw Refusal()
+        }
+        let error = try storeError { try Fixture.open(file.folder, configuration, provider: rotation(log)) }
+        #expect(error?.code == .migration)
+        #expect(error?.path == file.path)
+        #expect(error?.advice == "correct the step; nothing was changed")
+        // A log has been moved into its file, as SQLite does itself when the last connection is closed.
+        if journal == "DELETE" { #expect(try file.digest() == before) }
+        #expect(try file.folder.names == ["app.db"])
+        #expect(log.count("done") == 0)
+        #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
+        let mode = try file.read(key: Self.old()) { try $0.value(String.self, "PRAGMA journal_mode") }
+        #expect(mode == journal.lowercased())
+    }
+
+    @Test("A schema that cannot be reached is refused before the file is built anew")
+    func cannotBePlanned() throws {
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        var configuration = Fixture.configuration()
+        let updates = (2...26).map { version in
+            MigrationSteps.Update(.init(version), .sql(version == 26 ? ["ALTER TABLE gone ADD COLUMN b"] : []))
+        }
+        configuration.schema = .steps(MigrationSteps(baseline: .sql(["CREATE TABLE t(a TEXT)"]), updates: updates))
+        let before = try file.digest()
+        let error = try storeError { try Fixture.open(file.folder, configuration, provider: rotation(Log())) }
+        #expect(error?.code == .migration)
+        #expect(try file.digest() == before)
+    }
+
     @Test("A plan tells of the change and makes none")
     func plans() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
