@@ -6,7 +6,7 @@ import Testing
 /// Databases of apps that updated in steps, through the command line.
 @Suite struct StepsCommandTests {
     private func store(_ example: String, in fixture: ToolFixture) -> [String] {
-        let path = LegacyStepsApp.examples.appending(path: example).path(percentEncoded: false)
+        let path = Repository.examples.appending(path: example).path(percentEncoded: false)
         return ["--config", path, "--directory", fixture.folder.path("")]
     }
 

@@ -41,7 +41,7 @@ struct TemplateTests {
     func creates() throws {
         let report = try fixture.open()
         #expect(report.outcome == .created)
-        let template = try Connection(path: PriorFixture.examples.path + "/Template/db.db", mode: .readOnly)
+        let template = try Connection(path: Repository.examples.path + "/Template/db.db", mode: .readOnly)
         func rows(_ connection: Connection) throws -> [String] {
             try DatabaseDump(connection).lines.filter { line in
                 ["Records", "note", "category", "tip", "unit", "change"].contains { line.hasPrefix("\($0): ") }
@@ -53,7 +53,7 @@ struct TemplateTests {
 
     @Test("reads the template and leaves it byte for byte")
     func leavesTemplate() throws {
-        let folder = PriorFixture.examples.appending(path: "Template")
+        let folder = Repository.examples.appending(path: "Template")
         let before = try FolderDigest(folder)
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
         try fixture.open()
@@ -132,7 +132,7 @@ struct TemplateTests {
         var fixture = fixture
         fixture.configuration.schema = .template(
             .init(
-                file: PriorFixture.examples.path + "/Template/db.db", renamedTables: ["note": "memo"],
+                file: Repository.examples.path + "/Template/db.db", renamedTables: ["note": "memo"],
                 renamedColumns: ["note": ["title": "heading"]]))
         try fixture.write { connection in
             try connection.executeScript(

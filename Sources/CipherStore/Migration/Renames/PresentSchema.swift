@@ -42,7 +42,7 @@ struct PresentSchema {
     var objects: [Object]
     var operations: [Plan.Operation] = []
     private let state: DatabaseState
-    private lazy var renaming = Result { try Renaming(state) }
+    private lazy var reach = Result { try RenameReach(state) }
     private var path: String { state.connection.path }
 
     init(_ state: DatabaseState) throws {
@@ -71,10 +71,10 @@ struct PresentSchema {
     mutating func rename(_ old: SQLName, to new: String, _ trial: TrialTables) throws {
         guard var table = tables.removeValue(forKey: old) else { return }
         let oldName = table.shape.name
-        let isCarried = try renaming.get().isCarried
+        let isCarried = try reach.get().isCarried
         operations.append(
             Plan.Operation(
-                .renameTable, table: oldName, sql: try renaming.get().statements(from: oldName, to: new),
+                .renameTable, table: oldName, sql: try reach.get().statements(from: oldName, to: new),
                 reason: "the schema calls it \(new)"))
         table.shape.name = new
         tables[SQLName(new)] = table
@@ -131,7 +131,7 @@ struct PresentSchema {
     /// Renames a column that is there to a name that is free.
     mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ trial: TrialTables) throws {
         guard let present = tables[table], let column = present.shape.column(old) else { return }
-        let isCarried = try renaming.get().isCarried
+        let isCarried = try reach.get().isCarried
         if isCarried {
             operations.append(
                 Plan.Operation(
@@ -182,27 +182,8 @@ struct PresentSchema {
                 .migration, path: path, "after the renames \(table.shape.name) would not be a table",
                 advice: "correct the renames; nothing was changed", underlying: error)
         }
-        if try !renaming.get().isCarried { table.isOutdated = true }
+        if try !reach.get().isCarried { table.isOutdated = true }
         tables[name] = table
-    }
-}
-
-/// How far a rename reaches.
-private struct Renaming {
-    /// Whether it reaches columns, views, triggers and other tables.
-    let isCarried: Bool
-
-    // Such a rename fails where any view or trigger of the database cannot be compiled, be it another's and broken for
-    // long. Then the engine renames as engines did before, which look at nothing but the table.
-    init(_ state: DatabaseState) throws {
-        isCarried =
-            try Engine.current.canRenameColumns && !state.lacksTables
-            && DanglingObjects(in: state.connection, state).isEmpty
-    }
-
-    func statements(from old: String, to new: String) -> [String] {
-        let rename = "ALTER TABLE \(SQL.quoted(identifier: old)) RENAME TO \(SQL.quoted(identifier: new))"
-        return isCarried ? [rename] : Engine.current.renamingAlone(rename)
     }
 }
 
@@ -214,17 +195,5 @@ extension PresentSchema.Object {
         object.sql = sql
         self.doubt = self.doubt ?? doubt
         if !isCarried, object.type != "index" { isOutdated = true }
-    }
-}
-
-extension Engine {
-    /// RENAME COLUMN came with SQLite 3.25, and with it renames that reach views, triggers and other tables.
-    ///
-    /// From 3.26 on the latter does not depend on `foreign_keys`.
-    var canRenameColumns: Bool { sqliteVersionNumber >= 3_026_000 }
-
-    /// Has a statement rename a table and nothing else; views, triggers and foreign keys are then not even looked at.
-    func renamingAlone(_ rename: String) -> [String] {
-        canRenameColumns ? ["PRAGMA legacy_alter_table = ON", rename, "PRAGMA legacy_alter_table = OFF"] : [rename]
     }
 }

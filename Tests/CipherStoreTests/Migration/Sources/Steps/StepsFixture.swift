@@ -13,7 +13,7 @@ struct StepsFixture {
     /// - Parameter example: A configuration in `Config`.
     init(example: String) throws {
         folder = try TemporaryFolder()
-        configuration = try Configuration(contentsOf: LegacyStepsApp.examples.appending(path: example))
+        configuration = try Configuration(contentsOf: Repository.examples.appending(path: example))
     }
 
     /// Steps of a test's own, as files.

@@ -9,14 +9,10 @@ struct PriorFixture {
     let folder: TemporaryFolder
     var configuration: Configuration
 
-    static let examples = URL(filePath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "Config")
-
     /// - Parameter example: A file in `Config/`.
     init(_ example: String) throws {
         folder = try TemporaryFolder()
-        configuration = try Configuration(contentsOf: Self.examples.appending(path: example))
+        configuration = try Configuration(contentsOf: Repository.examples.appending(path: example))
     }
 
     var database: String { folder.path(configuration.databaseName) }
