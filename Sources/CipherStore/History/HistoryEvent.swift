@@ -1,5 +1,5 @@
 /// What happened to a database, as its history table calls it.
-public enum HistoryEvent: String, Sendable, Equatable, Codable, CaseIterable {
+public enum HistoryEvent: String, Sendable, Equatable, Codable {
     /// CipherStore took over a database that it had not made: from here on it records the version.
     case adopted
     /// The schema was changed.

@@ -14,9 +14,9 @@ public import CipherSQLite
 /// another user than this process or root, is refused.
 public struct FileKeyProvider: KeyProvider {
     /// The path of the key file.
-    public let path: String
+    let path: String
     /// Whether a new random key is stored where there is no file and a key may be made.
-    public let createIfMissing: Bool
+    let createIfMissing: Bool
 
     /// A provider that reads the key file each time it is asked.
     ///

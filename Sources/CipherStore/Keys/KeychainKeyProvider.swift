@@ -10,9 +10,9 @@
     /// Source: Apple, "Keychain Services", `kSecAttrAccessibleAfterFirstUnlock`.
     public struct KeychainKeyProvider: KeyProvider {
         /// The name under which the key is kept, such as the app's identifier; one for each key.
-        public let name: String
+        let name: String
         /// Whether a new random key is stored where the keychain has none and a key may be made.
-        public let createIfMissing: Bool
+        let createIfMissing: Bool
 
         /// A provider that asks the keychain each time it is asked.
         ///

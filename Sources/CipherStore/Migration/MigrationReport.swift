@@ -18,7 +18,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var notes: [String]
 
     /// A report of the given parts.
-    public init(
+    package init(
         from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
         withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
     ) {

@@ -6,9 +6,9 @@ public import CipherSQLite
 /// the first key is asked for: an app without a desktop neither links nor needs it.
 public struct SecretServiceKeyProvider: KeyProvider {
     /// The name under which the key is kept, such as the app's identifier; one for each key.
-    public let name: String
+    let name: String
     /// Whether a new random key is stored where the store has none and a key may be made.
-    public let createIfMissing: Bool
+    let createIfMissing: Bool
 
     /// A provider that asks the store each time it is asked.
     ///

@@ -3,24 +3,24 @@
 /// A plan is made without side effects, so it can be printed, judged and refused before anything is changed.
 public struct Plan: Sendable, Equatable {
     /// The version that the database has; `nil` where none is recorded.
-    public var from: SchemaVersion?
+    package var from: SchemaVersion?
     /// The version that the configuration wants.
-    public var to: SchemaVersion
+    package var to: SchemaVersion
     /// A checksum that tells one wanted schema from another.
     ///
     /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
     /// against forgery.
-    public var fingerprint: String
+    package var fingerprint: String
     /// What is done, in order.
-    public var operations: [Operation]
+    package var operations: [Operation]
     /// What every launch does, after the other operations.
-    public var everyLaunch: [Operation] = []
+    package var everyLaunch: [Operation] = []
     /// What the schema asks for and is not done, with the reasons.
     public var withheld: [Withheld]
     /// What the operations mean for the values in the database.
     public var findings: [Finding]
     /// What else the caller should know.
-    public var notes: [String]
+    package var notes: [String]
     /// What the tables that it renames, or columns of which it renames, were before, by their new names.
     var origins: [SQLName: Origin] = [:]
 
@@ -32,7 +32,7 @@ public struct Plan: Sendable, Equatable {
     }
 
     /// A plan of the given parts.
-    public init(
+    package init(
         from: SchemaVersion?, to: SchemaVersion, fingerprint: String = "", operations: [Operation] = [],
         withheld: [Withheld] = [], findings: [Finding] = [], notes: [String] = []
     ) {
@@ -46,7 +46,7 @@ public struct Plan: Sendable, Equatable {
     }
 
     /// Whether there is nothing to do but what every launch does.
-    public var isEmpty: Bool { operations.isEmpty }
+    package var isEmpty: Bool { operations.isEmpty }
 }
 
 extension Plan: Encodable {

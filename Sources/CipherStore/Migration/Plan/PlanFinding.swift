@@ -2,7 +2,7 @@ extension Plan {
     /// What a plan means for the values in the database, found by looking at them.
     public struct Finding: Sendable, Equatable, Codable {
         /// How bad it is.
-        public enum Severity: String, Sendable, Equatable, Codable, CaseIterable {
+        public enum Severity: String, Sendable, Equatable, Codable {
             /// Worth knowing; nothing is lost.
             case note
             /// A part of the schema goes that holds no value.
@@ -25,7 +25,7 @@ extension Plan {
         public var message: String
 
         /// A finding of the given parts.
-        public init(
+        package init(
             _ severity: Severity, table: String? = nil, column: String? = nil, count: Int? = nil, message: String
         ) {
             self.severity = severity

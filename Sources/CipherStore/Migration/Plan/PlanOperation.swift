@@ -1,4 +1,4 @@
-public import CipherSQLite
+package import CipherSQLite
 
 extension Plan {
     /// One step of a plan.
@@ -40,7 +40,7 @@ extension Plan {
         }
 
         /// What a step can cost.
-        public enum Risk: String, Sendable, Equatable, Codable, CaseIterable {
+        public enum Risk: String, Sendable, Equatable, Codable {
             /// It only adds.
             case none
             /// It removes a part of the schema that holds no value.
@@ -52,19 +52,19 @@ extension Plan {
         /// Swift that a step runs, under a name.
         ///
         /// Two are equal where their names are: code cannot be compared.
-        public struct Action: Sendable, Equatable {
+        package struct Action: Sendable, Equatable {
             /// What the plan and the history call it.
-            public let name: String
+            package let name: String
             let body: @Sendable (Connection) throws -> Void
 
             /// Swift with a name; the body runs inside of the migration's transaction, which it must not end.
-            public init(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) {
+            package init(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) {
                 self.name = name
                 self.body = body
             }
 
             /// Compares the names.
-            public static func == (left: Action, right: Action) -> Bool { left.name == right.name }
+            package static func == (left: Action, right: Action) -> Bool { left.name == right.name }
         }
 
         /// The kind of step.
@@ -82,13 +82,13 @@ extension Plan {
         /// What it can cost.
         public var risk: Risk
         /// The Swift that it runs after its statements; no part of the machine output.
-        public var action: Action?
+        package var action: Action?
 
         // Code cannot be written down.
         private enum CodingKeys: String, CodingKey { case kind, table, column, object, sql, reason, risk }
 
         /// A step of the given parts.
-        public init(
+        package init(
             _ kind: Kind, table: String? = nil, column: String? = nil, object: String? = nil, sql: [String] = [],
             reason: String, risk: Risk = .none, action: Action? = nil
         ) {

@@ -2,7 +2,7 @@ extension Plan {
     /// A change that the wanted schema implies and that is not made.
     public struct Withheld: Sendable, Equatable, Codable {
         /// The change that is not made.
-        public enum Kind: String, Sendable, Equatable, Codable, CaseIterable {
+        public enum Kind: String, Sendable, Equatable, Codable {
             /// A table that the schema does not name is kept.
             case dropTable
             /// A column that the schema does not name is kept.
@@ -33,7 +33,7 @@ extension Plan {
         public var reason: String
 
         /// A change that is not made.
-        public init(
+        package init(
             _ kind: Kind, table: String, column: String? = nil, object: String? = nil, rows: Int? = nil, reason: String
         ) {
             self.kind = kind
