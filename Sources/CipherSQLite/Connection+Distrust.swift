@@ -1,7 +1,15 @@
 internal import CSQLCipher
+internal import CSQLCipherShims
 
 /// What a file that nobody has vouched for may make its reader do.
 extension Connection {
+    /// Functions in the schema that are not innocuous may not run.
+    ///
+    /// Engines before SQLite 3.31 do not know the switch.
+    package func distrustSchema() {
+        _ = cs_config_trusted_schema(handle, 0)
+    }
+
     /// Lets the schema run no function that is not innocuous, and nothing make a value that the file could not hold.
     ///
     /// A few bytes of schema can ask for gigabytes: `zeroblob(1000000000)` in a generated column or an index. What is
@@ -13,7 +21,7 @@ extension Connection {
         distrustSchema()
         let bound = min(max(fileSize, 2 << 20), Int64(Int32.max) / 8) * 8
         // Answers with the bound that was in force, and never raises it beyond the library's own.
-        _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, Int32(clamping: bound)) }
+        _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bound))
     }
 
     /// Runs `body` and ends it where it takes more steps of SQLite's virtual machine than an honest file needs.
