@@ -1,4 +1,4 @@
-/// How often the upgrade of a file was begun without an end, and what it has to give back afterwards.
+/// How often a conversion of a file was begun without an end, and what it has to give back afterwards.
 ///
 /// Written before the first change, removed at every end that the process lives to see. Only a kill leaves it, so that a
 /// launch which a watchdog kills each time does not repeat for ever, and a database that was in WAL mode is again in

@@ -13,7 +13,7 @@ struct Attempts {
         if let maximum = options.maximumAttempts, record.attempts >= maximum {
             throw StoreError(
                 .repeatedFailure, path: paths.database,
-                "the upgrade was begun \(record.attempts) times and never ended",
+                "a conversion of the file was begun \(record.attempts) times and never ended",
                 advice: "run it by hand with the command line, or remove \(FileSystem.split(paths.attempt).name)")
         }
         record.attempts += 1

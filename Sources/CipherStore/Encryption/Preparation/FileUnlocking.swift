@@ -43,7 +43,7 @@ struct FileUnlocking {
         if let record = try AttemptRecord.read(paths) {
             _ = Attempts(paths: paths, options: options).end(record, fileKey)
         }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
     }
 
     private func read<Facts>(
@@ -60,7 +60,7 @@ struct FileUnlocking {
         } catch let error as StoreError where error.code == .needsRecovery {
             let unlocked = try inspector.fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
             do {
-                try EncryptedRecovery(paths: paths).run(unlocked, inspector: inspector)
+                try JournalRollback(paths: paths).run(unlocked, inspector: inspector)
             } catch let error as StoreError where error.code == .keyDoesNotFit {
                 return nil
             }

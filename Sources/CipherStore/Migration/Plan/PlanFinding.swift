@@ -5,6 +5,8 @@ extension Plan {
         public enum Severity: String, Sendable, Equatable, Codable {
             /// Worth knowing; nothing is lost.
             case note
+            /// Nothing is lost, but something is not as it should be and stays so.
+            case warning
             /// A part of the schema goes that holds no value.
             case removesSchema
             /// Values go or change.
@@ -35,7 +37,21 @@ extension Plan {
             self.message = message
         }
 
+        /// What is defined otherwise than it should be, and stays so.
+        ///
+        /// - Parameter subject: What it is, such as `the table chat`.
+        static func kept(
+            _ subject: String, table: String, column: String? = nil, because reason: String
+        ) -> Finding {
+            Finding(.warning, table: table, column: column, message: "\(subject) is kept as it is: \(reason)")
+        }
+
         /// Whether the policy decides about it.
         var isDestructive: Bool { severity == .losesData || severity == .removesSchema }
     }
+}
+
+extension [Plan.Finding] {
+    /// What an app must not overlook.
+    var warnings: [String] { filter { $0.severity == .warning }.map(\.message) }
 }

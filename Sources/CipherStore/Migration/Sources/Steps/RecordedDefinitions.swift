@@ -58,10 +58,9 @@ struct RecordedDefinitions {
         _ table: SchemaSnapshot.Item, column: SQLName? = nil, _ mine: String, _ theirs: String
     ) -> Plan.Finding {
         let subject = column.map { "the column \(table.name.text).\($0.text)" } ?? "the table \(table.name.text)"
-        return Plan.Finding(
-            .note, table: table.name.text, column: column?.text,
-            message: subject + MigrationReport.keptMark
-                + "the database has it as \(mine), and the steps up to version \(version) give \(theirs)")
+        return .kept(
+            subject, table: table.name.text, column: column?.text,
+            because: "the database has it as \(mine), and the steps up to version \(version) give \(theirs)")
     }
 }
 

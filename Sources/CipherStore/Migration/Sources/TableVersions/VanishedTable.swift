@@ -34,10 +34,10 @@ struct VanishedTable {
     }
 
     private func finding(_ subject: String, _ table: String, _ detail: String) -> Plan.Finding {
-        Plan.Finding(
-            .note, table: table,
-            message: subject + MigrationReport.keptMark + detail
-                + " \(name), which an upgrade of the app's dropped, and it cannot be told which table is meant")
+        .kept(
+            subject, table: table,
+            because:
+                "\(detail) \(name), which an upgrade of the app's dropped, and it cannot be told which table is meant")
     }
 
     // MARK: Views and triggers

@@ -53,7 +53,7 @@ struct StepDefinitionTests {
         let found = Self.table.replacing(old, with: new)
         let fixture = try fixture([found] + Self.objects)
         let findings = try fixture.plan().findings
-        #expect(findings.allSatisfy { $0.severity == .note && $0.table == "t" })
+        #expect(findings.allSatisfy { $0.severity == .warning && $0.table == "t" })
         #expect(findings.contains { $0.message.contains(named) && $0.message.contains(" is kept as it is: ") })
         let report = try fixture.open()
         #expect(report.migration.findings == findings)

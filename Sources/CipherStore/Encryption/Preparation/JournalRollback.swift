@@ -4,7 +4,7 @@ import CipherSQLite
 ///
 /// Only a read-write connection can do that, and none is opened before the key has fitted. The file itself cannot be read
 /// before, so the key is tried on a copy of its first page.
-struct EncryptedRecovery {
+struct JournalRollback {
     let paths: DatabasePaths
 
     /// Rolls back.
@@ -19,9 +19,9 @@ struct EncryptedRecovery {
                 "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
                 advice: "give this user the permission to write both")
         }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         let answer = Result { try fits(unlocked) }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         guard try answer.get() else { throw inspector.keyDoesNotFit() }
         do {
             try Connection(path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings)
@@ -39,7 +39,7 @@ struct EncryptedRecovery {
         guard let original = try SidecarScan.firstPageInJournal(paths), original.count == unlocked.settings.pageSize,
             original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
         else { return false }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         return try opens(original, unlocked)
     }
 

@@ -1,8 +1,9 @@
-/// Removes what an earlier run that died left behind.
+/// What an earlier run that died left behind.
 ///
 /// Beside a plaintext file the copy is unfinished or unproven; beside an encrypted one there can be none, for the rename
 /// took it. Either way nothing in the leftovers is missing from the database.
-enum Recovery {
+enum Leftovers {
+    /// Removes them.
     static func sweep(_ paths: DatabasePaths) throws {
         for path in paths.leftovers {
             guard let status = try FileSystem.status(path, followLinks: false) else { continue }

@@ -2,7 +2,7 @@ import CipherStore
 import Foundation
 
 /// The options that name a configuration and the folder of its database.
-enum StoreOptions {
+enum ConfigurationOptions {
     static let configuration = Option(
         "config", value: "FILE", kind: .file, isRequired: true, "The configuration: a property list or JSON file.")
     static let directory = Option(
