@@ -67,8 +67,9 @@ struct Rehearsal {
 
     /// Tries a statement.
     ///
+    /// - Parameter code: Whose fault it is where SQLite refuses the statement: by default the schema's that is here.
     /// - Throws: ``StoreError`` that names the place.
-    func run(_ statement: StepStage.Statement) throws -> Traits {
+    func run(_ statement: StepStage.Statement, blaming code: StoreError.Code = .migration) throws -> Traits {
         try StepGuard.checkText(statement, path: path)
         var traits = Traits()
         do {
@@ -82,7 +83,7 @@ struct Rehearsal {
                 }
         } catch let error as DatabaseError {
             throw StoreError(
-                .migration, path: path, "\(statement.place) cannot run",
+                code, path: path, "\(statement.place) cannot run",
                 advice: "correct the step; nothing was changed", underlying: error)
         } catch let error as StoreError {
             throw StoreError(error.code, path: path, error.detail, advice: error.advice, underlying: error.underlying)

@@ -27,14 +27,16 @@ struct StepCourse {
     /// The stages before the first one in Swift.
     let stages: [[Passage]]
 
-    init(_ all: [StepStage], in rehearsal: Rehearsal) throws {
+    /// - Parameter everyLaunch: What runs behind the stages.
+    /// - Throws: ``StoreError`` with `configuration`: what fails where there are only the steps is their own fault.
+    init(_ all: [StepStage], everyLaunch: [StepStage.Statement], in rehearsal: Rehearsal) throws {
         var stages: [[Passage]] = []
         var schema = SchemaSnapshot()
         for stage in all {
             guard let statements = stage.statements else { break }
             stages.append(
                 try statements.map { statement in
-                    let traits = try rehearsal.run(statement)
+                    let traits = try rehearsal.run(statement, blaming: .configuration)
                     guard traits.isDefinition else {
                         return Passage(statement: statement, traits: traits, change: SchemaChange(none: schema))
                     }
@@ -45,5 +47,7 @@ struct StepCourse {
                 })
         }
         self.stages = stages
+        guard stages.count == all.count else { return }
+        for statement in everyLaunch { _ = try rehearsal.run(statement, blaming: .configuration) }
     }
 }

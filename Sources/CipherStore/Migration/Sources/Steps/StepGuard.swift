@@ -48,7 +48,7 @@ final class StepGuard {
 
     private static func refused(_ what: String, _ place: String, _ path: String) -> StoreError {
         StoreError(
-            .migration, path: path,
+            .configuration, path: path,
             "\(place) may not run \(what): all steps are one transaction, which nothing in them may leave",
             advice: "take it out of the step; nothing was changed")
     }

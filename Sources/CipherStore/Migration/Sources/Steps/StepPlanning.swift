@@ -27,7 +27,8 @@ struct StepPlanning {
         self.state = state
         self.collations = collations
         let path = state.connection.path
-        course = try StepCourse(stages, in: Rehearsal(collations: collations, path: path))
+        course = try StepCourse(
+            stages, everyLaunch: everyLaunch, in: Rehearsal(collations: collations, path: path))
         var rehearsal = try Rehearsal(collations: collations, path: path)
         try rehearsal.load(state.connection)
         self.rehearsal = rehearsal

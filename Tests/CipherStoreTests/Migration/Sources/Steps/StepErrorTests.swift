@@ -112,7 +112,7 @@ struct StepErrorTests {
     func brokenSQL(statement: String, file: String) throws {
         let fixture = try fixture(statement, in: file)
         let error = try fixture.refusal()
-        #expect(error.code == .migration)
+        #expect(error.code == .configuration)
         #expect(error.detail.hasPrefix("\(file)[1]"))
         #expect(error.detail.hasSuffix("cannot run"))
         #expect(error.underlying != nil)
@@ -159,7 +159,7 @@ struct StepErrorTests {
         ], ["sql_update_3.plist", "sql_default.plist", "sql_launch.plist"])
     func leavesTransaction(statement: (sql: String, name: String), file: String) throws {
         let error = try fixture(statement.sql, in: file).refusal()
-        #expect(error.code == .migration)
+        #expect(error.code == .configuration)
         #expect(error.detail.hasPrefix("\(file)[1]"))
         #expect(error.detail.contains("may not run \(statement.name)"), "\(error.detail)")
     }
@@ -181,7 +181,7 @@ struct StepErrorTests {
                 try connection.execute(SQL(text: sql))
             }
         }
-        #expect(error?.code == .migration)
+        #expect(error?.code == .configuration)
         #expect(error?.detail.hasPrefix("update 2 may not run") == true)
         #expect(try fixture.content() == before)
         struct Undo: Error {}
