@@ -44,7 +44,7 @@ struct TableDifference {
             wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
-        let target = try plan.shape(comparison.wanted.trial, path: state.connection.path)
+        let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
         let check = RowCheck(lint.counting, found, target)
         findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
@@ -172,7 +172,7 @@ struct TableDifference {
         var added: [Plan.Operation] = []
         for column in missing {
             guard let item = target.text.column(SQLName(column.name)),
-                try comparison.wanted.trial.canAdd(
+                try comparison.wanted.scratch.canAdd(
                     item, to: existing, after: added.compactMap(\.column),
                     isVirtual: column.generation == .virtual, holdsRows: holdsRows)
             else { return false }
@@ -191,7 +191,7 @@ struct TableDifference {
         var text = target.text
         text.items.removeAll { item in item.column.map { names.contains(SQLName($0)) } ?? false }
         do {
-            return try comparison.wanted.trial.shape(of: text, name: existing.name).isSame(as: existing)
+            return try comparison.wanted.scratch.shape(of: text, name: existing.name).isSame(as: existing)
         } catch is DatabaseError {
             // A constraint names a missing column, for instance.
             return false

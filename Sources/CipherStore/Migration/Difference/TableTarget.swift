@@ -41,14 +41,14 @@ struct TableTarget {
     /// A column that is kept may for instance belong to a primary key, and the wanted table have another.
     ///
     /// - Throws: ``StoreError`` with `migration` where it takes none.
-    func shape(_ trial: TrialTables, path: String) throws -> TableShape {
+    func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
         var failure: DatabaseError?
         for text in [
             text(kept, withConstraints: true), text(kept, withConstraints: false),
             text(kept.map(bare), withConstraints: false),
         ] {
             do {
-                return try trial.shape(of: text, name: existing.name)
+                return try scratch.shape(of: text, name: existing.name)
             } catch let error as DatabaseError {
                 failure = error
             }

@@ -68,7 +68,7 @@ struct PresentSchema {
     // MARK: Tables
 
     /// Renames a table that is there to a name that is free.
-    mutating func rename(_ old: SQLName, to new: String, _ trial: TrialTables) throws {
+    mutating func rename(_ old: SQLName, to new: String, _ scratch: ScratchDatabase) throws {
         guard var table = tables.removeValue(forKey: old) else { return }
         let oldName = table.shape.name
         let isCarried = try reach.get().isCarried
@@ -81,7 +81,7 @@ struct PresentSchema {
         for (name, other) in tables {
             let text = other.shape.text.mapping { $0.renamingReferences(to: old, as: new) }
             guard text != other.shape.text else { continue }
-            try replaceText(of: name, text, trial)
+            try replaceText(of: name, text, scratch)
         }
         let isColumn = tables.values.contains { $0.shape.column(old) != nil }
         for index in objects.indices where old.isMentioned(in: objects[index].object.sql) {
@@ -114,11 +114,11 @@ struct PresentSchema {
     /// Takes a column's values from another one, which nothing but its own table names.
     ///
     /// That is left to a rebuild.
-    mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ trial: TrialTables) throws {
+    mutating func replaceColumn(_ new: SQLName, by old: SQLName, of table: SQLName, _ scratch: ScratchDatabase) throws {
         guard let present = tables[table], let name = present.shape.column(new)?.name else { return }
         var text = present.shape.text
         text.items.removeAll { $0.column.map(SQLName.init) == new }
-        try replaceText(of: table, text.renamingColumn(old, as: name, of: table), trial)
+        try replaceText(of: table, text.renamingColumn(old, as: name, of: table), scratch)
         tables[table]?.columns[new] = present.column(old)
         tables[table]?.columns[old] = nil
         tables[table]?.replacedColumns.insert(new)
@@ -129,7 +129,7 @@ struct PresentSchema {
     }
 
     /// Renames a column that is there to a name that is free.
-    mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ trial: TrialTables) throws {
+    mutating func renameColumn(_ old: SQLName, to new: String, of table: SQLName, _ scratch: ScratchDatabase) throws {
         guard let present = tables[table], let column = present.shape.column(old) else { return }
         let isCarried = try reach.get().isCarried
         if isCarried {
@@ -147,11 +147,11 @@ struct PresentSchema {
             tables[table]?.isOutdated = true
             tables[table]?.keepsOldColumns = true
         }
-        try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), trial)
+        try replaceText(of: table, present.shape.text.renamingColumn(old, as: new, of: table), scratch)
         for name in tables.keys where name != table {
             guard let other = tables[name] else { continue }
             let text = other.shape.text.mapping { $0.renamingReferenced(old, as: new, of: table) }
-            if text != other.shape.text { try replaceText(of: name, text, trial) }
+            if text != other.shape.text { try replaceText(of: name, text, scratch) }
         }
         for index in objects.indices { rewrite(index, column: column.name, as: new, of: table, isCarried: isCarried) }
     }
@@ -173,10 +173,10 @@ struct PresentSchema {
         }
     }
 
-    private mutating func replaceText(of name: SQLName, _ text: TableText, _ trial: TrialTables) throws {
+    private mutating func replaceText(of name: SQLName, _ text: TableText, _ scratch: ScratchDatabase) throws {
         guard var table = tables[name] else { return }
         do {
-            table.shape = try trial.shape(of: text, name: table.shape.name)
+            table.shape = try scratch.shape(of: text, name: table.shape.name)
         } catch let error as DatabaseError {
             throw StoreError(
                 .migration, path: path, "after the renames \(table.shape.name) would not be a table",

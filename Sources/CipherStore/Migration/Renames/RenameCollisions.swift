@@ -38,7 +38,7 @@ struct RenameCollisions {
             if let reason = try reasonToKeepBoth(source, target, of: found, present) {
                 present.tables[name]?.keptColumns[SQLName(old)] = "it is to become \(target.name), \(reason)"
             } else {
-                try present.replaceColumn(new, by: SQLName(old), of: name, wanted.trial)
+                try present.replaceColumn(new, by: SQLName(old), of: name, wanted.scratch)
                 notes.append("\(table.name).\(target.name) is empty, and takes the values of \(source.name)")
             }
         }

@@ -16,7 +16,7 @@ struct SchemaRenames {
         let tables = order(wanted.renames.tables) { present.tables[$0] != nil }
         for (old, new) in tables {
             guard let table = wanted.tables.first(where: { SQLName($0.name) == new }) else { continue }
-            try present.rename(old, to: table.name, wanted.trial)
+            try present.rename(old, to: table.name, wanted.scratch)
         }
         for table in wanted.tables { notes += try renameColumns(of: table, collisions, &present) }
         return notes.sorted()
@@ -31,7 +31,7 @@ struct SchemaRenames {
         guard let found = present.tables[name] else { return notes }
         for (old, new) in order(hints, isPresent: { found.shape.column($0) != nil }) {
             guard let column = table.column(new) else { continue }
-            try present.renameColumn(old, to: column.name, of: name, wanted.trial)
+            try present.renameColumn(old, to: column.name, of: name, wanted.scratch)
         }
         for (new, old) in hints where found.shape.column(new) == nil && found.shape.column(SQLName(old)) == nil {
             notes.append(

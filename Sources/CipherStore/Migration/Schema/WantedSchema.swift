@@ -2,7 +2,7 @@ package import CipherSQLite
 
 /// The schema that a source wants, as SQLite itself understood its statements.
 ///
-/// The statements run in a private database, so wrong SQL is found before anything is changed.
+/// The statements run in a scratch database, so wrong SQL is found before anything is changed.
 package struct WantedSchema {
     /// The names that things had before.
     package struct Renames: Sendable, Equatable {
@@ -44,12 +44,13 @@ package struct WantedSchema {
     package var inherited: [SQLName: Set<Inherited>] = [:]
 
     private let connection: Connection
-    let trial: TrialTables
+    /// Where tables are tried out.
+    let scratch: ScratchDatabase
 
     /// A schema without anything.
     package init(collations: [Collation] = []) throws {
-        connection = try Self.privateDatabase(collations)
-        trial = try TrialTables(collations: collations)
+        connection = try ScratchDatabase(collations).connection
+        scratch = try ScratchDatabase(collations)
     }
 
     /// Adds what one CREATE statement makes.
@@ -114,7 +115,7 @@ package struct WantedSchema {
     mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
         guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }
         let text = tables[index].text.mapping { $0.leading(column, to: parent) }
-        tables[index] = try trial.shape(of: text, name: tables[index].name)
+        tables[index] = try scratch.shape(of: text, name: tables[index].name)
     }
 
     /// A checksum of everything that is wanted, which formatting does not change.
@@ -125,17 +126,5 @@ package struct WantedSchema {
             checksum.add("")
         }
         return checksum.text
-    }
-
-    /// Without a name SQLite makes a private database, which it removes when it is closed.
-    ///
-    /// It holds next to no rows; the settings keep even the schema from being written anywhere.
-    static func privateDatabase(_ collations: [Collation]) throws -> Connection {
-        let connection = try Connection(path: "", mode: .create)
-        connection.allowDoubleQuotedStrings()
-        _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
-        try connection.execute("PRAGMA cache_spill = OFF")
-        for collation in collations { try connection.register(collation) }
-        return connection
     }
 }

@@ -1,6 +1,6 @@
 internal import CipherSQLite
 
-/// Tries a plan on a private database of the same schema and without rows.
+/// Tries a plan on a scratch database of the same schema and without rows.
 ///
 /// So a rename that would break a trigger, for instance, is known before a legacy file is encrypted.
 struct PlanTrial {
@@ -18,34 +18,31 @@ struct PlanTrial {
     ///   no longer work.
     func run() throws {
         guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
-        var rehearsal = try Rehearsal(collations: collations, path: source.path)
-        try rehearsal.load(source)
+        let scratch = try ScratchDatabase(after: source, collations)
         // What needs the app's own modules or functions, only the real database can tell.
-        guard rehearsal.isComplete else { return }
-        let connection = rehearsal.connection
-        let before = try DanglingObjects(in: connection, DatabaseState(of: connection, countsRows: false) { nil })
-        try SchemaChangeSettings(connection).during {
-            try connection.transaction(.immediate) {
+        guard scratch.isComplete else { return }
+        let before = try scratch.dangling()
+        try SchemaChangeSettings(scratch.connection).during {
+            try scratch.connection.transaction(.immediate) {
                 // Behind Swift of the app's nobody knows what the schema is.
                 for operation in plan.operations.prefix(while: { $0.kind != .swift }) {
-                    try apply(operation, in: rehearsal)
+                    try apply(operation, in: scratch)
                 }
             }
         }
         guard !plan.operations.contains(where: { $0.kind == .swift }) else { return }
-        try DanglingObjects(in: connection, DatabaseState(of: connection, countsRows: false) { nil })
-            .requireNoneBeyond(before, origins: plan.origins, path: source.path)
+        try scratch.dangling().requireNoneBeyond(before, origins: plan.origins, path: source.path)
     }
 
-    private func apply(_ operation: Plan.Operation, in rehearsal: Rehearsal) throws {
+    private func apply(_ operation: Plan.Operation, in scratch: ScratchDatabase) throws {
         do {
             switch operation.kind {
             // The rows stand elsewhere, and the record is CipherStore's own.
             case .copyRows, .stamp, .swift: return
             case .sql:
-                for sql in operation.sql { _ = try rehearsal.run(.init(place: operation.subject, sql: sql)) }
+                for sql in operation.sql { _ = try scratch.run(.init(place: operation.subject, sql: sql)) }
             default:
-                for sql in operation.sql { try rehearsal.connection.execute(SQL(text: sql)) }
+                for sql in operation.sql { try scratch.connection.execute(SQL(text: sql)) }
             }
         } catch let error as DatabaseError {
             throw StoreError(

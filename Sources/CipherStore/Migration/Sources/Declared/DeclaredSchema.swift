@@ -34,8 +34,8 @@ struct DeclaredSchema {
 
     private func add(_ table: DeclaredTable, to wanted: inout WantedSchema) throws {
         try checkText(of: table)
-        if let error = try wanted.trial.refusal(of: table.createSQL, name: table.name) {
-            throw try failure(of: table, error, wanted.trial)
+        if let error = try wanted.scratch.refusal(of: table.createSQL, name: table.name) {
+            throw try failure(of: table, error, wanted.scratch)
         }
         try wanted.add(table.createSQL, at: "the table \(table.name)")
         try checkColumns(of: table, wanted)
@@ -88,24 +88,26 @@ struct DeclaredSchema {
     }
 
     /// The culprit is the column or constraint without which SQLite takes the table, and with which it does not.
-    private func failure(of table: DeclaredTable, _ error: DatabaseError, _ trial: TrialTables) throws -> StoreError {
+    private func failure(
+        of table: DeclaredTable, _ error: DatabaseError, _ scratch: ScratchDatabase
+    ) throws -> StoreError {
         var part = table
         part.columns = [.init(name: "x", definition: "")]
         part.constraints = nil
         part.isWithoutRowID = nil
-        if let error = try trial.refusal(of: part.createSQL, name: table.name) {
+        if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
             return table.failure(nil, "SQLite refuses it", error)
         }
         for count in 1...table.columns.count {
             part.columns = Array(table.columns.prefix(count))
-            if let error = try trial.refusal(of: part.createSQL, name: table.name) {
+            if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
                 return table.failure(table.columns[count - 1].name, "SQLite refuses it", error)
             }
         }
         let constraints = table.constraints ?? []
         for count in constraints.indices {
             part.constraints = Array(constraints.prefix(count + 1))
-            if let error = try trial.refusal(of: part.createSQL, name: table.name) {
+            if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
                 return table.failure("constraints[\(count)]", "SQLite refuses it", error)
             }
         }

@@ -10,7 +10,7 @@ struct InsertEvidence {
         case unclear
     }
 
-    let rehearsal: Rehearsal
+    let rehearsal: ScratchDatabase
     let state: DatabaseState
 
     /// - Parameter made: The tables that the step itself has made, which had no rows before.

@@ -7,7 +7,7 @@ struct RecordedDefinitions {
     let wanted: SchemaSnapshot
     /// The moments behind the version.
     let later: [SchemaSnapshot]
-    let trial: TrialTables
+    let scratch: ScratchDatabase
 
     /// The indexes, views and triggers that are there and are others.
     func differingObjects(in found: SchemaSnapshot) -> Set<SchemaSnapshot.Item> {
@@ -51,7 +51,7 @@ struct RecordedDefinitions {
     private func shape(_ table: SchemaSnapshot.Item, _ sql: String) throws -> TableShape? {
         let words = SQLTokens(sql).tokens.prefix(2)
         guard words.last?.isKeyword("VIRTUAL") != true, let text = TableText(sql) else { return nil }
-        return try trial.shape(of: text, name: table.name.text)
+        return try scratch.shape(of: text, name: table.name.text)
     }
 
     private func finding(

@@ -5,7 +5,7 @@ struct StepCourse {
     /// A statement with what it did.
     struct Passage {
         let statement: StepStage.Statement
-        let traits: Rehearsal.Traits
+        let traits: StatementTraits
         let change: SchemaChange
 
         /// Whether it writes rows and may do so once more: `INSERT OR IGNORE`, by which a step says so itself.
@@ -29,18 +29,18 @@ struct StepCourse {
 
     /// - Parameter everyLaunch: What runs behind the stages.
     /// - Throws: ``StoreError`` with `configuration`: what fails where there are only the steps is their own fault.
-    init(_ all: [StepStage], everyLaunch: [StepStage.Statement], in rehearsal: Rehearsal) throws {
+    init(_ all: [StepStage], everyLaunch: [StepStage.Statement], in scratch: ScratchDatabase) throws {
         var stages: [[Passage]] = []
         var schema = SchemaSnapshot()
         for stage in all {
             guard let statements = stage.statements else { break }
             stages.append(
                 try statements.map { statement in
-                    let traits = try rehearsal.run(statement, blaming: .configuration)
+                    let traits = try scratch.run(statement, blaming: .configuration)
                     guard traits.isDefinition else {
                         return Passage(statement: statement, traits: traits, change: SchemaChange(none: schema))
                     }
-                    let after = try rehearsal.snapshot(after: schema)
+                    let after = try scratch.snapshot(after: schema)
                     defer { schema = after }
                     return Passage(
                         statement: statement, traits: traits, change: SchemaChange(before: schema, after: after))
@@ -48,6 +48,6 @@ struct StepCourse {
         }
         self.stages = stages
         guard stages.count == all.count else { return }
-        for statement in everyLaunch { _ = try rehearsal.run(statement, blaming: .configuration) }
+        for statement in everyLaunch { _ = try scratch.run(statement, blaming: .configuration) }
     }
 }

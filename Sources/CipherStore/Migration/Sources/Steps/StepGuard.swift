@@ -41,12 +41,12 @@ final class StepGuard {
     }
 
     /// What cannot be asked of SQLite, since it refuses it only as it runs.
-    static func checkText(_ statement: StepStage.Statement, path: String) throws {
+    static func checkText(_ statement: StepStage.Statement, path: String?) throws {
         guard statement.sql.prefix(6).uppercased() == "VACUUM" else { return }
         throw refused("VACUUM", statement.place, path)
     }
 
-    private static func refused(_ what: String, _ place: String, _ path: String) -> StoreError {
+    private static func refused(_ what: String, _ place: String, _ path: String?) -> StoreError {
         StoreError(
             .configuration, path: path,
             "\(place) may not run \(what): all steps are one transaction, which nothing in them may leave",

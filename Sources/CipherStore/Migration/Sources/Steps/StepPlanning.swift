@@ -10,7 +10,7 @@ struct StepPlanning {
     private let collations: [Collation]
     private let course: StepCourse
     /// The schema of the database, as the plan would change it.
-    private let rehearsal: Rehearsal
+    private let rehearsal: ScratchDatabase
     private var uniqueness: StepUniqueness
 
     private(set) var operations: [Plan.Operation] = []
@@ -26,12 +26,9 @@ struct StepPlanning {
         self.everyLaunch = everyLaunch
         self.state = state
         self.collations = collations
-        let path = state.connection.path
         course = try StepCourse(
-            stages, everyLaunch: everyLaunch, in: Rehearsal(collations: collations, path: path))
-        var rehearsal = try Rehearsal(collations: collations, path: path)
-        try rehearsal.load(state.connection)
-        self.rehearsal = rehearsal
+            stages, everyLaunch: everyLaunch, in: ScratchDatabase(collations, about: state.connection.path))
+        rehearsal = try ScratchDatabase(after: state.connection, collations)
         uniqueness = StepUniqueness(state)
     }
 
@@ -62,7 +59,7 @@ struct StepPlanning {
         let repair = StepRepair(
             version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
             pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
-            trial: try TrialTables(collations: collations), path: state.connection.path)
+            scratch: try ScratchDatabase(collations), path: state.connection.path)
         let found = try rehearsal.snapshot()
         notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
             .map { "the \($0), which a step takes away, is still there and is kept" }
@@ -125,7 +122,7 @@ struct StepPlanning {
 
     /// - Returns: `nil` where the app's own modules or functions are needed to try it.
     @discardableResult
-    private func rehearse(_ statement: StepStage.Statement) throws -> Rehearsal.Traits? {
+    private func rehearse(_ statement: StepStage.Statement) throws -> StatementTraits? {
         do {
             return try rehearsal.run(statement)
         } catch let error as StoreError where !rehearsal.isComplete && error.underlying != nil {

@@ -12,7 +12,7 @@ struct StepRepair {
     let pending: [[StepCourse.Passage]]
     /// The triggers that the database has.
     let triggers: [DatabaseState.Object]
-    let trial: TrialTables
+    let scratch: ScratchDatabase
     let path: String
 
     /// What is done about a database, and what is said of it.
@@ -25,7 +25,7 @@ struct StepRepair {
     func repair(of found: SchemaSnapshot) throws -> Repair {
         guard let wanted = past.last?.change.after else { return Repair() }
         let definitions = RecordedDefinitions(
-            version: version, wanted: wanted, later: pending.joined().map(\.change.after), trial: trial)
+            version: version, wanted: wanted, later: pending.joined().map(\.change.after), scratch: scratch)
         let differing = definitions.differingObjects(in: found)
         let missing = absent(from: found, wanted)
         return Repair(
@@ -232,7 +232,7 @@ struct StepRepair {
                 .mapValues { Set($0.map(\.name)) }
         }
 
-        func concerns(_ traits: Rehearsal.Traits) -> Bool {
+        func concerns(_ traits: StatementTraits) -> Bool {
             traits.writesRows
                 && (!tables.isDisjoint(with: traits.tables)
                     || traits.updates.contains { table, updated in !(columns[table] ?? []).isDisjoint(with: updated) })

@@ -19,7 +19,7 @@ struct StepUniqueness {
     }
 
     /// What the rows say of the indexes that the latest statement made.
-    mutating func findings(in rehearsal: Rehearsal) throws -> [Plan.Finding] {
+    mutating func findings(in rehearsal: ScratchDatabase) throws -> [Plan.Finding] {
         guard !mayHaveWrittenRows else { return [] }
         let new = try rehearsal.objects().filter { $0.type == "index" && known.insert(SQLName($0.name)).inserted }
         let counter = RowCounter(connection: state.connection, countsRows: state.countsRows)
@@ -39,7 +39,7 @@ struct StepUniqueness {
     /// Takes note of a pending statement.
     ///
     /// - Parameter traits: What SQLite told of it, where it could be asked.
-    mutating func note(_ sql: String, _ traits: Rehearsal.Traits?) {
+    mutating func note(_ sql: String, _ traits: StatementTraits?) {
         guard let traits, traits.isDefinition else {
             mayHaveWrittenRows = mayHaveWrittenRows || traits?.writesRows != false
             return

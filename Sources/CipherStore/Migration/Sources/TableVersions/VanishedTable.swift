@@ -49,14 +49,13 @@ struct VanishedTable {
             object.type != "index" && !declared.contains(SQLName(object.name)) && old.isMentioned(in: object.sql)
         }
         guard !named.isEmpty else { return }
-        var rehearsal = try Rehearsal(collations: collations, path: state.connection.path)
-        try rehearsal.load(state.connection)
-        let dangling = try Self.dangling(in: rehearsal)
+        let scratch = try ScratchDatabase(after: state.connection, collations)
+        let dangling = try scratch.dangling()
         let affected = named.filter { dangling.messages(about: $0).contains(where: old.isMentioned) }
         guard !affected.isEmpty else { return }
         let isColumn = state.tables.contains { $0.column(name) != nil }
         let isUnclear = isColumn && affected.contains { SQLTokens($0.sql).isUnclear(old) }
-        guard rehearsal.isComplete, !isUnclear, let table = try owner(of: affected, dangling, in: rehearsal) else {
+        guard scratch.isComplete, !isUnclear, let table = try owner(of: affected, dangling, in: scratch) else {
             findings += affected.map { finding("the \($0.type) \($0.name)", $0.table, "it names") }
             return
         }
@@ -73,27 +72,22 @@ struct VanishedTable {
     ///
     /// It is one table that they all mean: where a view or trigger names a table that is not there, SQLite renames no other.
     private func owner(
-        of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in rehearsal: Rehearsal
+        of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in scratch: ScratchDatabase
     ) throws -> String? {
         var fitting: [String] = []
         for table in wanted.tables where state.table(table.name) != nil {
             let shape = try TableShape(table.name, in: state.connection)
-            try rehearsal.connection.execute(SQL(text: shape.text.createSQL(name: name)))
-            let rest = try Self.dangling(in: rehearsal)
+            try scratch.connection.execute(SQL(text: shape.text.createSQL(name: name)))
+            let rest = try scratch.dangling()
             if objects.allSatisfy({ object in
                 rest.messages(about: object).isSubset(of: dangling.messages(about: object))
                     && !rest.messages(about: object).contains(where: SQLName(name).isMentioned)
             }) {
                 fitting.append(table.name)
             }
-            try rehearsal.connection.execute("DROP TABLE main.\(identifier: name)")
+            try scratch.connection.execute("DROP TABLE main.\(identifier: name)")
         }
         return origins.latest(of: fitting)
-    }
-
-    private static func dangling(in rehearsal: Rehearsal) throws -> DanglingObjects {
-        try DanglingObjects(
-            in: rehearsal.connection, DatabaseState(of: rehearsal.connection, countsRows: false) { nil })
     }
 
     private mutating func remake(_ mended: [DatabaseState.Object], as table: String) {
@@ -140,7 +134,7 @@ struct VanishedTable {
             guard !parents.isEmpty else { continue }
             let own = state.objects.filter { $0.type != "view" && SQLName($0.table) == SQLName(child.name) }
             let rebuild = TableRebuild(
-                of: shape, to: try wanted.trial.shape(of: text, name: shape.name),
+                of: shape, to: try wanted.scratch.shape(of: text, name: shape.name),
                 temporaryName: state.freeName(for: shape), objects: own.map(\.sql))
             after.append(
                 Plan.Operation(

@@ -1,13 +1,7 @@
 internal import CipherSQLite
 
-/// A private database in which tables are tried out one at a time.
-struct TrialTables {
-    private let connection: Connection
-
-    init(collations: [Collation]) throws {
-        connection = try WantedSchema.privateDatabase(collations)
-    }
-
+/// Tables, one at a time: each is gone again when the answer is there.
+extension ScratchDatabase {
     /// What SQLite makes of a table's text.
     ///
     /// - Throws: `DatabaseError` where it refuses the text.
