@@ -37,7 +37,7 @@ public struct FileKeyProvider: KeyProvider {
             return try stored(database: database, durably: mayCreate)
         } catch SmallFile.Failure.missing where mayCreate {
             // Where another process was faster, its key counts; so what is there is read again in both cases.
-            _ = try KeyFile.create(path, key: Self.newKey())
+            _ = try KeyFile.create(path, key: .minted(as: "a new key file"))
         } catch let failure as SmallFile.Failure {
             throw unavailable(failure)
         }
@@ -76,14 +76,6 @@ public struct FileKeyProvider: KeyProvider {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
                 advice: "run chown on it, so that it belongs to the user that opens the database")
-        }
-    }
-
-    private static func newKey() throws -> CipherKey {
-        do {
-            return try .random()
-        } catch let error as KeyError {
-            throw StoreError(error, origin: "a new key file")
         }
     }
 

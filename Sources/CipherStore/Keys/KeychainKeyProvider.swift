@@ -65,13 +65,7 @@
         }
 
         private func store() throws {
-            let key: CipherKey
-            do {
-                key = try .random()
-            } catch let error as KeyError {
-                throw StoreError(error, origin: "a new key of the keychain")
-            }
-            let text = key.text.withUnsafeBytes { Data($0) }
+            let text = try CipherKey.minted(as: "a new key of the keychain").text.withUnsafeBytes { Data($0) }
             let new = item.merging([
                 kSecValueData: text, kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock,
             ]) { $1 }

@@ -37,12 +37,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         return try MintingLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
-            let key: CipherKey
-            do {
-                key = try .random()
-            } catch let error as KeyError {
-                throw StoreError(error, origin: "a new key of the desktop's key store")
-            }
+            let key = try CipherKey.minted(as: "a new key of the desktop's key store")
             try session.store(key.text)
             // What counts is what the store gives to the next one who asks.
             guard let stored = try stored(session), stored == key else {
