@@ -40,12 +40,10 @@ extension Connection {
         }
         // Innocuous, for a schema that is not trusted may call no other; engines before SQLite 3.31 ignore the flag.
         let innocuous: Int32 = 0x20_0000
-        let result = withHandle { handle in
+        try check(
             sqlite3_create_function_v2(
                 handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | innocuous, nil, present ? fail : nil, nil, nil,
-                nil)
-        }
-        guard result == SQLITE_OK else { throw error(result) }
+                nil))
     }
 }
 

@@ -57,19 +57,17 @@ extension Connection {
         by isAllowed: @escaping (StatementAction) -> Bool, _ body: () throws -> Result
     ) throws -> Result {
         let judge = Judge(isAllowed)
-        try withHandle { handle in
-            try check(
-                sqlite3_set_authorizer(
-                    handle,
-                    { context, code, first, second, third, fourth in
-                        guard let context else { return SQLITE_DENY }
-                        let texts = [first, second, third, fourth].map { $0.map { String(cString: $0) } }
-                        let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
-                        return judge.isAllowed(StatementAction(code, texts)) ? SQLITE_OK : SQLITE_DENY
-                    }, Unmanaged.passUnretained(judge).toOpaque()))
-        }
+        try check(
+            sqlite3_set_authorizer(
+                handle,
+                { context, code, first, second, third, fourth in
+                    guard let context else { return SQLITE_DENY }
+                    let texts = [first, second, third, fourth].map { $0.map { String(cString: $0) } }
+                    let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
+                    return judge.isAllowed(StatementAction(code, texts)) ? SQLITE_OK : SQLITE_DENY
+                }, Unmanaged.passUnretained(judge).toOpaque()))
         // Removing it cannot fail on an open connection.
-        defer { withExtendedLifetime(judge) { withHandle { _ = sqlite3_set_authorizer($0, nil, nil) } } }
+        defer { withExtendedLifetime(judge) { _ = sqlite3_set_authorizer(handle, nil, nil) } }
         return try body()
     }
 }

@@ -25,23 +25,21 @@ extension Connection {
     ///   the comparison that the database's indexes were built with.
     package func register(_ collation: Collation) throws {
         let box = Unmanaged.passRetained(CollationBox(collation))
-        let result = withHandle { handle in
-            sqlite3_create_collation_v2(
-                handle, collation.name, SQLITE_UTF8, box.toOpaque(),
-                { context, leftCount, left, rightCount, right in
-                    guard let context else { return 0 }
-                    let collation = Unmanaged<CollationBox>.fromOpaque(context).takeUnretainedValue().collation
-                    return Int32(
-                        collation.compare(
-                            UnsafeRawBufferPointer(start: left, count: Int(leftCount)),
-                            UnsafeRawBufferPointer(start: right, count: Int(rightCount))
-                        ).signum())
-                },
-                { context in
-                    guard let context else { return }
-                    Unmanaged<CollationBox>.fromOpaque(context).release()
-                })
-        }
+        let result = sqlite3_create_collation_v2(
+            handle, collation.name, SQLITE_UTF8, box.toOpaque(),
+            { context, leftCount, left, rightCount, right in
+                guard let context else { return 0 }
+                let collation = Unmanaged<CollationBox>.fromOpaque(context).takeUnretainedValue().collation
+                return Int32(
+                    collation.compare(
+                        UnsafeRawBufferPointer(start: left, count: Int(leftCount)),
+                        UnsafeRawBufferPointer(start: right, count: Int(rightCount))
+                    ).signum())
+            },
+            { context in
+                guard let context else { return }
+                Unmanaged<CollationBox>.fromOpaque(context).release()
+            })
         if result != SQLITE_OK { box.release() }
         try check(result)
     }

@@ -19,7 +19,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public var code: Int32 { extendedCode & 0xff }
 
     /// Describes a failure.
-    public init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
+    package init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
         self.extendedCode = extendedCode
         self.message = message
         self.sql = sql

@@ -8,7 +8,7 @@ public struct Engine: Sendable {
     /// The SQLite version, such as `3.46.1`.
     public let sqliteVersion: String
     /// The SQLite version as a number, such as 3046001.
-    public let sqliteVersionNumber: Int
+    package let sqliteVersionNumber: Int
 
     /// The engine of this process.
     public static let current = Engine()

@@ -66,11 +66,11 @@ public struct StoreError: Error, Sendable {
         case misuse
         /// The caller cancelled.
         case cancelled
-        /// The configuration is wrong; the detail names the place.
+        /// The configuration or a step of it is wrong, whatever the database is; the detail names the place.
         case configuration
         /// The recorded version cannot be read.
         case recordedVersion
-        /// The schema migration cannot be done.
+        /// The wanted schema cannot be reached from what is in this database.
         case migration
         /// The schema migration would lose tables, columns or values, and the configuration refuses that.
         case destructiveChanges

@@ -6,10 +6,12 @@ import Testing
 
 /// The installation and what goes with it.
 @Suite struct InstallTests {
+    private static let script = Repository.root.appending(path: "Scripts/install").path(percentEncoded: false)
+
     @Test func installsBelowDestinationAndPrefix() throws {
         let folder = try TemporaryFolder()
         let run = try ToolRun.run(
-            repository.appending(path: "Scripts/install").path(percentEncoded: false), ["--binary", Programs.tool],
+            Self.script, ["--binary", Programs.tool],
             environment: ["DESTDIR": folder.path("staged"), "PREFIX": "/opt/tools"])
         #expect(run.status == 0, "\(run.errors)")
         let installed = try FileManager.default.subpathsOfDirectory(atPath: folder.path("")).filter {
@@ -29,7 +31,7 @@ import Testing
 
     @Test func refusesPrefixThatIsNoPlace() throws {
         let run = try ToolRun.run(
-            repository.appending(path: "Scripts/install").path(percentEncoded: false), ["--binary", Programs.tool],
+            Self.script, ["--binary", Programs.tool],
             environment: ["PREFIX": "tools"])
         #expect(run.status == 1)
         #expect(run.errors.contains("PREFIX must be an absolute path"))
@@ -46,13 +48,8 @@ import Testing
     }
 
     @Test func changelogBeginsWithTheVersion() throws {
-        let text = try String(contentsOf: repository.appending(path: "CHANGELOG.md"), encoding: .utf8)
+        let text = try String(contentsOf: Repository.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let newest = try #require(text.split(separator: "\n").first { $0.hasPrefix("## ") })
         #expect(newest.hasPrefix("## \(Tool.version)"))
-    }
-
-    private var repository: URL {
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
     }
 }

@@ -5,10 +5,6 @@ import Testing
 
 /// The tool on what apps with a template database, and apps with a version for each table, left on the disk.
 @Suite struct PriorSystemTests {
-    private static let examples = URL(filePath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "Config").path(percentEncoded: false)
-
     private let fixture: ToolFixture
 
     init() throws {
@@ -16,8 +12,9 @@ import Testing
     }
 
     private func run(_ command: String, _ example: String, _ more: String...) throws -> ToolRun {
-        try fixture.run(
-            [command, "--config", "\(Self.examples)/\(example)", "--directory", ".", "--key-file", fixture.key] + more)
+        let configuration = Repository.examples.appending(path: example).path(percentEncoded: false)
+        return try fixture.run(
+            [command, "--config", configuration, "--directory", ".", "--key-file", fixture.key] + more)
     }
 
     private func query(_ database: String, _ sql: String) throws -> String {

@@ -6,7 +6,7 @@ import Testing
 /// Databases of apps that updated in steps, through the command line.
 @Suite struct StepsCommandTests {
     private func store(_ example: String, in fixture: ToolFixture) -> [String] {
-        let path = LegacyStepsApp.examples.appending(path: example).path(percentEncoded: false)
+        let path = Repository.examples.appending(path: example).path(percentEncoded: false)
         return ["--config", path, "--directory", fixture.folder.path("")]
     }
 
@@ -63,6 +63,32 @@ import Testing
         #expect(rows.output == "name,phone\r\nAna,7\r\n")
         let again = try fixture.run(["plan"] + store + key)
         #expect(again.output.contains("-- nothing to do"))
+    }
+
+    @Test(
+        "A step's own fault is the configuration's, and what only this database does not take is the data's",
+        arguments: [
+            (nil, 78, "configuration"), ("CREATE TABEL u (x)", 78, "configuration"), ("COMMIT", 78, "configuration"),
+            ("CREATE UNIQUE INDEX i ON t (x)", 65, "migration"), ("ALTER TABLE t ADD COLUMN y TEXT", 0, nil),
+        ] as [(String?, Int32, String?)])
+    func stepFaults(step: String?, status: Int32, code: String?) throws {
+        let fixture = try ToolFixture()
+        try FileManager.default.createDirectory(
+            atPath: fixture.folder.path("steps"), withIntermediateDirectories: false)
+        try fixture.folder.write(#"["CREATE TABLE t (x)"]"#, to: "steps/sql_default.plist")
+        if let step { try fixture.folder.write(#"["\#(step)"]"#, to: "steps/sql_update_2.plist") }
+        try fixture.folder.write("[]", to: "steps/sql_update_3.plist")
+        try fixture.folder.write(
+            #"{"dbName": "app.db", "dbVersion": 3, "updates": {"directory": "steps"}}"#, to: "app.json")
+        try write("app.db", in: fixture) { (connection) throws in
+            try connection.executeScript("CREATE TABLE t (x); INSERT INTO t VALUES (1), (1); PRAGMA user_version = 1")
+        }
+        let store = ["--config", fixture.folder.path("app.json"), "--directory", fixture.folder.path("")]
+        for command in ["plan", "migrate"] {
+            let run = try fixture.run([command, "--json", "--key-file", fixture.key] + store)
+            #expect(run.status == status, "\(command): \(run.errors)")
+            if let code { #expect(try run.failureCode() == code) }
+        }
     }
 
     @Test func unknownVersion() throws {

@@ -10,8 +10,6 @@ struct TextTrial {
 
     /// The exit statuses of sysexits(3) that the command line has; 70, an internal failure, is one that must not happen.
     private static let statuses: Set<Int32> = [0, 64, 65, 66, 73, 74, 75, 77, 78]
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
     private static let configurations = [
         "ChatStore.plist", "ChatStore.json", "NumberedSteps/NumberedSteps.plist", "AppVersions/AppVersions.json",
         "TableVersions/MessageStore.json", "Template/NoteStore.json",
@@ -21,10 +19,10 @@ struct TextTrial {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(atPath: folder.path("data"), withIntermediateDirectories: false)
         try FileManager.default.copyItem(
-            at: root.appending(path: "Tests/CipherStoreTests/Fixtures/chat-v23.db"),
+            at: Repository.fixtures.appending(path: "chat-v23.db"),
             to: folder.url.appending(path: "data/local.db"))
         try folder.write("x'\(String(repeating: "07", count: 32))'\n", to: "key")
-        try FileManager.default.copyItem(at: root.appending(path: "Config"), to: folder.url.appending(path: "Config"))
+        try FileManager.default.copyItem(at: Repository.examples, to: folder.url.appending(path: "Config"))
         let data = folder.url.appending(path: "data")
         let before = try FolderDigest(data)
         let arguments: [String]

@@ -11,14 +11,10 @@ public struct LegacyStepsApp: Sendable {
         self.folder = folder
     }
 
-    /// The folder of the example configurations.
-    public static let examples = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "Config")
-
     /// The example of numbered steps.
-    public static let numbered = LegacyStepsApp(examples.appending(path: "NumberedSteps/updates"))
+    public static let numbered = LegacyStepsApp(Repository.examples.appending(path: "NumberedSteps/updates"))
     /// The example of app versions.
-    public static let appVersions = LegacyStepsApp(examples.appending(path: "AppVersions/scripts"))
+    public static let appVersions = LegacyStepsApp(Repository.examples.appending(path: "AppVersions/scripts"))
 
     /// The statements of a property list.
     public func statements(_ name: String) throws -> [String] {

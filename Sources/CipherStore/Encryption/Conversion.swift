@@ -38,7 +38,7 @@ struct Conversion {
         try checkSchemaUntouched(preflight, inspector)
         let keys = try targetKeys()
         defer { keys?.cancel() }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         let attempts = Attempts(paths: paths, options: options)
         let record = try attempts.next(isWriteAheadLog: isWriteAheadLog)
 
@@ -96,7 +96,7 @@ struct Conversion {
             try opened.settle()
             return try body(opened)
         } catch {
-            try Recovery.sweep(paths)
+            try Leftovers.sweep(paths)
             // Where the journal mode cannot be given back, the record stays for the next launch to do it.
             if hold?.giveBack() != false { try AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error

@@ -37,7 +37,7 @@ package struct Decryption {
                 if let record = try AttemptRecord.read(paths) {
                     _ = Attempts(paths: paths, options: options).end(record, nil)
                 }
-                try Recovery.sweep(paths)
+                try Leftovers.sweep(paths)
                 return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)

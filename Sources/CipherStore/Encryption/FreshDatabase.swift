@@ -15,14 +15,14 @@ struct FreshDatabase {
                 advice: "give this user the permission to write it")
         }
         let key = try upgrade.newFileKey()
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         do {
             let (fileKey, report) = try build(key, fill)
             try publish()
             try AttemptRecord.remove(paths)
             return (fileKey, report)
         } catch {
-            try Recovery.sweep(paths)
+            try Leftovers.sweep(paths)
             guard let error = error as? DatabaseError else { throw error }
             throw StoreError.upgrading(error, paths)
         }

@@ -35,7 +35,7 @@ struct ShadowProof {
             let key = try upgrade.newFileKey()
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.settings)
             defer { keys.cancel() }
-            try Recovery.sweep(paths)
+            try Leftovers.sweep(paths)
             try observer.locating {
                 try observer.begin(.quiescing)
                 try withoutChange(snapshot) {
@@ -61,7 +61,7 @@ struct ShadowProof {
         try snapshot.execute("BEGIN")
         try snapshot.proveReadable()
         let result = Result { try body() }
-        try Recovery.sweep(paths)
+        try Leftovers.sweep(paths)
         try snapshot.execute("COMMIT")
         guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
             throw StoreError(

@@ -30,7 +30,7 @@ struct DatabasePaths: Sendable, Hashable {
     var backup: String { database + "-plaintext" }
     /// A backup that is being written.
     var unfinishedBackup: String { database + "-plaintext-new" }
-    /// How often the upgrade was begun without an end, and the journal mode to restore.
+    /// How often a conversion was begun without an end, and the journal mode to restore.
     var attempt: String { database + "-attempt" }
 
     /// Whether a name is one of those around a database, and not a database's own.

@@ -1,7 +1,7 @@
 /// One thing by which a database's schema differs from the one that was expected.
 public struct SchemaMismatch: Sendable, Hashable, Codable {
     /// How it differs.
-    public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+    public enum Kind: String, Sendable, Hashable, Codable {
         /// It was expected and is not there.
         case missing
         /// It is there and was not expected.

@@ -1,5 +1,5 @@
 /// What a database file is, found without changing anything.
-public enum FileState: String, Sendable, Codable, CaseIterable {
+public enum FileState: String, Sendable, Codable {
     /// There is no file.
     case missing
     /// A file of 0 bytes, which SQLite takes for a new database.

@@ -6,7 +6,7 @@ public import CipherSQLite
 /// file or a systemd credential.
 public struct EnvironmentKeyProvider: KeyProvider {
     /// The name of the variable.
-    public let variable: String
+    let variable: String
     private let environment: @Sendable (String) -> SecretBytes?
 
     /// A provider that reads `variable` each time it is asked.

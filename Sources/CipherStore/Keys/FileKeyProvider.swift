@@ -14,9 +14,9 @@ public import CipherSQLite
 /// another user than this process or root, is refused.
 public struct FileKeyProvider: KeyProvider {
     /// The path of the key file.
-    public let path: String
+    let path: String
     /// Whether a new random key is stored where there is no file and a key may be made.
-    public let createIfMissing: Bool
+    let createIfMissing: Bool
 
     /// A provider that reads the key file each time it is asked.
     ///
@@ -37,7 +37,7 @@ public struct FileKeyProvider: KeyProvider {
             return try stored(database: database, durably: mayCreate)
         } catch SmallFile.Failure.missing where mayCreate {
             // Where another process was faster, its key counts; so what is there is read again in both cases.
-            _ = try KeyFile.create(path, key: Self.newKey())
+            _ = try KeyFile.create(path, key: .minted(as: "a new key file"))
         } catch let failure as SmallFile.Failure {
             throw unavailable(failure)
         }
@@ -76,14 +76,6 @@ public struct FileKeyProvider: KeyProvider {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
                 advice: "run chown on it, so that it belongs to the user that opens the database")
-        }
-    }
-
-    private static func newKey() throws -> CipherKey {
-        do {
-            return try .random()
-        } catch let error as KeyError {
-            throw StoreError(error, origin: "a new key file")
         }
     }
 

@@ -10,9 +10,9 @@
     /// Source: Apple, "Keychain Services", `kSecAttrAccessibleAfterFirstUnlock`.
     public struct KeychainKeyProvider: KeyProvider {
         /// The name under which the key is kept, such as the app's identifier; one for each key.
-        public let name: String
+        let name: String
         /// Whether a new random key is stored where the keychain has none and a key may be made.
-        public let createIfMissing: Bool
+        let createIfMissing: Bool
 
         /// A provider that asks the keychain each time it is asked.
         ///
@@ -65,13 +65,7 @@
         }
 
         private func store() throws {
-            let key: CipherKey
-            do {
-                key = try .random()
-            } catch let error as KeyError {
-                throw StoreError(error, origin: "a new key of the keychain")
-            }
-            let text = key.text.withUnsafeBytes { Data($0) }
+            let text = try CipherKey.minted(as: "a new key of the keychain").text.withUnsafeBytes { Data($0) }
             let new = item.merging([
                 kSecValueData: text, kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlock,
             ]) { $1 }

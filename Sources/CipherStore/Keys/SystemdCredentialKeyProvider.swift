@@ -6,7 +6,7 @@ public import CipherSQLite
 /// not checked. Source: systemd.exec(5), "Credentials".
 public struct SystemdCredentialKeyProvider: KeyProvider {
     /// The name of the credential.
-    public let name: String
+    let name: String
     private let environment: @Sendable (String) -> SecretBytes?
 
     /// A provider that reads the credential `name` each time it is asked.

@@ -18,7 +18,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var notes: [String]
 
     /// A report of the given parts.
-    public init(
+    package init(
         from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
         withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
     ) {
@@ -38,19 +38,8 @@ public struct MigrationReport: Sendable, Equatable {
             findings: plan.findings, notes: plan.notes)
     }
 
-    /// What is said of a database that has lost everything but its version.
-    static func emptiness(at version: SchemaVersion) -> String {
-        "version \(version) is recorded, but the database holds no tables: nothing was there to keep"
-    }
-
-    /// What is said of something that is defined otherwise than it should be, and stays so.
-    static let keptMark = " is kept as it is: "
-
-    /// The notes that an app must not overlook.
-    var warnings: [String] {
-        (from.map { from in notes.filter { $0 == Self.emptiness(at: from) } } ?? [])
-            + findings.filter { $0.severity == .note }.map(\.message).filter { $0.contains(Self.keptMark) }
-    }
+    /// What an app must not overlook.
+    var warnings: [String] { findings.warnings }
 
     /// Which kind of launch this was.
     public var launch: LaunchKind {

@@ -62,7 +62,11 @@ package struct SchemaMigrator {
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
         if state.isFresh(besides: recordTables), isBegun, let recorded = state.recorded, recorded > .zero {
-            plan.notes.append(MigrationReport.emptiness(at: recorded))
+            plan.findings.append(
+                Plan.Finding(
+                    .warning,
+                    message:
+                        "version \(recorded) is recorded, but the database holds no tables: nothing was there to keep"))
         }
         launch.add(for: launchKind(state), to: &plan)
         guard !state.isAdopted || state.recorded != version else { return plan }
@@ -178,7 +182,7 @@ package struct SchemaMigrator {
     }
 
     private func detail(of plan: Plan) -> String {
-        (plan.operations.map(\.title) + plan.notes).joined(separator: "; ")
+        (plan.operations.map(\.title) + plan.notes + plan.findings.warnings).joined(separator: "; ")
     }
 
     // MARK: Surroundings

@@ -154,7 +154,7 @@ package struct StoreOpening {
                 if let record = try AttemptRecord.read(paths), let warning = attempts.end(record, nil) {
                     warnings.append(warning)
                 }
-                try Recovery.sweep(paths)
+                try Leftovers.sweep(paths)
             } catch {
                 warnings.append("what an earlier launch left could not be removed: \(error)")
             }
@@ -172,7 +172,7 @@ package struct StoreOpening {
     /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
     private func proveShadow(_ inspector: Inspector, _ attempts: Attempts) throws -> LaunchReport {
         do {
-            try Recovery.sweep(paths)
+            try Leftovers.sweep(paths)
             let record = try attempts.next(isWriteAheadLog: false)
             try record.write(paths)
             let result = Result { try ShadowProof(upgrade: upgrade, inspector: inspector).run() }

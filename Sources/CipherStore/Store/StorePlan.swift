@@ -55,8 +55,7 @@ extension StoreOpening {
         case .missing, .empty, .staleSidecar:
             let facts = Decision.Facts(surface: surface)
             let step = try step(for: facts, inspector)
-            // Without a name SQLite makes a private database, which stays empty here.
-            let connection = try Connection(path: "", mode: .create)
+            let connection = try ScratchDatabase([]).connection
             defer { connection.close() }
             let recorded = try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
             return try schemaPlan(connection, step, recorded: recorded)

@@ -4,7 +4,7 @@ extension Command {
     static let baseline = Command(
         name: "baseline",
         summary: "Declare an existing schema to be that of a version.",
-        options: StoreOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
+        options: ConfigurationOptions.all + [BaselineCommand.version] + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "For a database that has its schema already and whose version CipherStore has not recorded. The version and "
                 + "the schema as it is are recorded; later migrations begin there."

@@ -5,8 +5,8 @@ enum HistoryChangeText {
     static let options: [Option] = [.lockTimeout, .busyTimeout]
 
     static func opening(_ invocation: Invocation) throws -> StoreOpening {
-        try StoreOptions.opening(
-            invocation, provider: try StoreOptions.provider(invocation),
+        try ConfigurationOptions.opening(
+            invocation, provider: try ConfigurationOptions.provider(invocation),
             options: try UpgradeOptions.waiting(invocation))
     }
 

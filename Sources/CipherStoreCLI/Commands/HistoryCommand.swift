@@ -4,7 +4,7 @@ extension Command {
     static let history = Command(
         name: "history",
         summary: "Print what was done and what is pending, and change nothing.",
-        options: StoreOptions.all + KeyOptions.key.all,
+        options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "Each line has a state: applied, pending (the configuration knows it and the database does not have it yet), "
                 + "missing (its version was reached, but the configuration no longer knows it, or it was never applied), "
@@ -19,7 +19,7 @@ extension Command {
 enum HistoryCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
         let history = try opening.history { try KeyOptions.key.key(invocation, for: opening.path) }
         if invocation.has(.json) { try Output.json(history) } else { try print(history) }
         return .done

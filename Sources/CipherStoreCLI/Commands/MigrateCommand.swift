@@ -6,8 +6,8 @@ extension Command {
         name: "migrate",
         summary: "Open as an app would: encrypt a legacy file, then migrate it.",
         operands: [Operand("DIR", kind: .directory, isOptional: true, "With --recursive: the folder.")],
-        options: [StoreOptions.configuration, MigrateCommand.directory] + KeyOptions.key.all + UpgradeOptions.all
-            + FleetOptions.all,
+        options: [ConfigurationOptions.configuration, MigrateCommand.directory]
+            + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
             "What is done depends on what is found: nothing (a new database is made), a legacy plaintext file of any "
                 + "older version, or an encrypted one. `cipherstore plan` tells beforehand.",
@@ -30,9 +30,9 @@ enum MigrateCommand {
             throw CommandFailure.usage("DIR is for --recursive", advice: "give the folder with --directory")
         }
         _ = try invocation.required(directory)
-        let provider = try StoreOptions.provider(invocation)
+        let provider = try ConfigurationOptions.provider(invocation)
         let opened = try UpgradeOptions.run(invocation) { options in
-            try StoreOptions.opening(invocation, provider: provider, options: options).run()
+            try ConfigurationOptions.opening(invocation, provider: provider, options: options).run()
         }
         for warning in opened.report.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) {
@@ -47,8 +47,8 @@ enum MigrateCommand {
         guard let folder = invocation.operands.first, !invocation.has(directory) else {
             throw CommandFailure.usage("--recursive takes the folder as DIR, in place of --directory")
         }
-        let provider = try StoreOptions.provider(invocation)
-        let configuration = try StoreOptions.read(invocation)
+        let provider = try ConfigurationOptions.provider(invocation)
+        let configuration = try ConfigurationOptions.read(invocation)
         return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
             .run { path, options in
                 let file = URL(fileURLWithPath: path)

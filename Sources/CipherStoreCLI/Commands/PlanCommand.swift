@@ -4,7 +4,7 @@ extension Command {
     static let plan = Command(
         name: "plan",
         summary: "Print what migrate would do, as SQL, and change nothing.",
-        options: StoreOptions.all + KeyOptions.key.all,
+        options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "Each statement stands with its reason, its risk, and what the data says of it. The key is needed where the file "
                 + "is encrypted already."
@@ -19,7 +19,7 @@ extension Command {
 enum PlanCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
         let plan = try opening.plan(isAlone: true) { try KeyOptions.key.key(invocation, for: opening.path) }
         guard !invocation.has(.json) else {
             try Output.json(plan)

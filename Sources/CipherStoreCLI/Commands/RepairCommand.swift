@@ -4,7 +4,7 @@ extension Command {
     static let repair = Command(
         name: "repair",
         summary: "Record the present schema as right, after a drift.",
-        options: StoreOptions.all + KeyOptions.key.all + HistoryChangeText.options,
+        options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
                 + "forgotten. No table is touched."

@@ -44,6 +44,7 @@ enum SchemaText {
     private static func word(_ severity: Plan.Finding.Severity) -> String {
         switch severity {
         case .note: "finding"
+        case .warning: "warning"
         case .removesSchema, .losesData: "LOSS"
         case .impossible: "IMPOSSIBLE"
         }

@@ -4,7 +4,7 @@ extension Command {
     static let validate = Command(
         name: "validate",
         summary: "Compare the schema with its record, and change nothing.",
-        options: StoreOptions.all + KeyOptions.key.all,
+        options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
             "What differs is listed object by object; formatting is no difference. The exit status is 65 when something "
                 + "does: `cipherstore plan` tells whether a migration would mend it, and `cipherstore repair` records it "
@@ -18,7 +18,7 @@ extension Command {
 enum ValidateCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try StoreOptions.opening(invocation, provider: provider)
+        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
         let found = try opening.validate { try KeyOptions.key.key(invocation, for: opening.path) }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isValid else { return .done }

@@ -176,13 +176,10 @@ struct ConfigurationSyntaxTests {
     @Test("Damaged files end in a typed error", arguments: [1, 2, 3])
     func damaged(seed: UInt64) throws {
         var generator = Generator(state: seed)
-        let examples = URL(filePath: #filePath)
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "Config")
-        let xml = try Data(contentsOf: examples.appending(path: "ChatStore.plist"))
+        let xml = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         let list = try PropertyListSerialization.propertyList(from: xml, format: nil)
         let binary = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
-        let json = try Data(contentsOf: examples.appending(path: "ChatStore.json"))
+        let json = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.json"))
         var refused = 0
         for round in 0..<600 {
             var data = [xml, binary, json][round % 3]

@@ -12,10 +12,6 @@ struct ExampleConfigurationTests {
         folder = try TemporaryFolder()
     }
 
-    private static let examples = URL(filePath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "Config")
-
     private func tables(_ configuration: Configuration) throws -> [DeclaredTable] {
         guard case .tables(let tables) = configuration.schema else {
             Issue.record("the configuration declares no tables")
@@ -26,7 +22,7 @@ struct ExampleConfigurationTests {
 
     @Test("The example says the same in every format", arguments: ["plist", "json"])
     func example(kind: String) throws {
-        let configuration = try Configuration(contentsOf: Self.examples.appending(path: "ChatStore.\(kind)"))
+        let configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.\(kind)"))
         #expect(configuration.databaseName == "local.db")
         #expect(configuration.version == 26)
         #expect(configuration.encryption == Configuration.Encryption(sinceVersion: 24))
@@ -44,7 +40,7 @@ struct ExampleConfigurationTests {
     }
 
     @Test func `The example is read as a binary property list, whatever its name`() throws {
-        let xml = try Data(contentsOf: Self.examples.appending(path: "ChatStore.plist"))
+        let xml = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         let list = try PropertyListSerialization.propertyList(from: xml, format: nil)
         let binary = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
         let file = folder.url.appending(path: "settings.json")
@@ -56,7 +52,7 @@ struct ExampleConfigurationTests {
     }
 
     @Test func `Every example can be made as a database`() throws {
-        let configuration = try Configuration(contentsOf: Self.examples.appending(path: "ChatStore.plist"))
+        let configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         let connection = try Connection(path: folder.path("local.db"), mode: .create)
         for table in try tables(configuration) {
             let columns = table.columns.map { SQL.quoted(identifier: $0.name) + " " + $0.definition }
@@ -96,10 +92,10 @@ struct ExampleConfigurationTests {
 
     @Test("The options that the documentation shows fit the example, and make a database")
     func documentedOptions() throws {
-        let text = try String(contentsOf: Self.examples.appending(path: "README.md"), encoding: .utf8)
+        let text = try String(contentsOf: Repository.examples.appending(path: "README.md"), encoding: .utf8)
         let block = try #require(text.split(separator: "```json\n").first { $0.hasPrefix("\"tableOptions\"") })
         let options = try #require(block.split(separator: "\n```").first)
-        let example = try String(contentsOf: Self.examples.appending(path: "ChatStore.json"), encoding: .utf8)
+        let example = try String(contentsOf: Repository.examples.appending(path: "ChatStore.json"), encoding: .utf8)
         let end = try #require(example.lastIndex(of: "}"))
         let configuration = try Configuration(data: Data("\(example[..<end]), \(options)}".utf8), place: "README.md")
         let connection = try Connection(path: folder.path("documented.db"), mode: .create)

@@ -6,8 +6,6 @@ import Testing
 struct HostileFileTests {
     private static let mutator = TestProgram.built("Mutator")
     private static var isPossible: Bool { mutator.isThere }
-    private static let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "Hostile")
 
     @Test("A file that was made to harm is upgraded whole or refused, in time", .enabled(if: isPossible))
     func harm() throws {
@@ -27,11 +25,12 @@ struct HostileFileTests {
 
     @Test("What once failed does not fail again", .enabled(if: isPossible))
     func regressions() throws {
-        let names = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path(percentEncoded: false))
+        let corpus = Repository.hostileFiles
+        let names = try FileManager.default.contentsOfDirectory(atPath: corpus.path(percentEncoded: false))
             .filter { !$0.hasSuffix(".md") }
         #expect(!names.isEmpty)
         for name in names.sorted() {
-            let result = try Self.mutator.run(["judge", Self.corpus.appending(path: name).path(percentEncoded: false)])
+            let result = try Self.mutator.run(["judge", corpus.appending(path: name).path(percentEncoded: false)])
             #expect(result.status == 0, "\(name): \(result.output)")
         }
     }

@@ -14,16 +14,13 @@ struct FixtureMigrationTests {
     }
 
     private static let fixtures = ["chat-v22.db", "chat-v23.db", "chat-v23-wal.db", "chat-v24.db", "chat-v25.db"]
-    private static let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
 
     private func configuration() throws -> Configuration {
-        try Configuration(
-            contentsOf: Self.tests.deletingLastPathComponent().deletingLastPathComponent()
-                .appending(path: "Config/ChatStore.plist"))
+        try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
     }
 
     private func place(_ fixture: String, in folder: TemporaryFolder) throws {
-        let source = Self.tests.appending(path: "Fixtures/\(fixture)").path(percentEncoded: false)
+        let source = Repository.fixtures.appending(path: fixture).path(percentEncoded: false)
         for ending in ["", "-wal"] where FileManager.default.fileExists(atPath: source + ending) {
             try FileManager.default.copyItem(atPath: source + ending, toPath: folder.path("local.db" + ending))
         }

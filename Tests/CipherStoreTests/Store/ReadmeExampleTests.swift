@@ -16,8 +16,7 @@ struct ReadmeExampleTests {
 
     @Test("encrypts, writes and reads")
     func example() async throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../../Config/ChatStore.plist")
+        let file = Repository.examples.appending(path: "ChatStore.plist")
         let directory = folder.url
         let keys = FileKeyProvider.file(folder.path("key"), createIfMissing: true)
 

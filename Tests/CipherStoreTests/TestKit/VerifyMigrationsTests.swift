@@ -14,8 +14,6 @@ struct VerifyMigrationsTests {
         folder = try TemporaryFolder()
     }
 
-    private static let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-
     private func fixture(_ name: String, _ script: String, key: CipherKey? = nil) throws -> URL {
         let connection = try Connection(path: folder.path(name), mode: .create)
         defer { connection.close() }
@@ -40,18 +38,17 @@ struct VerifyMigrationsTests {
 
     @Test("The example app's databases of every older version become what a fresh install is")
     func exampleApp() async throws {
-        let repository = Self.tests.deletingLastPathComponent().deletingLastPathComponent()
-        var configuration = try Configuration(contentsOf: repository.appending(path: "Config/ChatStore.plist"))
+        var configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         configuration.encryption.unexpectedPlaintext = .encrypt
         let fixtures = ["chat-v22.db", "chat-v23.db", "chat-v23-wal.db", "chat-v24.db", "chat-v25.db"].map {
-            Self.tests.appending(path: "Fixtures/\($0)")
+            Repository.fixtures.appending(path: $0)
         }
-        let before = try FolderDigest(Self.tests.appending(path: "Fixtures"))
+        let before = try FolderDigest(Repository.fixtures)
         try await verifyMigrations(from: fixtures, to: configuration, allowing: .additions) { store, _ in
             let rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat") }
             #expect(rows == 18)
         }
-        #expect(try FolderDigest(Self.tests.appending(path: "Fixtures")) == before)
+        #expect(try FolderDigest(Repository.fixtures) == before)
         // Without that allowance it lists what the app no longer declares.
         let found = try await failures([fixtures[0]], configuration)
         #expect(found.contains("chat-v22.db: table attachment_cache is not in a fresh install"))

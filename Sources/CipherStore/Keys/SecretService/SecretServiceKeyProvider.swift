@@ -6,9 +6,9 @@ public import CipherSQLite
 /// the first key is asked for: an app without a desktop neither links nor needs it.
 public struct SecretServiceKeyProvider: KeyProvider {
     /// The name under which the key is kept, such as the app's identifier; one for each key.
-    public let name: String
+    let name: String
     /// Whether a new random key is stored where the store has none and a key may be made.
-    public let createIfMissing: Bool
+    let createIfMissing: Bool
 
     /// A provider that asks the store each time it is asked.
     ///
@@ -37,12 +37,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         return try MintingLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
-            let key: CipherKey
-            do {
-                key = try .random()
-            } catch let error as KeyError {
-                throw StoreError(error, origin: "a new key of the desktop's key store")
-            }
+            let key = try CipherKey.minted(as: "a new key of the desktop's key store")
             try session.store(key.text)
             // What counts is what the store gives to the next one who asks.
             guard let stored = try stored(session), stored == key else {

@@ -1,0 +1,38 @@
+internal import CSQLCipher
+
+extension Connection {
+    /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.
+    ///
+    /// - Parameter fileSystem: The file layer that seals pages, for a file that gets no key; `nil` for SQLite's own.
+    package func attachEmpty(
+        _ path: String, as schema: String, sealingThrough fileSystem: SealingFileSystem? = nil
+    ) throws {
+        let uri = SQL.quoted(text: FileURI.text(path, query: "mode=rw" + (fileSystem.map { "&vfs=\($0.name)" } ?? "")))
+        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
+        guard fileSystem != nil else { return }
+        // Pages of the size of SQLCipher's, with room behind their content for the seal.
+        try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(PageSealer.pageSize)"))
+        var reserved = Int32(PageSealer.reservedSize)
+        try check(sqlite3_file_control(handle, schema, Self.reserveBytes, &reserved))
+    }
+
+    /// Attaches a plaintext file that exists.
+    ///
+    /// - Parameter isReadOnly: For a file that must not even have its journal rolled back.
+    package func attachPlaintext(_ path: String, as schema: String, isReadOnly: Bool = false) throws {
+        let uri = SQL.quoted(text: FileURI.text(path, query: isReadOnly ? "mode=ro" : "mode=rw"))
+        try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
+    }
+
+    /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
+    ///
+    /// SQLite forgets them when a change of any schema is rolled back.
+    package func forgetSchemas() throws {
+        try execute("BEGIN")
+        try execute("CREATE TEMP TABLE cipherstore_forgotten(a)")
+        try execute("ROLLBACK")
+    }
+
+    /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
+    private static let reserveBytes: Int32 = 38
+}

@@ -1,0 +1,30 @@
+internal import CSQLCipherShims
+
+extension Connection {
+    /// Accepts strings in double quotes in old schemas.
+    ///
+    /// Engines before SQLite 3.29 always do.
+    package func allowDoubleQuotedStrings() {
+        _ = cs_config_double_quoted_strings(handle, 1)
+    }
+
+    /// Makes new files carry the header of SQLite's first schema format.
+    package func useLegacyFileFormat() throws {
+        if cs_config_legacy_file_format(handle, 1) != SQLITE_OK { try execute("PRAGMA legacy_file_format = ON") }
+    }
+
+    /// Refuses SQL that can damage the file.
+    ///
+    /// Engines before SQLite 3.26 do not know the switch.
+    package func beDefensive() {
+        _ = cs_config_defensive(handle, 1)
+    }
+
+    /// Runs `body` while no trigger fires.
+    package func withoutTriggers<Result>(_ body: () throws -> Result) throws -> Result {
+        try check(cs_config_triggers(handle, 0))
+        // Switching them on again fails no more than switching them off did.
+        defer { _ = cs_config_triggers(handle, 1) }
+        return try body()
+    }
+}

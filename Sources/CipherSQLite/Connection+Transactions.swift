@@ -1,0 +1,70 @@
+internal import CSQLCipher
+
+extension Connection {
+    /// How a transaction takes its lock.
+    ///
+    /// Source: SQLite, "Transaction".
+    public enum TransactionKind: String, Sendable {
+        /// Locks at the first read or write.
+        case deferred = "DEFERRED"
+        /// Takes the write lock at once.
+        case immediate = "IMMEDIATE"
+        /// Takes the write lock at once and keeps readers out too, except in WAL mode.
+        case exclusive = "EXCLUSIVE"
+    }
+
+    /// Whether a transaction is open.
+    ///
+    /// The corresponding C function is `sqlite3_get_autocommit`.
+    public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+    /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+    ///
+    /// Inside of a transaction it is a savepoint.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws.
+    public func transaction<Result>(
+        _ kind: TransactionKind = .immediate, _ body: () throws -> Result
+    ) throws -> Result {
+        guard !isInTransaction else { return try savepoint(body) }
+        try execute(SQL(text: "BEGIN \(kind.rawValue)"))
+        do {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // SQLite may have rolled back by itself, for instance on a full disk.
+            if isInTransaction { try execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Runs `body` in a savepoint: kept when it returns, undone when it throws.
+    ///
+    /// - Throws: ``DatabaseError``, or what `body` throws.
+    public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        savepointDepth += 1
+        defer { savepointDepth -= 1 }
+        let name = "cipherstore_\(savepointDepth)"
+        try execute(SQL(text: "SAVEPOINT \(name)"))
+        do {
+            let result = try body()
+            try execute(SQL(text: "RELEASE \(name)"))
+            return result
+        } catch {
+            if isInTransaction {
+                try execute(SQL(text: "ROLLBACK TO \(name)"))
+                try execute(SQL(text: "RELEASE \(name)"))
+            }
+            throw error
+        }
+    }
+
+    /// Refuses what would run outside of a transaction that is required.
+    func checkTransaction(_ sql: @autoclosure () -> String) throws {
+        guard requiresTransaction, !isInTransaction else { return }
+        throw DatabaseError(
+            extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
+            sql: sql(), path: path)
+    }
+}

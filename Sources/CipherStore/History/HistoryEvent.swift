@@ -1,0 +1,38 @@
+/// What happened to a database, as its history table calls it.
+public enum HistoryEvent: String, Sendable, Equatable, Codable {
+    /// CipherStore took over a database that it had not made: from here on it records the version.
+    case adopted
+    /// The schema was changed.
+    case migrated
+    /// The database was made.
+    case created
+    /// A plaintext database was encrypted.
+    case encrypted
+    /// An encrypted database was given another key or cipher format.
+    case rekeyed
+    /// A plaintext database was opened while encryption was off.
+    case openedPlaintext
+    /// The schema was declared to be that of a version, and nothing was run.
+    case baselined
+    /// The schema was judged right as it is, and recorded anew.
+    case repaired
+
+    /// The events that record the version of the database.
+    static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated, .baselined, .repaired]
+    /// The events that tell whether the file is meant to be plaintext; the latest counts.
+    static let tellingEncryption: [HistoryEvent] = [.created, .encrypted, .openedPlaintext]
+}
+
+/// A row of the history table.
+package struct HistoryEntry: Sendable, Equatable {
+    package var id: Int64
+    /// A ``HistoryEvent``'s name, or one that a newer release knows.
+    package var event: String
+    package var fromVersion: String?
+    package var toVersion: String?
+    package var checksum: String?
+    package var detail: String?
+    package var engine: String?
+    /// ISO 8601, in UTC.
+    package var appliedAt: String
+}

@@ -1,0 +1,47 @@
+extension Plan {
+    /// A change that the wanted schema implies and that is not made.
+    public struct Withheld: Sendable, Equatable, Codable {
+        /// The change that is not made.
+        public enum Kind: String, Sendable, Equatable, Codable {
+            /// A table that the schema does not name is kept.
+            case dropTable
+            /// A column that the schema does not name is kept.
+            case dropColumn
+            /// A column whose definition differs from the schema's is left as it is.
+            case changeColumn
+            /// A table that differs from the schema's is left as it is.
+            case changeTable
+            /// An index that the schema does not name is kept.
+            case dropIndex
+            /// A view that the schema does not name is kept.
+            case dropView
+            /// A trigger that the schema does not name is kept.
+            case dropTrigger
+        }
+
+        /// The change that is not made.
+        public var kind: Kind
+        /// The table it concerns, or the name of the view.
+        public var table: String
+        /// The column it concerns.
+        public var column: String?
+        /// How many rows of the table, or values of the column, it concerns, where they were counted.
+        public var rows: Int?
+        /// The index, view or trigger it concerns.
+        public var object: String?
+        /// Why the change is not made.
+        public var reason: String
+
+        /// A change that is not made.
+        package init(
+            _ kind: Kind, table: String, column: String? = nil, object: String? = nil, rows: Int? = nil, reason: String
+        ) {
+            self.kind = kind
+            self.table = table
+            self.column = column
+            self.object = object
+            self.rows = rows
+            self.reason = reason
+        }
+    }
+}

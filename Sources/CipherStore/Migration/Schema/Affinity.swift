@@ -1,0 +1,23 @@
+/// How SQLite converts what is stored in a column.
+///
+/// Source: SQLite, "Datatypes In SQLite", section 3.1.
+enum Affinity: Sendable {
+    case integer, text, none, real, numeric
+
+    init(_ type: String) {
+        let name = String(decoding: SQLName(type).folded, as: UTF8.self)
+        func has(_ words: String...) -> Bool { words.contains { name.contains($0) } }
+        self =
+            if has("int") {
+                .integer
+            } else if has("char", "clob", "text") {
+                .text
+            } else if name.isEmpty || has("blob") {
+                .none
+            } else if has("real", "floa", "doub") {
+                .real
+            } else {
+                .numeric
+            }
+    }
+}

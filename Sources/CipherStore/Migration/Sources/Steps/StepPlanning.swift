@@ -1,0 +1,152 @@
+internal import CipherSQLite
+
+/// The making of one plan from steps.
+struct StepPlanning {
+    private let stages: [StepStage]
+    /// How many stages the database has behind it.
+    private let past: Int
+    private let everyLaunch: [StepStage.Statement]
+    private let state: DatabaseState
+    private let collations: [Collation]
+    private let course: StepCourse
+    /// The schema of the database, as the plan would change it.
+    private let rehearsal: ScratchDatabase
+    private var uniqueness: StepUniqueness
+
+    private(set) var operations: [Plan.Operation] = []
+    private(set) var findings: [Plan.Finding] = []
+    private(set) var notes: [String] = []
+
+    init(
+        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], state: DatabaseState,
+        collations: [Collation]
+    ) throws {
+        self.stages = stages
+        self.past = past
+        self.everyLaunch = everyLaunch
+        self.state = state
+        self.collations = collations
+        course = try StepCourse(
+            stages, everyLaunch: everyLaunch, in: ScratchDatabase(collations, about: state.connection.path))
+        rehearsal = try ScratchDatabase(after: state.connection, collations)
+        uniqueness = StepUniqueness(state)
+    }
+
+    mutating func run() throws {
+        if !state.isAdopted { try repair() }
+        // Behind Swift of the app's nobody knows what the schema is.
+        var isKnown = true
+        for (index, stage) in stages.enumerated().dropFirst(past) {
+            if let statements = stage.statements {
+                try plan(stage, statements, at: index, isKnown: isKnown)
+            } else {
+                isKnown = false
+                uniqueness.note(stage.name, nil)
+                planSwift(stage)
+            }
+        }
+        if isKnown { for statement in everyLaunch { try rehearse(statement) } }
+    }
+
+    // MARK: What the older system left
+
+    private mutating func repair() throws {
+        guard past > 0 else { return }
+        guard course.stages.count >= past else {
+            notes.append("steps in Swift lie before the recorded version, so its schema was not compared")
+            return
+        }
+        let repair = StepRepair(
+            version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
+            pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
+            scratch: try ScratchDatabase(collations), path: state.connection.path)
+        let found = try rehearsal.snapshot()
+        notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
+            .map { "the \($0), which a step takes away, is still there and is kept" }
+        let made = try repair.repair(of: found)
+        findings += made.findings
+        for operation in made.operations {
+            for sql in operation.sql {
+                uniqueness.note(sql, try rehearse(.init(place: operation.title, sql: sql)))
+            }
+            operations.append(operation)
+        }
+        guard !operations.isEmpty else { return }
+        notes.append(
+            "the database lacked parts of its recorded version or had them otherwise, which "
+                + "\(operations.count) operations make up for")
+    }
+
+    // MARK: Steps
+
+    private mutating func plan(
+        _ stage: StepStage, _ statements: [StepStage.Statement], at index: Int, isKnown: Bool
+    ) throws {
+        let before = try rehearsal.snapshot()
+        var skipped: [Int: String] = [:]
+        if isKnown, !state.isAdopted, index < course.stages.count {
+            let step = HalfDoneStep(
+                name: stage.name, passages: course.stages[index], path: state.connection.path,
+                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state))
+            skipped = try step.answer(for: before).skipped
+        }
+        for (number, statement) in statements.enumerated() {
+            if let reason = skipped[number] {
+                notes.append("\(statement.place) is left out: \(reason)")
+                continue
+            }
+            let traits = isKnown ? try rehearse(statement) : nil
+            if traits?.isDefinition == true { findings += try uniqueness.findings(in: rehearsal) }
+            uniqueness.note(statement.sql, traits)
+            try StepGuard.checkText(statement, path: state.connection.path)
+            operations.append(
+                Plan.Operation(
+                    .sql, object: statement.place, sql: [statement.sql], reason: reason(stage),
+                    risk: traits?.deletes.isEmpty == false ? .losesData : .none))
+        }
+        guard isKnown, index < course.stages.count else { return }
+        try findDrops(in: stage, course.stages[index], from: before, to: rehearsal.snapshot())
+    }
+
+    private mutating func planSwift(_ stage: StepStage) {
+        guard case .swift(let body) = stage.work else { return }
+        operations.append(
+            Plan.Operation(
+                .swift, object: stage.name, reason: reason(stage), action: .init(stage.name, body)))
+    }
+
+    private func reason(_ stage: StepStage) -> String {
+        guard let version = stage.version else { return "the database is new" }
+        return "the step to version \(version)"
+    }
+
+    /// - Returns: `nil` where the app's own modules or functions are needed to try it.
+    @discardableResult
+    private func rehearse(_ statement: StepStage.Statement) throws -> StatementTraits? {
+        do {
+            return try rehearsal.run(statement)
+        } catch let error as StoreError where !rehearsal.isComplete && error.underlying != nil {
+            return nil
+        }
+    }
+
+    /// The tables that a step drops and does not give back under the same name.
+    private mutating func findDrops(
+        in stage: StepStage, _ passages: [StepCourse.Passage], from before: SchemaSnapshot, to after: SchemaSnapshot
+    ) throws {
+        // A statement that makes a table too has renamed it.
+        let dropped = passages.map(\.change).filter { change in !change.added.contains { $0.kind == .table } }
+            .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.removed) }
+        for table in state.tables {
+            let name = SQLName(table.name)
+            let item = SchemaSnapshot.Item(kind: .table, owner: name, name: name)
+            guard dropped.contains(item), before.has(item), !after.has(item) else { continue }
+            let rows = try state.rowCount(of: table.name)
+            let size = rows.map { "\($0) row\($0 == 1 ? "" : "s")" } ?? "its rows"
+            findings.append(
+                Plan.Finding(
+                    rows == 0 ? .removesSchema : .losesData, table: table.name, count: rows,
+                    message: "\(stage.name) drops the table \(table.name) with \(size)"))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+internal import CipherSQLite
+
+/// Statements, one after the other: those that define the schema run, and others are only compiled, for what they do
+/// depends on rows.
+extension ScratchDatabase {
+    /// Tries a statement.
+    ///
+    /// - Parameter code: Whose fault it is where SQLite refuses the statement: by default the schema's that is here.
+    /// - Throws: ``StoreError`` that names the place.
+    func run(_ statement: StepStage.Statement, blaming code: StoreError.Code = .migration) throws -> StatementTraits {
+        try StepGuard.checkText(statement, path: subject)
+        var traits = StatementTraits()
+        do {
+            try StepGuard(allowsSavepoints: false) { traits.note($0) }
+                .guarding(connection, statement.place) {
+                    // Not out of the cache: only what is compiled is judged.
+                    let compiled = try Statement(statement.sql, on: connection)
+                    try compiled.bind(valuesOf: SQL(text: statement.sql))
+                    guard traits.isDefinition || traits.setsRenaming else { return }
+                    while try compiled.step() {}
+                }
+        } catch let error as DatabaseError {
+            throw StoreError(
+                code, path: subject, "\(statement.place) cannot run",
+                advice: "correct the step; nothing was changed", underlying: error)
+        } catch let error as StoreError {
+            throw StoreError(
+                error.code, path: subject, error.detail, advice: error.advice, underlying: error.underlying)
+        }
+        return traits
+    }
+
+    /// Whether SQLite takes a statement that writes rows; it is only compiled.
+    ///
+    /// - Returns: `true` also where nobody can tell.
+    func accepts(_ statement: StepStage.Statement) throws -> Bool {
+        do {
+            _ = try run(statement)
+            return true
+        } catch let error as StoreError where error.underlying != nil {
+            return !isComplete
+        }
+    }
+
+    /// The rows that an INSERT makes where there are none; `nil` where it cannot be tried.
+    func rows(of statement: StepStage.Statement, into table: String, _ columns: [String]) throws -> [[Value]]? {
+        struct Undo: Error {}
+        var rows: [[Value]] = []
+        let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
+        do {
+            return try connection.savepoint { () throws -> [[Value]]? in
+                try connection.execute(SQL(text: statement.sql))
+                try connection.forEachRow("SELECT \(SQL(text: list)) FROM main.\(identifier: table)") { row in
+                    rows.append((0..<row.count).map { row.value(at: $0) })
+                }
+                throw Undo()
+            }
+        } catch is Undo {
+            return rows
+        } catch is DatabaseError {
+            // What needs rows or functions that are not here tells nothing.
+            return nil
+        }
+    }
+}

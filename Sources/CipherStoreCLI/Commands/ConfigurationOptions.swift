@@ -1,0 +1,32 @@
+import CipherStore
+import Foundation
+
+/// The options that name a configuration and the folder of its database.
+enum ConfigurationOptions {
+    static let configuration = Option(
+        "config", value: "FILE", kind: .file, isRequired: true, "The configuration: a property list or JSON file.")
+    static let directory = Option(
+        "directory", value: "DIR", kind: .directory, isRequired: true, "The folder of the database that it names.")
+    static let all = [configuration, directory]
+
+    /// The opening that the options describe.
+    static func opening(
+        _ invocation: Invocation, provider: any KeyProvider,
+        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options()
+    ) throws -> StoreOpening {
+        let directory = try invocation.required(directory)
+        return try StoreOpening(
+            configuration: try read(invocation), directory: directory, provider: provider, options: options)
+    }
+
+    /// The provider that the options name; one is needed where encryption is on.
+    static func provider(_ invocation: Invocation) throws -> any KeyProvider {
+        if let provider = try KeyOptions.key.provider(invocation) { return provider }
+        return try read(invocation).encryption.isEnabled
+            ? KeyOptions.key.requiredProvider(invocation) : MissingKeyProvider()
+    }
+
+    static func read(_ invocation: Invocation) throws -> Configuration {
+        try Configuration(contentsOf: URL(fileURLWithPath: try invocation.required(configuration), isDirectory: false))
+    }
+}
