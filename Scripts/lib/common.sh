@@ -8,6 +8,15 @@ die() {
     exit 1
 }
 
+# Builds without a word; where that fails, with all of the compiler's, which --quiet would keep back.
+build() {
+    local output
+    output=$(swift build "$@" 2>&1) || {
+        printf '%s\n' "$output" >&2
+        die "the build failed"
+    }
+}
+
 # The SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.
 # Its .pc file names SQLite's version (3.46.1 in SQLCipher 4.6.1) or just "3.4", so those two are translated.
 sqlcipher_version() {

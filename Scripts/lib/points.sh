@@ -30,7 +30,7 @@ scenarios=(
 prepare() {
     local kind
     command -v strace >/dev/null || die "strace is needed; on Debian: apt-get install strace"
-    swift build --quiet --product CrashSubject
+    build --product CrashSubject
     # In memory where that is possible: it is the calls that are tried, and there a sync costs nothing.
     work=$(realpath "$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)")
     trap 'rm -rf "$work"' EXIT

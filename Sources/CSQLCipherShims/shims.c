@@ -35,17 +35,8 @@ int cs_config_trusted_schema(sqlite3 *db, int enabled) {
 #endif
 }
 
-int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled) {
-#ifdef SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE
-    return config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, enabled);
-#else
-    return SQLITE_ERROR;
-#endif
-}
-
 int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
 
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
-sqlite3_destructor_type cs_static_destructor(void) { return SQLITE_STATIC; }
 sqlite3_destructor_type cs_transient_destructor(void) { return SQLITE_TRANSIENT; }

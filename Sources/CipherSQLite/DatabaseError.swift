@@ -48,7 +48,6 @@ public struct DatabaseError: Error, Sendable, Equatable {
     /// A read-only connection met a journal that must be rolled back first.
     package var needsRecovery: Bool { extendedCode == SQLITE_READONLY | (3 << 8) }
 
-    package static let busy = SQLITE_BUSY
     package static let generic = SQLITE_ERROR
     package static let misuse = SQLITE_MISUSE
     package static let mismatch = SQLITE_MISMATCH

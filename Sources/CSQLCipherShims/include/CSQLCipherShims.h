@@ -16,14 +16,12 @@ int cs_config_double_quoted_strings(sqlite3 *db, int enabled);
 int cs_config_legacy_file_format(sqlite3 *db, int enabled);
 int cs_config_defensive(sqlite3 *db, int enabled);
 int cs_config_trusted_schema(sqlite3 *db, int enabled);
-int cs_config_no_checkpoint_on_close(sqlite3 *db, int enabled);
 int cs_config_triggers(sqlite3 *db, int enabled);
 
 // Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
 int cs_config_no_memory_statistics(void);
 
-// SQLITE_STATIC and SQLITE_TRANSIENT are casts that Swift cannot import.
-sqlite3_destructor_type cs_static_destructor(void);
+// SQLITE_TRANSIENT, a cast that Swift cannot import.
 sqlite3_destructor_type cs_transient_destructor(void);
 
 #endif

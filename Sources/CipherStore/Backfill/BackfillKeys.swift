@@ -27,7 +27,7 @@ struct BackfillKeys {
             }
             columns = [rowID]
         } else {
-            let key = all.filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
+            let key = all.primaryKey
             // Elsewhere a primary key may hold NULL, which comes neither before nor behind anything.
             guard rowID == nil, !key.isEmpty else {
                 throw misuse("it is no WITHOUT ROWID table", "give of: instead of keysOf:")
@@ -43,8 +43,7 @@ struct BackfillKeys {
     ///
     /// Never in quotes: as such SQLite may take it for a string.
     private static func rowID(of table: String, _ columns: [ColumnState], _ connection: Connection) throws -> String? {
-        let taken = Set(columns.map { SQLName($0.name) })
-        guard let alias = ["rowid", "_rowid_", "oid"].first(where: { !taken.contains(SQLName($0)) }) else { return nil }
+        guard let alias = SQLName.ofRowID(besides: columns.map { SQLName($0.name) }) else { return nil }
         do {
             _ = try connection.value(
                 Int64.self, SQL(text: "SELECT \(alias) FROM main.\(SQL.quoted(identifier: table)) LIMIT 0"))

@@ -12,14 +12,10 @@ final class BackgroundTask<Output>: @unchecked Sendable {
         let cancellation = UpgradeCancellation()
         self.cancellation = cancellation
         group.enter()
-        let thread = Thread { [self] in
+        WorkThread.start("CipherStore \(name)") { [self] in
             outcome = Result { try body(cancellation) }
             group.leave()
         }
-        thread.name = "CipherStore \(name)"
-        // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
-        thread.stackSize = 4 << 20
-        thread.start()
     }
 
     /// Waits for the end.

@@ -126,7 +126,7 @@ enum FileSystem {
         let descriptor = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("be opened", path) }
         defer { close(descriptor) }
-        try write(bytes, to: descriptor, path)
+        try bytes.withUnsafeBytes { try write($0, to: descriptor, path) }
     }
 
     /// Writes a small file in one go: the new content is there whole, or the old one still is.
@@ -140,18 +140,17 @@ enum FileSystem {
     }
 
     /// Writes all bytes at the descriptor's position.
-    static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws {
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String) throws {
         var written = 0
         while written < bytes.count {
-            let count = bytes.withUnsafeBytes { buffer in
-                #if canImport(Glibc)
-                    Glibc.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
-                #elseif canImport(Musl)
-                    Musl.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
-                #else
-                    Darwin.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
-                #endif
-            }
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            #if canImport(Glibc)
+                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            #elseif canImport(Musl)
+                let count = Musl.write(descriptor, rest.baseAddress, rest.count)
+            #else
+                let count = Darwin.write(descriptor, rest.baseAddress, rest.count)
+            #endif
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw failure("be written", path, count < 0 ? errno : ENOSPC) }
             written += count
@@ -186,14 +185,7 @@ enum FileSystem {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("be opened to be synced", path) }
         defer { close(descriptor) }
-        #if canImport(Darwin)
-            // fsync on Apple systems leaves the data in the drive's cache.
-            guard fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 else {
-                throw failure("be synced", path)
-            }
-        #else
-            guard fsync(descriptor) == 0 else { throw failure("be synced", path) }
-        #endif
+        guard syncToDisk(descriptor) else { throw failure("be synced", path) }
     }
 
     /// Makes the names in a folder durable.

@@ -67,11 +67,6 @@ package enum HistoryTable {
         return entries
     }
 
-    /// The newest entry; `nil` where there is none.
-    package static func latestEvent(_ connection: Connection) throws -> HistoryEntry? {
-        try latestEvents(connection, limit: 1).first
-    }
-
     /// Whether CipherStore has recorded a version, so that the app's own record no longer counts.
     ///
     /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.

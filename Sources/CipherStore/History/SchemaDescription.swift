@@ -38,7 +38,7 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
         let shadows = ShadowTables(tables: rows.filter { $0.type == "table" }.map { ($0.name, $0.sql) })
         objects = rows.filter { row in
             [row.name, row.table].allSatisfy { name in
-                !["sqlite_", "cipherstore_"].contains(where: SQLName(name).hasPrefix) && !shadows.contains(name)
+                !SQLName(name).isOfSQLite && !SQLName(name).isOfCipherStore && !shadows.contains(name)
             }
         }.map { Object(type: $0.type, name: $0.name, sql: $0.sql) }
     }

@@ -27,7 +27,6 @@ struct FileHeader {
         startsWithMagic(bytes) && bytes.count >= 92 && bytes[72..<92].allSatisfy { $0 == 0 }
     }
 
-    var isEmpty: Bool { fileSize == 0 }
     var isPlaintext: Bool { Self.isPlaintext(bytes) }
     var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
 

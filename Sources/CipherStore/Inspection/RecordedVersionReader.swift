@@ -117,8 +117,7 @@ extension Configuration {
         let names = try connection.values(String.self, "SELECT name FROM main.sqlite_master WHERE type = 'table'")
         let own = names.first { name in
             let name = SQLName(name)
-            return !name.hasPrefix("sqlite_") && !name.hasPrefix("cipherstore_")
-                && !recordedVersion.tables.contains(name)
+            return !name.isOfSQLite && !name.isOfCipherStore && !recordedVersion.tables.contains(name)
         }
         guard let own else { return recorded }
         if let assumedVersion { return assumedVersion }

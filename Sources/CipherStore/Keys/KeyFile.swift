@@ -53,23 +53,11 @@ package enum KeyFile {
             text.withUnsafeBytes { buffer.copyMemory(from: $0) }
             buffer[text.count] = UInt8(ascii: "\n")
         }
-        try line.withUnsafeBytes { bytes in
-            var position = 0
-            while position < bytes.count {
-                let part = systemWrite(descriptor, bytes.baseAddress?.advanced(by: position), bytes.count - position)
-                if part < 0, errno == EINTR { continue }
-                guard part > 0 else { throw FileSystem.failure("be written", path) }
-                position += part
-            }
-        }
+        try line.withUnsafeBytes { try FileSystem.write($0, to: descriptor, path) }
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
     }
 
     private static func temporaryName() -> String {
         ".cipherstore-key-\(String(UInt64.random(in: .min ... .max), radix: 16))"
     }
-}
-
-private func systemWrite(_ descriptor: CInt, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
-    write(descriptor, bytes, count)
 }

@@ -35,10 +35,7 @@ struct PatientKeyProvider: KeyProvider {
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
         let answer = BlockingAnswer<Answer>()
-        let thread = Thread { answer.give(Result { try ask() }) }
-        thread.name = "CipherStore key"
-        thread.stackSize = 4 << 20
-        thread.start()
+        WorkThread.start("CipherStore key") { answer.give(Result { try ask() }) }
         let deadline = Date(timeIntervalSinceNow: timeout)
         while true {
             // A cancellation is not announced.

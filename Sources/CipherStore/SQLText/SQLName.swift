@@ -18,6 +18,18 @@ package struct SQLName: Hashable, Sendable {
         folded.starts(with: Self.fold(prefix))
     }
 
+    /// Whether SQLite alone makes things of this name.
+    var isOfSQLite: Bool { hasPrefix("sqlite_") }
+
+    /// Whether this library alone makes things of this name.
+    var isOfCipherStore: Bool { hasPrefix("cipherstore_") }
+
+    /// A name by which SQL can ask for the rowid of a table where no column has taken it.
+    static func ofRowID(besides columns: some Sequence<SQLName>) -> String? {
+        let taken = Set(columns)
+        return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }
+    }
+
     /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
     ///
     /// Finds too much rather than too little, for instance a name inside of a string.
@@ -46,5 +58,12 @@ package struct SQLName: Hashable, Sendable {
             true
         default: false
         }
+    }
+}
+
+extension SQLName: Comparable {
+    /// By byte.
+    package static func < (left: SQLName, right: SQLName) -> Bool {
+        left.folded.lexicographicallyPrecedes(right.folded)
     }
 }

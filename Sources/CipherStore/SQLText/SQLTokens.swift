@@ -40,6 +40,14 @@ struct SQLTokens {
         return nil
     }
 
+    /// In how many parentheses a token stands.
+    func depth(at index: Int) -> Int {
+        tokens[..<index].reduce(0) { depth, token in
+            guard token.kind == .symbol else { return depth }
+            return depth + (token.content == "(" ? 1 : token.content == ")" ? -1 : 0)
+        }
+    }
+
     // MARK: Scanning
 
     private mutating func scan() {

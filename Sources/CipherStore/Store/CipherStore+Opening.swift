@@ -11,8 +11,8 @@ extension CipherStore {
     /// Where there is nothing, a new database is made. A legacy plaintext file is encrypted, and replaced in one step by
     /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
     ///
-    /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place; nothing has changed
-    /// then. After that the store opens in spite of it.
+    /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place;
+    /// nothing has changed then. After that the store opens in spite of it.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
@@ -101,11 +101,7 @@ extension CipherStore {
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {
         try await withCheckedThrowingContinuation { continuation in
-            let thread = Thread { continuation.resume(with: Result { try body() }) }
-            thread.name = "CipherStore open"
-            // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
-            thread.stackSize = 4 << 20
-            thread.start()
+            WorkThread.start("CipherStore open") { continuation.resume(with: Result { try body() }) }
         }
     }
 }

@@ -26,9 +26,6 @@ struct FleetSummary: Encodable {
         databases += 1
     }
 
-    /// How many files have had their turn.
-    var finished: Int { databases - left }
-
     /// The number of failures, as far as the numbers go.
     var status: ExitStatus { ExitStatus(code: min(Int32(clamping: failed), Self.mostFailuresTold)) }
 

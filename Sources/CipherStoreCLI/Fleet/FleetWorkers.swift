@@ -25,11 +25,7 @@ final class FleetWorkers: @unchecked Sendable {
         self.work = work
         running = min(jobs, files.count)
         for number in 0..<running {
-            let thread = Thread { [self] in runThread() }
-            thread.name = "job \(number + 1)"
-            // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
-            thread.stackSize = 4 << 20
-            thread.start()
+            WorkThread.start("job \(number + 1)") { [self] in runThread() }
         }
     }
 

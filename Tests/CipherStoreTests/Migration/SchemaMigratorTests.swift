@@ -55,7 +55,7 @@ struct SchemaMigratorTests {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.older)
         #expect(try fixture.launch(Self.wanted, recorded: SchemaVersion("24.5")).from == SchemaVersion("24.5"))
         #expect(try fixture.launch(Self.wanted, recorded: 99).from == 25)
-        let entry = try #require(try fixture.with(.readOnly) { try HistoryTable.latestEvent($0) })
+        let entry = try #require(try fixture.with(.readOnly) { try HistoryTable.latestEvents($0).first })
         #expect(entry.event == "adopted")
         #expect(entry.fromVersion == "24.5")
         #expect(entry.toVersion == "25")
@@ -96,7 +96,8 @@ struct SchemaMigratorTests {
         #expect(report.applied.map(\.kind) == [.createTable])
         #expect(report.event == .migrated)
         #expect(!report.isUpdate)
-        #expect(try fixture.with { try HistoryTable.latestEvent($0)?.detail?.hasPrefix("createTable chat; ") } == true)
+        let detail = try fixture.with { try HistoryTable.latestEvents($0).first?.detail }
+        #expect(detail?.hasPrefix("createTable chat; ") == true)
         #expect(report.findings.map(\.severity) == [.warning], "version 25 is recorded, and no table was there")
     }
 

@@ -19,7 +19,7 @@ struct TableColumns {
 
     init(_ table: String, schema: String, _ connection: Connection) throws {
         var stored: [String] = []
-        var all: Set<String> = []
+        var all: Set<SQLName> = []
         var primaryKey: Set<[UInt8]> = []
         var hasGenerated = false
         // Engines without generated columns do not know table_xinfo.
@@ -29,7 +29,7 @@ struct TableColumns {
             SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).\(pragma)(\(SQL.quoted(identifier: table)))")
         ) { row in
             let name = try row.get(String.self, at: 1)
-            all.insert(name.lowercased())
+            all.insert(SQLName(name))
             if try row.get(Int.self, at: 5) > 0 { primaryKey.insert(Array(name.utf8)) }
             // 2 is a generated column that is VIRTUAL, computed and not stored; 3 one that is STORED.
             let hidden = hasHidden ? try row.get(Int.self, at: 6) : 0
@@ -40,6 +40,6 @@ struct TableColumns {
         self.hasGenerated = hasGenerated
         self.primaryKey = primaryKey
         hasPrimaryKey = !primaryKey.isEmpty
-        rowidAlias = ["rowid", "_rowid_", "oid"].first { !all.contains($0) }
+        rowidAlias = SQLName.ofRowID(besides: all)
     }
 }

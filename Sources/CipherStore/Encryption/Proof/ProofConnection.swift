@@ -8,11 +8,6 @@ struct ProofConnection: Sendable {
     let settings: CipherSettings
     let collations: [Collation]
 
-    /// Another file with the same settings.
-    func with(_ path: String, key: CipherKey) -> ProofConnection {
-        ProofConnection(path: path, key: key, settings: settings, collations: collations)
-    }
-
     /// Opens the file.
     ///
     /// `isCancelled` is asked now and then while a statement runs.

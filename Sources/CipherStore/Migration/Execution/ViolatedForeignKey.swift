@@ -66,10 +66,7 @@ struct ViolatedForeignKey {
 
 extension TableState {
     /// The columns of the primary key, in its order.
-    fileprivate var primaryKey: [String] {
-        columns.filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }.map(
-            \.name)
-    }
+    fileprivate var primaryKey: [String] { columns.primaryKey.map(\.name) }
 
     fileprivate func hasRowID(_ connection: Connection) throws -> Bool {
         let sql = try connection.value(
@@ -79,7 +76,5 @@ extension TableState {
     }
 
     /// A name of the rowid that no column has taken, where it is not WITHOUT ROWID.
-    fileprivate var rowIDAlias: String? {
-        ["rowid", "_rowid_", "oid"].first { column($0) == nil }
-    }
+    fileprivate var rowIDAlias: String? { SQLName.ofRowID(besides: columns.map { SQLName($0.name) }) }
 }

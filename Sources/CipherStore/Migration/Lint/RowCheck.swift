@@ -47,9 +47,7 @@ struct RowCheck {
     }
 
     private func condition(of key: TableShape.ForeignKey, _ parent: PresentSchema.Table?) -> String? {
-        let primary =
-            parent?.shape.columns.filter { $0.primaryKeyPosition > 0 }
-            .sorted { $0.primaryKeyPosition < $1.primaryKeyPosition } ?? []
+        let primary = parent?.shape.columns.primaryKey ?? []
         var isSet: [String] = []
         var isFound: [String] = []
         for (index, pair) in key.columns.enumerated() {

@@ -82,7 +82,7 @@ struct ValueCheck {
     private func duplicates(_ key: TableShape.Key) throws -> [Plan.Finding] {
         let duplicates = try lint.duplicates(of: key)
         guard !duplicates.isZero else { return [] }
-        let columns = key.parts.map { String(decoding: $0.column.folded, as: UTF8.self) }.joined(separator: ", ")
+        let columns = key.parts.map(\.column.text).joined(separator: ", ")
         return [
             Plan.Finding(
                 .impossible, table: target.name, count: duplicates.number,

@@ -96,7 +96,7 @@ struct ValueLint {
         var conditions: [String] = []
         for part in key.parts {
             guard let name = table.column(part.column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
-            let collation = SQL.quoted(identifier: String(decoding: part.collation.folded, as: UTF8.self))
+            let collation = SQL.quoted(identifier: part.collation.text)
             columns.append("\(name) COLLATE \(collation)")
             conditions.append("\(name) IS NOT NULL")
         }

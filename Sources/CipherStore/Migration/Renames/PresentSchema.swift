@@ -48,7 +48,7 @@ struct PresentSchema {
     init(_ state: DatabaseState) throws {
         self.state = state
         objects = state.objects.map { Object(object: $0) }
-        for table in state.tables where !table.isVirtual && !SQLName(table.name).hasPrefix("cipherstore_") {
+        for table in state.tables where !table.isVirtual && !SQLName(table.name).isOfCipherStore {
             let shape = try TableShape(table.name, in: state.connection)
             tables[SQLName(table.name)] = Table(shape: shape, name: table.name)
         }

@@ -47,7 +47,7 @@ struct RenameCollisions {
 
     // Sorted, so that the same is done each time.
     private func sorted(_ hints: [SQLName: String]) -> [(SQLName, String)] {
-        hints.map { ($0.key, $0.value) }.sorted { $0.0.folded.lexicographicallyPrecedes($1.0.folded) }
+        hints.map { ($0.key, $0.value) }.sorted { $0.0 < $1.0 }
     }
 
     private func reasonToKeepBoth(_ target: PresentSchema.Table, _ present: PresentSchema) throws -> String? {

@@ -8,7 +8,7 @@ struct RenameFault {
     static func first(in hints: [SQLName: String]) -> RenameFault? {
         var sources: [SQLName: SQLName] = [:]
         // Sorted, so that the same fault is named each time.
-        let sorted = hints.sorted { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }
+        let sorted = hints.sorted { $0.key < $1.key }
         for (new, old) in sorted {
             if SQLName(old) == new { return RenameFault(new: new, detail: "\(old) is renamed to itself") }
             if let other = sources.updateValue(new, forKey: SQLName(old)) {

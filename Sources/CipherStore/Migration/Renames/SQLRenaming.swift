@@ -78,10 +78,6 @@ extension SQLTokens {
         return SQLName(tokens[start - 1].content)
     }
 
-    fileprivate func depth(at index: Int) -> Int {
-        tokens[..<index].reduce(0) { $0 + ($1.isKeyword("(") ? 1 : $1.isKeyword(")") ? -1 : 0) }
-    }
-
     fileprivate func renamingReferences(to old: SQLName, as new: String) -> String {
         replacing(new) { $0 > 0 && tokens[$0].isNamed(old) && tokens[$0 - 1].isKeyword("REFERENCES") }
     }

@@ -47,7 +47,7 @@ struct SchemaRenames {
         _ hints: [SQLName: String], isPresent: (SQLName) -> Bool
     ) -> [(old: SQLName, new: SQLName)] {
         var left = hints.map { (old: SQLName($0.value), new: $0.key) }.filter { isPresent($0.old) }
-            .sorted { $0.old.folded.lexicographicallyPrecedes($1.old.folded) }
+            .sorted { $0.old < $1.old }
         var occupied = Set(left.flatMap { [$0.old, $0.new] }.filter(isPresent))
         var ordered: [(old: SQLName, new: SQLName)] = []
         while let index = left.firstIndex(where: { !occupied.contains($0.new) }) {
@@ -77,7 +77,7 @@ struct SchemaRenames {
     private func check(_ hints: [SQLName: String], wanted: Set<SQLName>, place: (String) -> String) throws {
         if let fault = RenameFault.first(in: hints) { throw failure(place(fault.new.text), fault.detail) }
         // Sorted, so that the same fault is named each time.
-        for (new, old) in hints.sorted(by: { $0.key.folded.lexicographicallyPrecedes($1.key.folded) }) {
+        for (new, old) in hints.sorted(by: { $0.key < $1.key }) {
             guard wanted.contains(new) else {
                 throw failure(
                     place(new.text), "\(new.text) is to be renamed from \(old), and the schema does not have it")

@@ -5,7 +5,7 @@ enum Affinity: Sendable {
     case integer, text, none, real, numeric
 
     init(_ type: String) {
-        let name = String(decoding: SQLName(type).folded, as: UTF8.self)
+        let name = SQLName(type).text
         func has(_ words: String...) -> Bool { words.contains { name.contains($0) } }
         self =
             if has("int") {

@@ -50,3 +50,10 @@ package struct ColumnState: Sendable, Equatable {
         return columns
     }
 }
+
+extension [ColumnState] {
+    /// Those of the primary key, in its order.
+    var primaryKey: [ColumnState] {
+        filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
+    }
+}

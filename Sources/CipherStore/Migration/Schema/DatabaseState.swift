@@ -74,11 +74,6 @@ package struct DatabaseState {
         return state
     }
 
-    /// Whether nothing of an app's is in the database.
-    package var isFresh: Bool {
-        objects.isEmpty && tables.allSatisfy { SQLName($0.name) == SQLName(HistoryTable.name) }
-    }
-
     /// Whether nothing of an app's is in the database but tables that hold its record of the version.
     func isFresh(besides recordTables: Set<SQLName>) -> Bool {
         objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
@@ -109,7 +104,7 @@ package struct DatabaseState {
             "SELECT name, coalesce(rootpage, 0) = 0 FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
         ) { found.append((try $0.get(at: 0), try $0.get(at: 1))) }
         let strict = try readStrictTables(connection)
-        return try found.filter { !SQLName($0.name).hasPrefix("sqlite_") }.map { name, isVirtual in
+        return try found.filter { !SQLName($0.name).isOfSQLite }.map { name, isVirtual in
             TableState(
                 name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
                 isVirtual: isVirtual, isStrict: strict.contains(SQLName(name)),

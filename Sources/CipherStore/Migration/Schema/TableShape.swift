@@ -70,7 +70,7 @@ package struct TableShape: Sendable, Equatable {
     /// The column that is another name of the rowid.
     var rowIDColumn: ColumnState? {
         guard !facts.isWithoutRowID else { return nil }
-        let key = columns.filter { $0.primaryKeyPosition > 0 }
+        let key = columns.primaryKey
         guard let column = key.first, key.count == 1, SQLName(column.type) == SQLName("INTEGER") else { return nil }
         // `INTEGER PRIMARY KEY DESC` is an ordinary column with an index.
         return facts.keys.contains { $0.origin == "pk" } ? nil : column
@@ -78,8 +78,7 @@ package struct TableShape: Sendable, Equatable {
 
     /// A name of the rowid that no column has taken; `nil` where there is none or where it cannot be named.
     var rowIDAlias: String? {
-        guard !facts.isWithoutRowID else { return nil }
-        return ["rowid", "_rowid_", "oid"].first { column(SQLName($0)) == nil }
+        facts.isWithoutRowID ? nil : SQLName.ofRowID(besides: columns.map { SQLName($0.name) })
     }
 
     // MARK: Comparing
@@ -118,10 +117,10 @@ extension TableShape.Facts {
             case "autoincrement": isAutoincrement = true
             case "check" where rest.first == "(": checks.insert(group(all, index + 1))
             case "as" where rest.first == "(":
-                guard let column, depth(all, index) == 0 else { break }
+                guard let column, all.depth(at: index) == 0 else { break }
                 generated[column] = group(all, index + 1)
             case "collate":
-                guard let column, depth(all, index) == 0, let name = rest.first, name != "binary" else { break }
+                guard let column, all.depth(at: index) == 0, let name = rest.first, name != "binary" else { break }
                 collations[column] = [name]
             case "conflict":
                 guard let action = rest.first, action != "abort" else { break }
@@ -136,13 +135,6 @@ extension TableShape.Facts {
     private func group(_ all: SQLTokens, _ open: Int) -> [SQLWord] {
         guard let close = all.closing(open) else { return [] }
         return all.tokens[(open + 1)..<close].map(\.normalized)
-    }
-
-    private func depth(_ all: SQLTokens, _ index: Int) -> Int {
-        all.tokens[..<index].reduce(0) { depth, token in
-            guard token.kind == .symbol else { return depth }
-            return depth + (token.content == "(" ? 1 : token.content == ")" ? -1 : 0)
-        }
     }
 
     private mutating func readForeignKeys(_ table: String, _ connection: Connection) throws {

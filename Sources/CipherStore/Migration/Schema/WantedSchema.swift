@@ -84,14 +84,14 @@ package struct WantedSchema {
                         sql: try row.get(at: 3)), try row.get(at: 4)
                 ))
         }
-        made.removeAll { SQLName($0.object.name).hasPrefix("sqlite_") }
+        made.removeAll { SQLName($0.object.name).isOfSQLite }
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError(
                 .configuration, "\(place) cannot be used: it makes no table, view, index or trigger",
                 advice: "give one CREATE statement; nothing was changed")
         }
-        guard !SQLName(object.name).hasPrefix("cipherstore_") else {
+        guard !SQLName(object.name).isOfCipherStore else {
             throw StoreError(
                 .configuration,
                 "\(place) cannot be used: \(object.name) begins with cipherstore_, which is CipherStore's own",

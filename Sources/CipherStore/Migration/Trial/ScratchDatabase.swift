@@ -33,8 +33,7 @@ struct ScratchDatabase {
             ORDER BY type <> 'table', type = 'table' AND coalesce(rootpage, 0) <> 0, rowid
             """
         ) { texts.append((try $0.get(at: 0), try $0.get(at: 1))) }
-        for (name, sql) in texts
-        where !SQLName(name).hasPrefix("sqlite_") && !SQLName(name).hasPrefix("cipherstore_") {
+        for (name, sql) in texts where !SQLName(name).isOfSQLite && !SQLName(name).isOfCipherStore {
             let isThere = try connection.value(
                 Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE name = \(name))")
             guard isThere != true else { continue }

@@ -22,7 +22,7 @@ struct StatementTraits {
         }
         let table = SQLName(action.subject)
         // Of SQLite's own tables the one that a statement may write by name.
-        let isOwn = table.hasPrefix("sqlite_") && table != SQLName("sqlite_sequence")
+        let isOwn = table.isOfSQLite && table != SQLName("sqlite_sequence")
         guard action.cause == nil, !isOwn else { return }
         switch action.kind {
         case .insert: inserts.insert(table)

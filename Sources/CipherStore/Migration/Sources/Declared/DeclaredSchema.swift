@@ -24,7 +24,7 @@ struct DeclaredSchema {
             guard seen.insert(SQLName(table.name)).inserted else {
                 throw table.failure(nil, "it is declared twice; SQLite does not tell upper case from lower case")
             }
-            guard !SQLName(table.name).hasPrefix("cipherstore_") else {
+            guard !SQLName(table.name).isOfCipherStore else {
                 throw table.failure(nil, "names that begin with cipherstore_ are CipherStore's own")
             }
         }

@@ -12,9 +12,9 @@ struct SchemaSnapshot {
         let name: SQLName
 
         var description: String {
-            let own = String(decoding: name.folded, as: UTF8.self)
+            let own = name.text
             guard kind == .column else { return "\(kind.rawValue) \(own)" }
-            return "column \(String(decoding: owner.folded, as: UTF8.self)).\(own)"
+            return "column \(owner.text).\(own)"
         }
     }
 
@@ -39,7 +39,7 @@ struct SchemaSnapshot {
         ) { rows.append((try $0.get(at: 0), try $0.get(at: 1), try $0.get(at: 2), try $0.get(at: 3))) }
         for (type, text, sql, isVirtual) in rows {
             let name = SQLName(text)
-            guard let kind = Item.Kind(rawValue: type), !name.hasPrefix("sqlite_"), !name.hasPrefix("cipherstore_")
+            guard let kind = Item.Kind(rawValue: type), !name.isOfSQLite, !name.isOfCipherStore
             else { continue }
             let item = Item(kind: kind, owner: name, name: name)
             self.sql[item] = sql

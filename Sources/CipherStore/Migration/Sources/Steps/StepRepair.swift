@@ -132,14 +132,14 @@ struct StepRepair {
             made.formUnion(wanted.items.filter { $0.owner == table.owner && $0.kind == .column })
             made.insert(table)
             operations.append(
-                Plan.Operation(.createTable, table: text(table.name), sql: [sql], reason: reason))
+                Plan.Operation(.createTable, table: table.name.text, sql: [sql], reason: reason))
         }
         let columns = added.subtracting(made).filter { $0.kind == .column }
         if let column = columns.first, columns.count == 1, passage.change.isAdditive, passage.change.added.count == 1 {
             made.insert(column)
             operations.append(
                 Plan.Operation(
-                    .addColumn, table: text(column.owner), column: text(column.name), sql: [passage.statement.sql],
+                    .addColumn, table: column.owner.text, column: column.name.text, sql: [passage.statement.sql],
                     reason: reason))
         }
         return operations
@@ -151,8 +151,8 @@ struct StepRepair {
         differing.sorted(by: Self.byName).reversed().compactMap { item in
             kinds(of: item).map {
                 Plan.Operation(
-                    $0.drop, object: text(item.name),
-                    sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: text(item.name)))"],
+                    $0.drop, object: item.name.text,
+                    sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: item.name.text))"],
                     reason: "the \(item) is there and is another than at the recorded version \(version)")
             }
         }
@@ -161,8 +161,8 @@ struct StepRepair {
     private func dropsOfLeftovers(in found: SchemaSnapshot) -> [Plan.Operation] {
         leftovers(in: found).filter { isDropped($0, in: found) }.map { item in
             Plan.Operation(
-                .dropIndex, object: text(item.name),
-                sql: ["DROP INDEX \(SQL.quoted(identifier: text(item.name)))"],
+                .dropIndex, object: item.name.text,
+                sql: ["DROP INDEX \(SQL.quoted(identifier: item.name.text))"],
                 reason: "a step up to the recorded version \(version) drops it, and it is still there")
         }
     }
@@ -175,7 +175,7 @@ struct StepRepair {
             kinds(of: item).flatMap { kinds in
                 wanted.sql[item].map {
                     Plan.Operation(
-                        kinds.create, object: text(item.name), sql: [$0],
+                        kinds.create, object: item.name.text, sql: [$0],
                         reason: missing.contains(item)
                             ? "version \(version) is recorded, but the \(item) is missing"
                             : "the recorded version \(version) has the \(item) so")
@@ -211,8 +211,6 @@ struct StepRepair {
             "the database is not what its recorded version \(version) stands for: \(detail)",
             advice: "repair it by hand, or correct the record; nothing was changed")
     }
-
-    private func text(_ name: SQLName) -> String { String(decoding: name.folded, as: UTF8.self) }
 
     /// Tables first, and views before their triggers.
     private static func byName(_ left: SchemaSnapshot.Item, _ right: SchemaSnapshot.Item) -> Bool {

@@ -44,7 +44,7 @@ struct StepsSource: SchemaSource {
     private func from(_ state: DatabaseState) throws -> SchemaVersion? {
         if let recorded = state.recorded, recorded > .zero { return recorded }
         let own = state.tables.filter {
-            !SQLName($0.name).hasPrefix("cipherstore_") && !recordTables.contains(SQLName($0.name))
+            !SQLName($0.name).isOfCipherStore && !recordTables.contains(SQLName($0.name))
         }
         guard let table = own.first else { return nil }
         throw StoreError(

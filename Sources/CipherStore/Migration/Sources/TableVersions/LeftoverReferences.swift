@@ -119,8 +119,7 @@ struct LeftoverReferences {
             guard let parent = [leftover, table].compactMap({ $0 }).first(where: { SQLName($0.name) == name }) else {
                 return
             }
-            let key = parent.columns.filter { $0.primaryKeyPosition > 0 }
-                .sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }.map(\.name)
+            let key = parent.columns.primaryKey.map(\.name)
             let position = try row.get(Int.self, at: 1)
             let column = try row.get(String?.self, at: 4) ?? (key.indices.contains(position) ? key[position] : nil)
             guard let column else { return }

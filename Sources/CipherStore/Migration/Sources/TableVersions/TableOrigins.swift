@@ -57,7 +57,7 @@ struct TableOrigins {
 
     /// Whether a table has the columns that a foreign key refers to, and they are a key of it.
     private func hasKey(_ table: TableShape, for key: TableShape.ForeignKey) -> Bool {
-        let primary = Set(table.columns.filter { $0.primaryKeyPosition > 0 }.map { SQLName($0.name) })
+        let primary = Set(table.columns.primaryKey.map { SQLName($0.name) })
         let named = Set(key.columns.compactMap { $0.last ?? nil })
         guard !named.isEmpty else { return primary.count == key.columns.count }
         return named == primary || table.facts.keys.contains { Set($0.parts.map(\.column)) == named }

@@ -95,7 +95,7 @@ struct TemplateDatabase {
             """
         ) { row in
             let name = try row.get(String.self, at: 1)
-            guard !SQLName(name).hasPrefix("sqlite_"), !SQLName(name).hasPrefix("cipherstore_") else { return }
+            guard !SQLName(name).isOfSQLite, !SQLName(name).isOfCipherStore else { return }
             if try row.get(Bool.self, at: 0) {
                 tables.append((name, try row.get(at: 2), try row.get(at: 3)))
             } else {
