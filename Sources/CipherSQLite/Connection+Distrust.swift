@@ -31,9 +31,9 @@ extension Connection {
     /// - Parameter bytes: The greatest length, in bytes.
     /// - Throws: What `body` throws, and ``DatabaseError`` that ``DatabaseError/isTooBig`` where SQLite met a longer one.
     package func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
-        let before = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, -1) }
-        _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, min(bytes, before)) }
-        defer { _ = withHandle { sqlite3_limit($0, SQLITE_LIMIT_LENGTH, before) } }
+        let before = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, -1)
+        _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, min(bytes, before))
+        defer { _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, before) }
         return try body()
     }
 

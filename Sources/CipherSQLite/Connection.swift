@@ -14,6 +14,7 @@ public final class Connection {
 
     /// The database file.
     public let path: String
+    /// What C calls the connection.
     let handle: OpaquePointer
     // Exclusive without a check at each use: nothing that the cache does comes back to it.
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
@@ -92,11 +93,6 @@ public final class Connection {
         isClosed = true
         cache.removeAll()
         sqlite3_close_v2(handle)
-    }
-
-    /// Lends what C calls the connection, which stays open meanwhile, to whoever works on it from outside.
-    func withHandle<Result>(_ body: (OpaquePointer) throws -> Result) rethrows -> Result {
-        try body(handle)
     }
 
     func error(_ code: Int32, sql: String? = nil) -> DatabaseError {

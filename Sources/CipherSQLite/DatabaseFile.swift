@@ -52,7 +52,7 @@ package final class DatabaseFile {
     /// The corresponding C call is `sqlite3_file_control` with `SQLITE_FCNTL_FILE_POINTER`.
     package init(of connection: Connection) throws {
         var file: UnsafeMutablePointer<sqlite3_file>?
-        let result = connection.withHandle { sqlite3_file_control($0, "main", SQLITE_FCNTL_FILE_POINTER, &file) }
+        let result = sqlite3_file_control(connection.handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
         guard result == SQLITE_OK, let file, file.pointee.pMethods != nil else {
             throw DatabaseError(extendedCode: result, message: "the file is not open", path: connection.path)
         }

@@ -74,14 +74,12 @@ package final class Statement {
         }
         var handle: OpaquePointer?
         var used = 0
-        let result = connection.withHandle { database in
-            sql.withMemoryRebound(to: CChar.self) { characters in
-                var tail: UnsafePointer<CChar>?
-                let result = sqlite3_prepare_v2(
-                    database, characters.baseAddress, Int32(clamping: characters.count), &handle, &tail)
-                if let start = characters.baseAddress, let tail { used = tail - start }
-                return result
-            }
+        let result = sql.withMemoryRebound(to: CChar.self) { characters in
+            var tail: UnsafePointer<CChar>?
+            let result = sqlite3_prepare_v2(
+                connection.handle, characters.baseAddress, Int32(clamping: characters.count), &handle, &tail)
+            if let start = characters.baseAddress, let tail { used = tail - start }
+            return result
         }
         guard result == SQLITE_OK else { throw connection.error(result, sql: String(decoding: sql, as: UTF8.self)) }
         return (handle, UnsafeBufferPointer(rebasing: sql[used...]))

@@ -24,7 +24,7 @@ package final class StoredBytes {
     /// - Throws: ``DatabaseError`` where the value cannot be read.
     package init?(table: String, column: String, rowid: Int64, of connection: Connection) throws {
         var opened: OpaquePointer?
-        let result = connection.withHandle { sqlite3_blob_open($0, "main", table, column, rowid, 0, &opened) }
+        let result = sqlite3_blob_open(connection.handle, "main", table, column, rowid, 0, &opened)
         guard result == SQLITE_OK, let opened else {
             guard result & 0xff == SQLITE_ERROR else { throw connection.error(result) }
             return nil

@@ -241,7 +241,7 @@ struct KeyRotationTests {
         configuration.schema = .steps(MigrationSteps(baseline: .sql(["CREATE TABLE t(a TEXT)"]), updates: updates))
         let before = try file.digest()
         let error = try storeError { try Fixture.open(file.folder, configuration, provider: rotation(Log())) }
-        #expect(error?.code == .migration)
+        #expect(error?.code == .configuration)
         #expect(try file.digest() == before)
     }
 
