@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Dispatch
 
 /// Work on a thread of its own, with a result that is waited for.
 final class BackgroundTask<Output>: @unchecked Sendable {
@@ -12,14 +12,15 @@ final class BackgroundTask<Output>: @unchecked Sendable {
         let cancellation = UpgradeCancellation()
         self.cancellation = cancellation
         group.enter()
-        let thread = Thread { [self] in
-            outcome = Result { try body(cancellation) }
+        do {
+            try DetachedThread.start(name) { [self] in
+                outcome = Result { try body(cancellation) }
+                group.leave()
+            }
+        } catch {
+            outcome = .failure(error)
             group.leave()
         }
-        thread.name = "CipherStore \(name)"
-        // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
-        thread.stackSize = 4 << 20
-        thread.start()
     }
 
     /// Waits for the end.

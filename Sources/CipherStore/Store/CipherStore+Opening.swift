@@ -1,5 +1,4 @@
 #if canImport(FoundationEssentials)
-    internal import Foundation
     public import FoundationEssentials
 #else
     public import Foundation
@@ -101,11 +100,11 @@ extension CipherStore {
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {
         try await withCheckedThrowingContinuation { continuation in
-            let thread = Thread { continuation.resume(with: Result { try body() }) }
-            thread.name = "CipherStore open"
-            // SQLite's parser wants more than the half megabyte that threads get on Apple platforms.
-            thread.stackSize = 4 << 20
-            thread.start()
+            do {
+                try DetachedThread.start("open") { continuation.resume(with: Result { try body() }) }
+            } catch {
+                continuation.resume(throwing: error)
+            }
         }
     }
 }
