@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifdef __linux__
@@ -47,6 +50,46 @@ int cs_setxattr(const char *path, const char *name, const void *value, size_t si
     return setxattr(path, name, value, size, 0);
 }
 #endif
+
+struct thread_start {
+    char name[64];
+    void *argument;
+    void (*body)(void *);
+};
+
+// On Apple platforms only a thread itself can take a name.
+static void *thread_main(void *context) {
+    struct thread_start start = *(struct thread_start *)context;
+    free(context);
+#if defined(__APPLE__)
+    pthread_setname_np(start.name);
+#else
+    start.name[15] = 0;
+    pthread_setname_np(pthread_self(), start.name);
+#endif
+    start.body(start.argument);
+    return NULL;
+}
+
+int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)(void *)) {
+    struct thread_start *start = calloc(1, sizeof *start);
+    if (start == NULL) return ENOMEM;
+    strncpy(start->name, name, sizeof start->name - 1);
+    start->argument = argument;
+    start->body = body;
+
+    pthread_attr_t attributes;
+    int result = pthread_attr_init(&attributes);
+    if (result == 0) {
+        pthread_t thread;
+        result = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        if (result == 0) result = pthread_attr_setstacksize(&attributes, stack);
+        if (result == 0) result = pthread_create(&thread, &attributes, thread_main, start);
+        pthread_attr_destroy(&attributes);
+    }
+    if (result != 0) free(start);
+    return result;
+}
 
 void cs_arguments_begin(void) {
     opterr = 0;

@@ -1,12 +1,11 @@
 internal import COpenSSL
-internal import Dispatch
 
 /// The keys that were derived from passphrases and are in use in this process, so that a second store on a file pays no
 /// derivation of its own.
 ///
 /// A key stays known for as long as somebody holds it, and is erased with the last one who does. Of the passphrase only an
 /// HMAC is kept meanwhile, under a secret that this process made up: enough to tell whether another one is the same.
-// Unchecked, and safe between threads: `known` is read and written only while `turn` is held as a lock; the rest never
+// Unchecked, and safe between threads: `known` is read and written only while `lock` is held; the rest never
 // changes.
 package final class DerivedKeys: @unchecked Sendable {
     package static let inUse = DerivedKeys()
@@ -17,7 +16,7 @@ package final class DerivedKeys: @unchecked Sendable {
     }
 
     private var known: [Known] = []
-    private let turn = DispatchSemaphore(value: 1)
+    private let lock = Lock()
     private let secret = try? SecretBytes.random(count: 32)
 
     package init() {}
@@ -28,17 +27,15 @@ package final class DerivedKeys: @unchecked Sendable {
         let origin = try Self.origin(of: key, salt, settings, secret)
         if let keyBytes = find(origin) { return CipherKey(form: .rawWithSalt, keyBytes: keyBytes) }
         let derived = try key.rawKey(salt: salt, settings: settings)
-        turn.wait()
-        defer { turn.signal() }
-        known.append(Known(origin: origin, keyBytes: derived.keyBytes))
+        lock.withLock { known.append(Known(origin: origin, keyBytes: derived.keyBytes)) }
         return derived
     }
 
     private func find(_ origin: SecretBytes) -> SecretBytes? {
-        turn.wait()
-        defer { turn.signal() }
-        known.removeAll { $0.keyBytes == nil }
-        return known.first { $0.origin == origin }?.keyBytes
+        lock.withLock {
+            known.removeAll { $0.keyBytes == nil }
+            return known.first { $0.origin == origin }?.keyBytes
+        }
     }
 
     /// One round of PBKDF2, which is an HMAC-SHA512 of what it is given as its salt.

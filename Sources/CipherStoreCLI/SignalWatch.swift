@@ -1,5 +1,5 @@
+import CipherSQLite
 import CipherStore
-import Foundation
 
 #if canImport(Glibc)
     import Glibc
@@ -25,13 +25,15 @@ enum SignalWatch {
     ///
     /// Called before any other thread is started, so that the signals are blocked in all of them. A signal that the
     /// caller ignores, as `nohup` does, stays ignored.
-    static func cancel(_ cancellation: UpgradeCancellation) {
+    ///
+    /// - Throws: ``StoreError`` where the system has no thread to give for the watch.
+    static func cancel(_ cancellation: UpgradeCancellation) throws {
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in [SIGINT, SIGTERM, SIGHUP] where !isIgnored(number) { sigaddset(&signals, number) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let watched = signals
-        Thread.detachNewThread {
+        try DetachedThread.start("signals") {
             var watched = watched
             while true {
                 var number: Int32 = 0
@@ -65,7 +67,7 @@ enum SignalWatch {
     private final class State: @unchecked Sendable {
         // Read and written only under `lock`.
         var received: Int32?
-        private let lock = NSLock()
+        private let lock = Lock()
 
         func withLock<Result>(_ body: () -> Result) -> Result { lock.withLock(body) }
 

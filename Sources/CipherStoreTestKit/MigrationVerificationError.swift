@@ -1,5 +1,10 @@
 public import CipherStore
-public import Foundation
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// What is wrong with the migrations of an app.
 public struct MigrationVerificationError: Error, Sendable {

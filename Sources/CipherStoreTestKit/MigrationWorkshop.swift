@@ -1,5 +1,10 @@
 internal import CipherStore
-internal import Foundation
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// Opens copies of databases in folders of their own.
 struct MigrationWorkshop {
@@ -63,13 +68,13 @@ struct MigrationWorkshop {
     /// Copies a folder's content, or a file with its sidecars under the configuration's name.
     private func copy(_ fixture: URL, to folder: URL) throws {
         let manager = FileManager.default
-        guard try fixture.resourceValues(forKeys: [.isDirectoryKey]).isDirectory != true else {
-            for name in try manager.contentsOfDirectory(atPath: fixture.path(percentEncoded: false)) {
+        let source = fixture.path(percentEncoded: false)
+        guard try manager.attributesOfItem(atPath: source)[.type] as? FileAttributeType != .typeDirectory else {
+            for name in try manager.contentsOfDirectory(atPath: source) {
                 try manager.copyItem(at: fixture.appending(path: name), to: folder.appending(path: name))
             }
             return
         }
-        let source = fixture.path(percentEncoded: false)
         let target = folder.appending(path: configuration.databaseName).path(percentEncoded: false)
         // A -shm is not copied: SQLite makes it from the -wal.
         for ending in ["", "-wal", "-journal"] where ending.isEmpty || manager.fileExists(atPath: source + ending) {

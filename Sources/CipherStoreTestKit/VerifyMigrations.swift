@@ -1,6 +1,11 @@
 internal import CipherSQLite
 public import CipherStore
-public import Foundation
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
 
 /// Takes databases of older versions through everything that opening does, and compares what they become with a fresh
 /// install.

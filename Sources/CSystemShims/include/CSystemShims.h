@@ -13,6 +13,10 @@ ssize_t cs_listxattr(const char *path, char *names, size_t size);
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size);
 int cs_setxattr(const char *path, const char *name, const void *value, size_t size);
 
+// Starts a detached thread that calls `body` with `argument`. The name is cut where the system takes no more of it; the
+// stack is given in bytes. Returns 0, or the error's number.
+int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)(void *));
+
 // What getopt_long(3) found. `index` counts in the caller's options and is -1 where it was not told.
 enum cs_argument_kind {
     CS_ARGUMENT_OPTION,

@@ -1,5 +1,4 @@
 #if canImport(FoundationEssentials)
-    internal import Foundation
     public import FoundationEssentials
 #else
     public import Foundation

@@ -1,6 +1,5 @@
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
-    internal import Foundation
 #else
     public import Foundation
 #endif

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Dispatch
 
 /// Work on a thread of its own, with a result that is waited for.
 final class BackgroundTask<Output>: @unchecked Sendable {
@@ -12,8 +12,13 @@ final class BackgroundTask<Output>: @unchecked Sendable {
         let cancellation = UpgradeCancellation()
         self.cancellation = cancellation
         group.enter()
-        WorkThread.start("CipherStore \(name)") { [self] in
-            outcome = Result { try body(cancellation) }
+        do {
+            try DetachedThread.start(name) { [self] in
+                outcome = Result { try body(cancellation) }
+                group.leave()
+            }
+        } catch {
+            outcome = .failure(error)
             group.leave()
         }
     }

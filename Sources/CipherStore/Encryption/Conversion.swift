@@ -1,5 +1,10 @@
 import CipherSQLite
-internal import Foundation
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// Gives a database file a key, another key or cipher format, or none: quiesce, build, prove, swap.
 ///

@@ -1,5 +1,10 @@
 import CipherSQLite
-internal import Foundation
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// The encryption upgrade without its end: the copy is built and proven as it would be, and discarded.
 ///

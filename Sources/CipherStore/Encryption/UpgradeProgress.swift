@@ -1,4 +1,10 @@
-internal import Foundation
+import CipherSQLite
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// How far an encryption upgrade is.
 public struct UpgradeProgress: Sendable, Equatable {
@@ -30,7 +36,7 @@ public struct UpgradeProgress: Sendable, Equatable {
 public final class UpgradeCancellation: @unchecked Sendable {
     // Read and written only under `lock`.
     private var cancelled = false
-    private let lock = NSLock()
+    private let lock = Lock()
 
     /// Not cancelled.
     public init() {}

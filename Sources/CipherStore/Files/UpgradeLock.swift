@@ -1,4 +1,10 @@
-internal import Foundation
+import CipherSQLite
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 #if canImport(Glibc)
     internal import Glibc
@@ -27,9 +33,9 @@ final class UpgradeLock: @unchecked Sendable {
         let turnEnds: Date
     }
 
-    // `folders`, `free` and `files` are read and written only while `condition` is locked.
+    // `folders`, `free` and `files` are read and written only under `lock`.
     private static let shared = UpgradeLock()
-    private let condition = NSCondition()
+    private let lock = Lock()
     private var folders: [String: Held] = [:]
     /// Folders whose lock is left to others, and until when.
     private var free: [String: Date] = [:]
@@ -50,21 +56,21 @@ final class UpgradeLock: @unchecked Sendable {
     }
 
     private func acquire(_ paths: DatabasePaths, deadline: Date, _ cancellation: UpgradeCancellation?) throws {
-        condition.lock()
-        defer { condition.unlock() }
-        while true {
-            if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
-            // A cancellation is not announced to this condition either.
-            var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
-            if !files.contains(paths.database) {
-                if try join(paths.folder) {
-                    files.insert(paths.database)
-                    return
+        try lock.withLock {
+            while true {
+                if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
+                // A cancellation is not announced here either.
+                var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
+                if !files.contains(paths.database) {
+                    if try join(paths.folder) {
+                        files.insert(paths.database)
+                        return
+                    }
+                    // Another process has it, and its end is not announced.
+                    pause = min(deadline, Date(timeIntervalSinceNow: 0.01))
                 }
-                // Another process has it, and its end is not announced.
-                pause = min(deadline, Date(timeIntervalSinceNow: 0.01))
+                if !lock.wait(until: pause), Date() >= deadline { throw busy(paths) }
             }
-            if !condition.wait(until: pause), Date() >= deadline { throw busy(paths) }
         }
     }
 
@@ -97,20 +103,20 @@ final class UpgradeLock: @unchecked Sendable {
     }
 
     private func release(_ paths: DatabasePaths) {
-        condition.lock()
-        defer { condition.unlock() }
-        files.remove(paths.database)
-        if let held = folders[paths.folder] {
-            folders[paths.folder]?.users -= 1
-            if held.users == 1 {
-                folders[paths.folder] = nil
-                // Closing the last descriptor of this opening ends the lock.
-                close(held.descriptor)
-                let now = Date()
-                if now >= held.turnEnds { free[paths.folder] = now.addingTimeInterval(Self.gap) }
+        lock.withLock {
+            files.remove(paths.database)
+            if let held = folders[paths.folder] {
+                folders[paths.folder]?.users -= 1
+                if held.users == 1 {
+                    folders[paths.folder] = nil
+                    // Closing the last descriptor of this opening ends the lock.
+                    close(held.descriptor)
+                    let now = Date()
+                    if now >= held.turnEnds { free[paths.folder] = now.addingTimeInterval(Self.gap) }
+                }
             }
+            lock.wakeAll()
         }
-        condition.broadcast()
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

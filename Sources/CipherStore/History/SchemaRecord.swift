@@ -1,4 +1,8 @@
-internal import Foundation
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// One step of a source that consists of steps.
 package struct SchemaStep: Sendable, Equatable, Codable {

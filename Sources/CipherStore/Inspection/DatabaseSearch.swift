@@ -1,5 +1,10 @@
 import CipherSQLite
-internal import Foundation
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 #if canImport(Glibc)
     internal import Glibc

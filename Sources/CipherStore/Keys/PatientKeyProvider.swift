@@ -1,5 +1,10 @@
 import CipherSQLite
-internal import Foundation
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// Asks a provider on a thread of its own, and waits for a limited time: a key store may ask a user who is not there, or
 /// hang.
@@ -35,7 +40,7 @@ struct PatientKeyProvider: KeyProvider {
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
         let answer = BlockingAnswer<Answer>()
-        WorkThread.start("CipherStore key") { answer.give(Result { try ask() }) }
+        try DetachedThread.start("key") { answer.give(Result { try ask() }) }
         let deadline = Date(timeIntervalSinceNow: timeout)
         while true {
             // A cancellation is not announced.

@@ -1,4 +1,10 @@
-internal import Foundation
+internal import Dispatch
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 /// An outcome that a thread blocks for.
 final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {

@@ -1,5 +1,4 @@
 #if canImport(FoundationEssentials)
-    internal import Foundation
     public import FoundationEssentials
 #else
     public import Foundation
@@ -101,7 +100,11 @@ extension CipherStore {
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {
         try await withCheckedThrowingContinuation { continuation in
-            WorkThread.start("CipherStore open") { continuation.resume(with: Result { try body() }) }
+            do {
+                try DetachedThread.start("open") { continuation.resume(with: Result { try body() }) }
+            } catch {
+                continuation.resume(throwing: error)
+            }
         }
     }
 }

@@ -1,5 +1,4 @@
 import CipherSQLite
-internal import Foundation
 
 /// One read or write on its way: it waits, runs on one connection, and is answered once.
 ///
@@ -10,7 +9,7 @@ final class ConnectionJob: @unchecked Sendable {
     typealias Delivery = @Sendable () -> Void
 
     // `cancelled` and `interrupter` are read and written only under `lock`; the rest never changes.
-    private let lock = NSLock()
+    private let lock = Lock()
     private var cancelled = false
     private var interrupter: Interrupter?
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery

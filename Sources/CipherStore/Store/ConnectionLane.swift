@@ -1,12 +1,11 @@
 import CipherSQLite
-internal import Foundation
 
 /// Hands out connections of one kind, opened as they are needed: first come, first served.
 ///
 /// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
 final class ConnectionLane: @unchecked Sendable {
     // These are read and written only under `lock`; the rest never changes.
-    private let lock = NSLock()
+    private let lock = Lock()
     private var idle: [ConnectionWorker] = []
     private var waiting: ArraySlice<ConnectionJob> = []
     /// Workers that exist, idle or not.

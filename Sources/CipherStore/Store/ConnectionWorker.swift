@@ -1,5 +1,5 @@
 import CipherSQLite
-internal import Foundation
+internal import Dispatch
 
 /// One connection with a queue of its own, on which everything happens that touches it.
 ///

@@ -1,9 +1,9 @@
-internal import Foundation
+import CipherSQLite
 
 /// Joins a task's cancellation, which may come before there is a job, with the job.
 final class JobCancellation: @unchecked Sendable {
     // Both are read and written only under `lock`.
-    private let lock = NSLock()
+    private let lock = Lock()
     private var isCancelled = false
     private var action: (@Sendable () -> Void)?
 

@@ -1,5 +1,10 @@
 import CipherStore
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The options that name a configuration and the folder of its database.
 enum ConfigurationOptions {

@@ -1,5 +1,10 @@
 import CipherStore
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 extension Command {
     static let migrate = Command(

@@ -13,7 +13,7 @@ enum UpgradeOptions {
         if let bar { options.progress = { bar.update($0) } }
         let cancellation = UpgradeCancellation()
         options.cancellation = cancellation
-        SignalWatch.cancel(cancellation)
+        try SignalWatch.cancel(cancellation)
         defer { bar?.end() }
         return try body(options)
     }

@@ -1,5 +1,10 @@
 import CipherStore
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// A command on all databases below a folder.
 ///
@@ -50,8 +55,8 @@ struct Fleet {
     func run(_ work: @escaping Work) throws -> ExitStatus {
         let began = Date()
         let bar = FleetBar(progress, files)
-        SignalWatch.cancel(cancellation)
-        let workers = FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation, options] file in
+        try SignalWatch.cancel(cancellation)
+        let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation, options] file in
             var options = options
             options.cancellation = cancellation
             if let bar { options.progress = { bar.update(file, $0.fraction) } }

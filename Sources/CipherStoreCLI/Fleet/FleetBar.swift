@@ -1,5 +1,11 @@
+import CipherSQLite
 import CipherStore
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 #if canImport(Glibc)
     import Glibc
@@ -12,7 +18,7 @@ import Foundation
 /// One line on standard error that tells how far a fleet is.
 final class FleetBar: @unchecked Sendable {
     // Everything that changes is read and written only under `lock`.
-    private let lock = NSLock()
+    private let lock = Lock()
     private let total: Int
     private let totalWeight: Double
     private let began = Date()

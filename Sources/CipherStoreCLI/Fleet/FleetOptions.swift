@@ -1,5 +1,10 @@
 import CipherStore
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The options that make a command work on all databases below a folder.
 enum FleetOptions {

@@ -1,5 +1,5 @@
+import CipherSQLite
 import CipherStore
-import Foundation
 
 /// Threads that work through a list of files, each taking the next one.
 ///
@@ -7,8 +7,8 @@ import Foundation
 final class FleetWorkers: @unchecked Sendable {
     private static let mostWaiting = 64
 
-    // Everything that changes is read and written only while `condition` is locked.
-    private let condition = NSCondition()
+    // Everything that changes is read and written only under `lock`.
+    private let lock = Lock()
     private let files: [DatabaseSearch.Found]
     private let work: @Sendable (DatabaseSearch.Found) -> FleetResult
     private let cancellation: UpgradeCancellation
@@ -16,54 +16,67 @@ final class FleetWorkers: @unchecked Sendable {
     private var running = 0
     private var results: [FleetResult] = []
 
+    /// Starts the threads, as many as there are jobs or as the system has to give.
+    ///
+    /// - Throws: ``StoreError`` where it gives none.
     init(
         _ files: [DatabaseSearch.Found], jobs: Int, cancellation: UpgradeCancellation,
         work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult
-    ) {
+    ) throws {
         self.files = files
         self.cancellation = cancellation
         self.work = work
         running = min(jobs, files.count)
-        for number in 0..<running {
-            WorkThread.start("job \(number + 1)") { [self] in runThread() }
+        for begun in 0..<running {
+            do {
+                try DetachedThread.start("job \(begun + 1)") { [self] in runThread() }
+            } catch {
+                guard begun > 0 else { throw error }
+                // The others do its work.
+                end()
+            }
         }
     }
 
     /// The next result, in the order in which the files are finished; `nil` once there are no more.
     func nextResult() -> FleetResult? {
-        condition.lock()
-        defer { condition.unlock() }
-        while results.isEmpty, running > 0 { condition.wait() }
-        guard !results.isEmpty else { return nil }
-        condition.broadcast()
-        return results.removeFirst()
+        lock.withLock {
+            while results.isEmpty, running > 0 { lock.wait() }
+            guard !results.isEmpty else { return nil }
+            lock.wakeAll()
+            return results.removeFirst()
+        }
     }
 
     /// The files that no job has taken, once all jobs have ended.
     var notBegun: ArraySlice<DatabaseSearch.Found> {
-        condition.withLock { files[next...] }
+        lock.withLock { files[next...] }
     }
 
     private func runThread() {
         while let file = take() {
             let result = work(file)
-            condition.withLock {
+            lock.withLock {
                 results.append(result)
-                condition.broadcast()
+                lock.wakeAll()
             }
         }
-        condition.withLock {
+        end()
+    }
+
+    private func end() {
+        lock.withLock {
             running -= 1
-            condition.broadcast()
+            lock.wakeAll()
         }
     }
 
     private func take() -> DatabaseSearch.Found? {
-        condition.lock()
-        defer { condition.unlock() }
-        while results.count >= Self.mostWaiting { condition.wait() }
-        guard next < files.count, !cancellation.isCancelled else { return nil }
-        next += 1
-        return files[next - 1]
+        lock.withLock {
+            while results.count >= Self.mostWaiting { lock.wait() }
+            guard next < files.count, !cancellation.isCancelled else { return nil }
+            next += 1
+            return files[next - 1]
+        }
     }
 }

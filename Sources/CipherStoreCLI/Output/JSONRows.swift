@@ -1,5 +1,10 @@
 import CipherSQLite
-import Foundation
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// Rows as a JSON array of objects, a row a line.
 ///

@@ -1,5 +1,6 @@
+import CipherSQLite
 import CipherStore
-import Foundation
+import Dispatch
 
 #if canImport(Glibc)
     import Glibc
@@ -15,7 +16,7 @@ final class ProgressBar: @unchecked Sendable {
     enum Mode: String, CaseIterable { case auto, always, never }
 
     // Everything below is read and written only under `lock`.
-    private let lock = NSLock()
+    private let lock = Lock()
     private let began = DispatchTime.now()
     private var stage: UpgradeProgress.Stage?
     private var stageBegan = DispatchTime.now()

@@ -1,5 +1,4 @@
 import CipherSQLite
-internal import Foundation
 
 /// Shows that the copy is the original, encrypted.
 ///
@@ -177,7 +176,7 @@ struct CopyProof {
 /// The bytes that both workers have compared, shown by one of them.
 private final class ProofProgress: @unchecked Sendable {
     // `bytes` is read and written only under `lock`; `observer` is used by the worker that shows.
-    private let lock = NSLock()
+    private let lock = Lock()
     private var bytes: Int64 = 0
     private let observer: UpgradeObserver
 

@@ -1,5 +1,4 @@
 import CipherSQLite
-internal import Foundation
 
 /// The comparison of one index's entries, in the order of the index.
 ///
@@ -11,7 +10,7 @@ final class IndexComparison: @unchecked Sendable {
     private let sql: SQL
     private let path: String
 
-    private let lock = NSLock()
+    private let lock = Lock()
     private var isTaken = false
 
     /// A comparison of the index, or `nil` for one on expressions or with a condition, whose entries SQL cannot list

@@ -1,5 +1,4 @@
 import CipherSQLite
-internal import Foundation
 
 /// The comparison of one table's rows, by one worker or by two that walk towards each other.
 ///
@@ -21,7 +20,7 @@ final class TableWalk: @unchecked Sendable {
         var count: Int64
     }
 
-    private let lock = NSLock()
+    private let lock = Lock()
     private var marks: [Direction: Mark] = [:]
     private var isTaken = false
     private var total: Int64?

@@ -1,0 +1,70 @@
+#if canImport(FoundationEssentials)
+    package import FoundationEssentials
+#else
+    package import Foundation
+#endif
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A lock that one thread at a time holds, and under which threads wait for what others change.
+///
+/// Foundation's locks would do, but on Linux whoever names one links all of Foundation and its 34 MB of
+/// internationalization data.
+/// The corresponding C functions are `pthread_mutex_lock`, `pthread_cond_wait` and their kin.
+package final class Lock: Sendable {
+    // Unchecked, and safe between threads: the pointers never change, and what they point to is POSIX's to keep.
+    private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private nonisolated(unsafe) let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    /// A lock that nobody holds.
+    package init() {
+        mutex.initialize(to: pthread_mutex_t())
+        change.initialize(to: pthread_cond_t())
+        let results = (pthread_mutex_init(mutex, nil), pthread_cond_init(change, nil))
+        precondition(results == (0, 0), "a lock cannot be made")
+    }
+
+    deinit {
+        pthread_cond_destroy(change)
+        pthread_mutex_destroy(mutex)
+        change.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Holds the lock while `body` runs, which must not ask for it again.
+    package func withLock<Result>(_ body: () throws -> Result) rethrows -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+
+    /// Lets go of the lock until ``wakeAll()`` is called, and holds it again.
+    ///
+    /// Only within ``withLock(_:)``. It may return without that call, so look again at what was waited for.
+    package func wait() {
+        pthread_cond_wait(change, mutex)
+    }
+
+    /// Waits as ``wait()`` does, and returns whether it was woken; `false` once the deadline has passed.
+    package func wait(until deadline: Date) -> Bool {
+        let now = Date()
+        guard deadline > now else { return false }
+        // An hour at once, for a deadline may lie beyond what C's type for times can say.
+        let end = min(deadline, now.addingTimeInterval(3_600)).timeIntervalSince1970
+        var time = timespec()
+        time.tv_sec = time_t(end)
+        time.tv_nsec = Int(end.truncatingRemainder(dividingBy: 1) * 1e9)
+        return pthread_cond_timedwait(change, mutex, &time) == 0
+    }
+
+    /// Wakes all threads that wait; they go on one by one, as the lock becomes free.
+    package func wakeAll() {
+        pthread_cond_broadcast(change)
+    }
+}

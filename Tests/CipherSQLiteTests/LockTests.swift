@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+@testable import CipherSQLite
+
+/// One thread at a time, and waiting for what others change.
+struct LockTests {
+    /// A number that threads take turns to change.
+    // Unchecked, and safe between threads: `value` is read and written only under `lock`.
+    private final class Counter: @unchecked Sendable {
+        let lock = Lock()
+        var value = 0
+    }
+
+    @Test func `What several threads do under the lock is done one after the other`() {
+        let counter = Counter()
+        DispatchQueue.concurrentPerform(iterations: 8) { _ in
+            for _ in 0..<10_000 { counter.lock.withLock { counter.value += 1 } }
+        }
+        #expect(counter.value == 80_000)
+    }
+
+    @Test func `The lock is free again after an error`() {
+        let lock = Lock()
+        #expect(throws: CancellationError.self) { try lock.withLock { throw CancellationError() } }
+        #expect(lock.withLock { true })
+    }
+
+    @Test("Whoever waits goes on when another has changed what was waited for", arguments: [nil, 600.0])
+    func waiting(limit: Double?) {
+        let counter = Counter()
+        let deadline = limit.map { Date(timeIntervalSinceNow: $0) }
+        // Each of them waits for the one before, so that none could go on alone.
+        DispatchQueue.concurrentPerform(iterations: 2) { number in
+            for turn in 0..<1_000 {
+                counter.lock.withLock {
+                    while counter.value != 2 * turn + number {
+                        if let deadline { _ = counter.lock.wait(until: deadline) } else { counter.lock.wait() }
+                    }
+                    counter.value += 1
+                    counter.lock.wakeAll()
+                }
+            }
+        }
+        #expect(counter.value == 2_000)
+    }
+
+    @Test("Where nobody changes anything the wait ends at its deadline", arguments: [-1e300, -1, 0, 0.000_001])
+    func deadline(seconds: Double) {
+        let lock = Lock()
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        lock.withLock {
+            // A lock may wake for no reason, and then the wait goes on.
+            while lock.wait(until: deadline) {}
+        }
+        #expect(deadline <= Date())
+    }
+
+    @Test(
+        "A deadline beyond all clocks is one to wait for",
+        arguments: [Date.distantFuture, Date(timeIntervalSinceNow: 1e300)])
+    func distantDeadline(deadline: Date) {
+        let counter = Counter()
+        DispatchQueue.concurrentPerform(iterations: 2) { number in
+            counter.lock.withLock {
+                counter.value += 1
+                counter.lock.wakeAll()
+                while counter.value < 2 { _ = counter.lock.wait(until: deadline) }
+            }
+        }
+        #expect(counter.value == 2)
+    }
+}
