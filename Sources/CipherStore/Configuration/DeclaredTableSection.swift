@@ -37,7 +37,7 @@ extension DeclaredTable {
                 throw element.failure("the column \"\(ConfigurationNode.shown(name))\" is declared at \(other) too")
             }
             let text = try definition.text()
-            if let fault = ColumnDefinition.fault(of: text) { throw definition.failure(fault) }
+            if let fault = SQLFragment.fault(in: text, isColumn: true) { throw definition.failure(fault) }
             columns.append(Column(name: name, definition: text))
         }
         guard !columns.isEmpty else { throw node.failure("a table needs at least one column") }

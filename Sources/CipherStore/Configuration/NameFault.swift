@@ -1,7 +1,7 @@
 /// What keeps a text of the configuration from being the name of a table, column or index.
 extension SQLName {
     /// The prefix of names that SQLite and CipherStore keep for themselves; `nil` for a name that is free.
-    var reservedPrefix: String? { ["sqlite_", "cipherstore_"].first(where: hasPrefix) }
+    var reservedPrefix: String? { isOfSQLite ? "sqlite_" : isOfCipherStore ? "cipherstore_" : nil }
 
     /// Why `name` cannot be a name; `nil` where it can.
     static func fault(of name: String) -> String? {

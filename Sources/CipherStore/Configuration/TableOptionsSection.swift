@@ -86,7 +86,7 @@ extension ConfigurationNode {
     fileprivate func sqlPart() throws -> String {
         let text = try text()
         guard !text.isEmpty else { throw failure("is empty") }
-        if let fault = DefinitionScanner.problem(in: text) { throw failure(fault) }
+        if let fault = SQLFragment.fault(in: text) { throw failure(fault) }
         return text
     }
 }

@@ -183,7 +183,7 @@ struct ConfigurationErrorTests {
             "INTEGER DEFAULT -1", "TEXT DEFAULT (1 - -1)",
         ])
     func definition(text: String) {
-        #expect(ColumnDefinition.fault(of: text) == nil)
+        #expect(SQLFragment.fault(in: text, isColumn: true) == nil)
     }
 
     @Test func `Names are the same where SQLite takes them as the same, and only there`() {

@@ -52,21 +52,17 @@ struct DeclaredSchema {
     }
 
     private func checkText(of table: DeclaredTable) throws {
-        guard !table.name.isEmpty, !table.name.utf8.contains(0) else {
-            throw table.failure(nil, "the name is empty or holds a NUL character")
-        }
+        if let fault = SQLName.fault(of: table.name) { throw table.failure(nil, "the name \(fault)") }
         guard !table.columns.isEmpty else { throw table.failure(nil, "no column is declared") }
         for column in table.columns {
-            guard !column.name.isEmpty, !column.name.utf8.contains(0) else {
-                throw table.failure(column.name, "the name is empty or holds a NUL character")
-            }
-            if let problem = DefinitionScanner.problem(in: column.definition) {
-                throw table.failure(column.name, "its definition is no column definition: \(problem)")
+            if let fault = SQLName.fault(of: column.name) { throw table.failure(column.name, "the name \(fault)") }
+            if let fault = SQLFragment.fault(in: column.definition) {
+                throw table.failure(column.name, "its definition \(fault)")
             }
         }
         for (index, constraint) in (table.constraints ?? []).enumerated() {
-            if let problem = DefinitionScanner.problem(in: constraint) {
-                throw table.failure("constraints[\(index)]", "it is no constraint: \(problem)")
+            if let fault = SQLFragment.fault(in: constraint) {
+                throw table.failure("constraints[\(index)]", "it \(fault)")
             }
         }
         guard table.isStrict != true || Engine.current.hasStrictTables else {

@@ -103,7 +103,7 @@ struct TableOptionTests {
         ),
         (#"{"chat": {"withoutRowid": 1}}"#, "tableOptions.chat.withoutRowid: must be true or false"),
         (#"{"chat": {"constraints": "x"}}"#, "tableOptions.chat.constraints: must be a list"),
-        (#"{"chat": {"constraints": ["x) --"]}}"#, "tableOptions.chat.constraints[0]: it closes a parenthesis"),
+        (#"{"chat": {"constraints": ["x) --"]}}"#, "tableOptions.chat.constraints[0]: has a closing parenthesis"),
         (#"{"chat": {"indexes": {"i": []}}}"#, "tableOptions.chat.indexes.i: an index needs at least one column"),
         (
             #"{"chat": {"indexes": {"i": {"unique": true}}}}"#,
