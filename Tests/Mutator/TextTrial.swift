@@ -75,7 +75,7 @@ struct TextTrial {
         if random.oneIn(3), !others.isEmpty { damaged = place.appending(path: random.pick(others)) }
         if random.oneIn(4), damaged.pathExtension == "plist" {
             let list = try PropertyListSerialization.propertyList(from: Data(contentsOf: damaged), format: nil)
-            try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0).write(to: damaged)
+            try BinaryPropertyListWriter.data(list).write(to: damaged)
         }
         try scramble(damaged, &random)
         return ["plan", "--config", "Config/" + chosen, "--directory", "data", "--key-file", "key"]

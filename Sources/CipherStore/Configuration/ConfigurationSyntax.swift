@@ -25,13 +25,7 @@ enum ConfigurationSyntax {
         if data.starts(with: [0xFE, 0xFF]) || data.starts(with: [0xFF, 0xFE]) { throw .notUTF8 }
         let bytes = Data(data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data[...])
         guard let first = bytes.first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { throw .empty }
-        if bytes.starts(with: Array("bplist".utf8)) {
-            // What has no room for header and trailer would be read as text in the format of old property lists.
-            guard bytes.starts(with: Array("bplist00".utf8)), bytes.count > 40 else {
-                throw .malformed("property list")
-            }
-            return try propertyList(bytes)
-        }
+        if bytes.starts(with: Array("bplist".utf8)) { return try BinaryPropertyList.value(of: [UInt8](bytes)) }
         switch first {
         case UInt8(ascii: "<"):
             // The depth is counted in bytes, which is right for UTF-8 and whatever extends ASCII.

@@ -178,7 +178,7 @@ struct ConfigurationSyntaxTests {
         var generator = Generator(state: seed)
         let xml = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.plist"))
         let list = try PropertyListSerialization.propertyList(from: xml, format: nil)
-        let binary = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
+        let binary = BinaryPropertyListWriter.data(list)
         let json = try Data(contentsOf: Repository.examples.appending(path: "ChatStore.json"))
         var refused = 0
         for round in 0..<600 {
