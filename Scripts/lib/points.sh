@@ -2,10 +2,10 @@
 # Callers set $me. They define attempts, which prints the names of series, one a line, and series NAME….
 
 # Every operation, on what, from which form to which, and in which journal mode the file is before and after.
-# "copies" is what may be left beside the new file.
+# "copies" is what may be left beside the new file, "waiting" the form of a file whose change was put off.
 scenario() {
     operation=("${1%%-*}" "$run/app.db")
-    template=plaintext before=plaintext after=encrypted mode=wal copies=
+    template=plaintext before=plaintext after=encrypted mode=wal copies= waiting=
     case $1 in
         encrypt) ;;
         encrypt-backup) operation+=(backup) copies='|app.db-plaintext' ;;
@@ -16,14 +16,19 @@ scenario() {
         rekey-hot) template=encrypted-hot before=encrypted after=rekeyed mode=delete ;;
         decrypt) template=encrypted before=encrypted after=plaintext ;;
         decrypt-hot) template=encrypted-hot before=encrypted after=plaintext mode=delete ;;
-        launch) after=migrated ;;
-        launch-migrate) template=encrypted before=encrypted after=migrated ;;
-        launch-open) template=migrated before=migrated after=migrated ;;
+        launch) after=encrypted-migrated ;;
+        launch-migrate) template=encrypted before=encrypted after=encrypted-migrated ;;
+        launch-open) template=migrated before=encrypted-migrated after=encrypted-migrated ;;
+        launch-rekey)
+            operation+=(rekey) template=encrypted before=encrypted after=rekeyed-migrated waiting=encrypted-migrated
+            ;;
+        launch-decrypt) operation+=(decrypt) template=encrypted before=encrypted after=plaintext-migrated ;;
         *) die "there is no operation $1" ;;
     esac
 }
 scenarios=(
     encrypt encrypt-backup encrypt-hot shadow rekey rekey-hot decrypt decrypt-hot launch launch-migrate launch-open
+    launch-rekey launch-decrypt
 )
 
 # The subject, and the files that it begins with.

@@ -21,13 +21,22 @@ enum LaunchSubject {
     ]
 
     /// Opens the store as an app does at its launch, reads, and prints what opening did.
-    static func run(_ path: String) async throws {
+    ///
+    /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
+    ///   off.
+    static func run(_ path: String, change: String?) async throws {
         let file = URL(filePath: path)
+        let isOff = change == "decrypt"
+        let rotation = KeyRotation(
+            from: TestKeys.provider(), to: TestKeys.provider { try Subject.newKey() }, whenDone: { _ in })
         let store = try await CipherStore.open(
             Configuration(
                 databaseName: file.lastPathComponent, version: SchemaVersion(version),
-                encryption: Configuration.Encryption(sinceVersion: SchemaVersion(version)), schema: .tables(tables)),
-            directory: file.deletingLastPathComponent(), keyProvider: TestKeys.provider())
+                encryption: Configuration.Encryption(
+                    isEnabled: !isOff, sinceVersion: SchemaVersion(version), whenDisabled: isOff ? .decrypt : .refuse),
+                schema: .tables(tables)),
+            directory: file.deletingLastPathComponent(),
+            keyProvider: change == "rekey" ? rotation : TestKeys.provider())
         let rows: Int?
         do {
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }

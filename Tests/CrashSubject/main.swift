@@ -16,11 +16,12 @@ import TestSupport
 //   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
 //   CrashSubject rekey FILE              the change to another key
 //   CrashSubject decrypt FILE            the way back
-//   CrashSubject launch FILE             the whole flow of an app's launch: encrypt, migrate, open
+//   CrashSubject launch FILE [rekey|decrypt]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
+//                                        key is another now, or that has turned encryption off
 //   CrashSubject rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                                        killed at a stage of the change, or "asked", "done", "dropped" by the provider
-//   CrashSubject check FILE              prints "plaintext", "encrypted", "rekeyed" or "migrated" where every row is
-//                                        there, and the journal mode
+//   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
+//                                        "-migrated" where the schema is the new one, and the journal mode
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 //   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   CrashSubject count FOLDER            the rows of that store
@@ -100,7 +101,7 @@ enum Subject {
         Swift.print(([report.outcome.rawValue] + report.warnings).joined(separator: "; "))
     }
 
-    private static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
+    static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
 
     /// Reads as the next launch does, recovery included.
     static func check(_ path: String) throws {
@@ -125,8 +126,8 @@ enum Subject {
             exit(1)
         }
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
-        let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : version == 23 ? "encrypted" : "migrated"
-        Swift.print("\(form) \(mode)")
+        let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted"
+        Swift.print("\(form)\(version == 23 ? "" : "-migrated") \(mode)")
     }
 
     private static func isMigrated(_ connection: Connection) throws -> Bool {
@@ -164,7 +165,7 @@ do {
     case "rekey": try Subject.rekey(arguments[2])
     case "rotate": try RotationSubject.run(arguments[2], killedAt: arguments.dropFirst(3).first)
     case "decrypt": try Subject.decrypt(arguments[2])
-    case "launch": try await LaunchSubject.run(arguments[2])
+    case "launch": try await LaunchSubject.run(arguments[2], change: arguments.dropFirst(3).first)
     case "check": try Subject.check(arguments[2])
     case "backfill":
         let place = arguments.dropFirst(3)

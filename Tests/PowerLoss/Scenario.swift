@@ -35,7 +35,17 @@ struct Scenario {
         Scenario(
             name: "decrypt-hot", make: ["encrypted", "hot"], operation: ["decrypt"], old: "encrypted",
             new: "plaintext", journalMode: "delete"),
-        Scenario(name: "migrate", make: ["encrypted"], operation: ["launch"], old: "encrypted", new: "migrated"),
+        Scenario(
+            name: "launch", make: ["plaintext"], operation: ["launch"], old: "plaintext", new: "encrypted-migrated"),
+        Scenario(
+            name: "launch-migrate", make: ["encrypted"], operation: ["launch"], old: "encrypted",
+            new: "encrypted-migrated"),
+        Scenario(
+            name: "launch-rekey", make: ["encrypted"], operation: ["launch", "rekey"], old: "encrypted",
+            new: "rekeyed-migrated"),
+        Scenario(
+            name: "launch-decrypt", make: ["encrypted"], operation: ["launch", "decrypt"], old: "encrypted",
+            new: "plaintext-migrated"),
         Scenario(name: "store", make: [], operation: ["write", "12"], old: "", new: "", isStore: true),
     ]
 }
