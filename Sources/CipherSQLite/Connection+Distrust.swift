@@ -66,5 +66,6 @@ extension Connection {
     /// Nothing is counted: to count, SQLite walks through a tree without asking anybody, however long that takes.
     package func proveReadable() throws {
         try withinSteps { try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in } }
+        if keyState == .given { keyState = .used }
     }
 }

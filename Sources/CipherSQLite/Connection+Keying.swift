@@ -1,12 +1,24 @@
 internal import CSQLCipher
 
 extension Connection {
+    /// What is known of a connection's key.
+    enum KeyState {
+        case none
+        case given
+        /// The first page was read with it.
+        case used
+        /// SQLCipher copies a key with its pointers first, and where it then has no memory for what they point to, closing
+        /// frees it twice (4.6.1, `sqlcipher_cipher_ctx_copy`). A connection left open costs less than that.
+        case damaged
+    }
+
     /// Gives the key and pins the cipher format, before the first read.
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///
     /// - Parameter schema: The name of the file in this connection.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
+        if schema == "main" { keyState = .given }
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(sqlite3_key_v2(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }

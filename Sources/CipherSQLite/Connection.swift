@@ -20,6 +20,8 @@ public final class Connection {
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
+    /// What is known of the key.
+    var keyState = KeyState.none
     /// Whether statements run only inside of a transaction.
     ///
     /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that error
@@ -92,10 +94,12 @@ public final class Connection {
         guard !isClosed else { return }
         isClosed = true
         cache.removeAll()
+        guard keyState != .damaged else { return }
         sqlite3_close_v2(handle)
     }
 
     func error(_ code: Int32, sql: String? = nil) -> DatabaseError {
+        if code & 0xff == SQLITE_NOMEM, keyState == .given { keyState = .damaged }
         let extended = sqlite3_extended_errcode(handle)
         return DatabaseError(
             extendedCode: extended & 0xff == code & 0xff ? extended : code,

@@ -1,5 +1,5 @@
 /// What a database file is, found without changing anything.
-public enum FileState: String, Sendable, Codable {
+package enum FileState: String, Sendable, Codable {
     /// There is no file.
     case missing
     /// A file of 0 bytes, which SQLite takes for a new database.
@@ -17,21 +17,21 @@ public enum FileState: String, Sendable, Codable {
 }
 
 /// What an inspection found.
-public struct Inspection: Sendable, Codable, Equatable {
+package struct Inspection: Sendable, Codable, Equatable {
     /// The database, without symbolic links.
-    public let path: String
+    package let path: String
     /// What the file is.
-    public let state: FileState
+    package let state: FileState
     /// The file's size in bytes.
-    public let size: Int64
+    package let size: Int64
     /// Files beside it, by name, with their sizes in bytes.
-    public let sidecars: [String: Int64]
+    package let sidecars: [String: Int64]
     /// `PRAGMA user_version`, where it can be read.
-    public let version: Int?
+    package let version: Int?
     /// `PRAGMA application_id`, where it can be read.
-    public let applicationID: Int?
+    package let applicationID: Int?
     /// `wal` or `delete`, where it can be read.
-    public let journalMode: String?
+    package let journalMode: String?
     /// The cipher format that the key opened, for an encrypted file.
-    public let cipherCompatibility: Int?
+    package let cipherCompatibility: Int?
 }

@@ -6,12 +6,13 @@ enum Leftovers {
     /// Removes them.
     static func sweep(_ paths: DatabasePaths) throws {
         for path in paths.leftovers {
-            guard let status = try FileSystem.status(path, followLinks: false) else { continue }
-            guard !status.isDirectory else {
+            do {
+                try FileSystem.removeIfPresent(path)
+            } catch {
+                guard (try? FileSystem.status(path, followLinks: false))?.isDirectory == true else { throw error }
                 throw StoreError(
                     .notAFile, path: path, "a folder has a name that the upgrade needs", advice: "move it away")
             }
-            try FileSystem.removeIfPresent(path)
         }
     }
 }
