@@ -40,9 +40,11 @@ enum LaunchSubject {
         let rows: Int?
         do {
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
-        } catch {
+        } catch let error as DatabaseError {
+            // What the app's own SQL met has the type of SQLite's failures.
             await store.close()
-            throw error
+            print("read: \(error)")
+            exit(2)
         }
         await store.close()
         guard rows == Subject.rows else {

@@ -18,7 +18,7 @@ struct FileTrial {
         for name in try folder.names {
             try FileManager.default.copyItem(atPath: folder.path(name), toPath: aside.path(name))
         }
-        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
+        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")], seconds: limit(folder))
         let outcome =
             run.output.split(separator: "\n").last { !$0.contains(" ") || $0.contains(": /") }.map(String.init) ?? ""
         switch run.status {
@@ -32,12 +32,15 @@ struct FileTrial {
         }
     }
 
+    /// The longest that a run may last: 20 seconds, and one for each 2 MB.
+    private static func limit(_ folder: TemporaryFolder) throws -> Int { try 20 + size(folder.url) / 2_000_000 }
+
     /// Plans for the database of a folder, which must end and change nothing.
     ///
     /// - Returns: What must not happen; `nil` where nothing did.
     static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
         let before = try FolderDigest(folder.url)
-        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
+        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")], seconds: limit(folder))
         guard run.status == 0 || run.status == 2 else {
             return "planning: status \(run.status): \(run.output.suffix(400))"
         }
@@ -45,7 +48,7 @@ struct FileTrial {
     }
 
     private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
-        if let complaint = try stray(folder) ?? growth(folder) { return complaint }
+        if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
         guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))
         else { return "reported as encrypted and is not" }
         return try difference(aside, folder, isEncrypted: true)
@@ -53,7 +56,7 @@ struct FileTrial {
 
     /// A refused file is as it was to the byte, or what SQLite itself makes of it when it recovers.
     private static func faultOfRefusal(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
-        if let complaint = try stray(folder) ?? growth(folder) { return complaint }
+        if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
         let endings = ["-shm"]
         if try FolderDigest(folder.url, ignoring: endings) == FolderDigest(aside.url, ignoring: endings) { return nil }
         return try difference(aside, folder, isEncrypted: false).map { "refused and changed: \($0)" }
@@ -65,12 +68,19 @@ struct FileTrial {
     }
 
     /// A file that has become larger than a damaged one can be was written to by mistake.
-    private static func growth(_ folder: TemporaryFolder) throws -> String? {
-        for name in try folder.names {
-            let size = try FileManager.default.attributesOfItem(atPath: folder.path(name))[.size] as? Int ?? 0
-            if size > 1 << 24 { return "\(name) has grown to \(size) bytes" }
+    private static func growth(_ folder: TemporaryFolder, since aside: TemporaryFolder) throws -> String? {
+        let most = try max(1 << 24, 2 * size(aside.url))
+        let found = try size(folder.url)
+        return found > most ? "the files have grown to \(found) bytes" : nil
+    }
+
+    /// The bytes of all files of a folder.
+    static func size(_ folder: URL) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).reduce(0) { sum, name in
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: folder.appending(path: name).path(percentEncoded: false))
+            return sum + (attributes[.size] as? Int ?? 0)
         }
-        return nil
     }
 
     private static func difference(

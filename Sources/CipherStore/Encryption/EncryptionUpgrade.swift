@@ -108,7 +108,9 @@ package struct EncryptionUpgrade {
         _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
-        let wasWriteAheadLog = try inspector.header().isWriteAheadLog
+        // A hot journal puts page 1 back before anything is read.
+        let restored = try SidecarScan.firstPageInJournal(paths).map { FileHeader(bytes: $0, fileSize: 0) }
+        let wasWriteAheadLog = try (restored ?? inspector.header()).isWriteAheadLog
         let (report, fileKey) = try conversion.run(
             .encrypted, inspector, isWriteAheadLog: wasWriteAheadLog,
             targetKeys: {

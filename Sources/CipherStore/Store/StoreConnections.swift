@@ -21,7 +21,11 @@ struct StoreConnections: Sendable {
     /// A connection that only reads.
     func reader() throws -> Connection {
         let connection = try open()
-        try connection.execute("PRAGMA query_only = ON")
+        do {
+            try connection.execute("PRAGMA query_only = ON")
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: path)
+        }
         return connection
     }
 
