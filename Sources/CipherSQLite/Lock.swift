@@ -18,8 +18,9 @@
 /// internationalization data.
 /// The corresponding C functions are `pthread_mutex_lock`, `pthread_cond_wait` and their kin.
 package final class Lock: Sendable {
-    // Unchecked, and safe between threads: the pointers never change, and what they point to is POSIX's to keep.
+    // Unchecked, and safe between threads: the pointer never changes, and POSIX guards what it points to.
     private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    // Unchecked, and safe between threads: as `mutex`.
     private nonisolated(unsafe) let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     /// A lock that nobody holds.

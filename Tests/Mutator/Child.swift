@@ -16,23 +16,22 @@ struct Child {
 
     /// The most memory that a run may ask for, in KiB: beyond it an allocation fails.
     private static let memory = 3_000_000
+    /// The longest that a run may last, in seconds.
+    private static let seconds = isSanitized ? 300 : 20
     /// A sanitizer's map of the memory is larger than any limit, and its runs take their time.
     private static var isSanitized: Bool {
         let environment = ProcessInfo.processInfo.environment
         return environment["ASAN_OPTIONS"] != nil || environment["TSAN_OPTIONS"] != nil
     }
 
-    /// - Parameter seconds: The longest that the run may last, without a sanitizer.
-    static func run(
-        _ program: String, _ arguments: [String], in folder: String? = nil, seconds: Int = 20
-    ) throws -> Child {
+    static func run(_ program: String, _ arguments: [String], in folder: String? = nil) throws -> Child {
         let process = Process()
         let (output, errors) = (Pipe(), Pipe())
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments =
             [
                 "-c",
-                "ulimit -c 0; \(isSanitized ? "" : "ulimit -f 2097152; ulimit -v \(memory);") exec timeout -s KILL \(isSanitized ? 300 : seconds) \"$@\" 2>&1",
+                "ulimit -c 0; \(isSanitized ? "" : "ulimit -f 2097152; ulimit -v \(memory);") exec timeout -s KILL \(seconds) \"$@\" 2>&1",
                 "sh", program,
             ]
             + arguments

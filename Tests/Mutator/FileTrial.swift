@@ -18,7 +18,7 @@ struct FileTrial {
         for name in try folder.names {
             try FileManager.default.copyItem(atPath: folder.path(name), toPath: aside.path(name))
         }
-        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")], seconds: limit(folder))
+        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
         let outcome =
             run.output.split(separator: "\n").last { !$0.contains(" ") || $0.contains(": /") }.map(String.init) ?? ""
         switch run.status {
@@ -32,15 +32,12 @@ struct FileTrial {
         }
     }
 
-    /// The longest that a run may last: 20 seconds, and one for each 2 MB.
-    private static func limit(_ folder: TemporaryFolder) throws -> Int { try 20 + size(folder.url) / 2_000_000 }
-
     /// Plans for the database of a folder, which must end and change nothing.
     ///
     /// - Returns: What must not happen; `nil` where nothing did.
     static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
         let before = try FolderDigest(folder.url)
-        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")], seconds: limit(folder))
+        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
         guard run.status == 0 || run.status == 2 else {
             return "planning: status \(run.status): \(run.output.suffix(400))"
         }
@@ -75,7 +72,7 @@ struct FileTrial {
     }
 
     /// The bytes of all files of a folder.
-    static func size(_ folder: URL) throws -> Int {
+    private static func size(_ folder: URL) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).reduce(0) { sum, name in
             let attributes = try FileManager.default.attributesOfItem(
                 atPath: folder.appending(path: name).path(percentEncoded: false))
