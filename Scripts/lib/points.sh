@@ -1,6 +1,8 @@
 # Runs of CrashSubject with something done to them at one point, shared by kills and faults, which source it.
 # Callers set $me. They define attempts, which prints the names of series, one a line, and series NAME….
 
+shopt -s extglob
+
 # Every operation, on what, from which form to which, and in which journal mode the file is before and after.
 # "copies" is what may be left beside the new file, "waiting" the form of a file whose change was put off.
 scenario() {
@@ -35,13 +37,13 @@ scenarios=(
 prepare() {
     local kind
     command -v strace >/dev/null || die "strace is needed; on Debian: apt-get install strace"
-    build --product CrashSubject
+    build "${static[@]}" --product CrashSubject
     # In memory where that is possible: it is the calls that are tried, and there a sync costs nothing.
     work=$(realpath "$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)")
     trap 'rm -rf "$work"' EXIT
     # A copy, so that a build meanwhile does not change it.
     subject=$work/subject
-    cp "$(swift build --show-bin-path)/CrashSubject" "$subject"
+    cp "$(swift build "${static[@]}" --show-bin-path)/CrashSubject" "$subject"
     mkdir "$work"/{plaintext,encrypted,plaintext-hot,encrypted-hot,leftovers,taken,totals}
     for kind in plaintext encrypted; do
         "$subject" make "$work/$kind/app.db" $kind
@@ -66,17 +68,17 @@ count_calls() {
     awk '/\(/ { seen[$1]++ } END { for (id in seen) if (seen[id] > most) most = seen[id]; print most + 0 }' "$run.trace"
 }
 
-# What the next launch, or a look at the copied files, finds: reading a copy leaves the files for the next run.
-state() {
-    rm -rf "$run.look"
-    cp -a "$run" "$run.look"
-    "$subject" check "$run.look/app.db" 2>&1 || true
-}
-
 # Names and bytes of all files but the index of a log.
-digest() { (cd "$run" && cksum $(ls | grep -v -e '-shm$')); }
+digest() { (cd "$run" && cksum !(*-shm)); }
 
-strangers() { ls "$run" | grep -vxE "app.db(-wal|-shm)?$1" | tr '\n' ' ' || true; }
+# What lies there beside the database, its log, and what the pattern allows.
+strangers() {
+    local file allowed="app.db(-wal|-shm)?$1"
+    left=
+    for file in "$run"/*; do
+        [[ ${file##*/} =~ ^($allowed)$ ]] || left+="${file##*/} "
+    done
+}
 
 complain() {
     failures=$((failures + 1))
@@ -92,25 +94,30 @@ untouched() {
     done
 }
 
-# The next run must finish, with the new file in its journal mode and nothing beside it: finish FOUND, where FOUND is
-# what state said. What lies there in the same form was tried before.
+# What lies there now, told by what a copy of it is once SQLite has recovered it, and by how the next run ends, which is
+# part of it: sets found, ending and last. In the same form it was tried before.
+settle() {
+    local lines
+    key="${operation[*]} $(digest)"
+    found=${settled[$key]:-}
+    if [ -n "$found" ]; then return; fi
+    mapfile -t lines <<<"$("$subject" settle "$run/app.db" "${operation[@]::1}" "${operation[@]:2}" 2>&1)"
+    found=${lines[0]} ending=${lines[1]:-} last=${lines[*]:2}
+}
+
+# The next run must have finished, with the new file in its journal mode and nothing beside it.
 finish() {
-    local output earlier found=$1 key
-    untouched
-    earlier=$(digest)
-    key="${operation[*]} $earlier"
-    if [ -n "${finished[$key]:-}" ]; then return; fi
-    output=$("$subject" "${operation[@]}" 2>&1 || true)
-    case $output in
+    local left
+    if [ -n "${settled[$key]:-}" ]; then return; fi
+    case $ending in
         encrypted | alreadyEncrypted | shadow | rekeyed | alreadyRekeyed | decrypted | alreadyPlaintext | launched) ;;
-        *) complain "the next run says: $output" && return ;;
+        *) complain "the next run says: $ending" && return ;;
     esac
-    output=$(strangers "$copies")
-    if [ -n "$output" ]; then complain "left beside after the next run: $output" && return; fi
+    strangers "$copies"
+    if [ -n "$left" ]; then complain "left beside after the next run: $left" && return; fi
     untouched
-    if [ "$(digest)" != "$earlier" ]; then found=$(state); fi
-    if [ "$found" != "$after $mode" ]; then complain "at the end: $found" && return; fi
-    finished[$key]=1
+    if [ "$last" != "$after $mode" ]; then complain "at the end: $last" && return; fi
+    settled[$key]=$found
 }
 
 # Runs all series, as many at once as there are processors, and adds up what they counted.
@@ -129,7 +136,7 @@ run_all() {
 
 worker() {
     local line
-    declare -A finished=() refusals=()
+    declare -A settled=()
     run=$work/run.$1
     points=0 failures=0 crashed=0
     while IFS= read -r line; do

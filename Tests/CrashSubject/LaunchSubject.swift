@@ -20,11 +20,11 @@ enum LaunchSubject {
             ], indexes: [DeclaredTable.Index(name: "chat_by_body", columns: ["body"])])
     ]
 
-    /// Opens the store as an app does at its launch, reads, and prints what opening did.
+    /// Opens the store as an app does at its launch, reads, and returns what opening did.
     ///
     /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
     ///   off.
-    static func run(_ path: String, change: String?) async throws {
+    static func run(_ path: String, change: String?) async throws -> String {
         let file = URL(filePath: path)
         let isOff = change == "decrypt"
         let rotation = KeyRotation(
@@ -43,15 +43,12 @@ enum LaunchSubject {
         } catch let error as DatabaseError {
             // What the app's own SQL met has the type of SQLite's failures.
             await store.close()
-            print("read: \(error)")
-            exit(2)
+            throw Failure(text: "read: \(error)", status: 2)
         }
         await store.close()
         guard rows == Subject.rows else {
-            print("rows are missing: \(rows ?? 0)")
-            exit(1)
+            throw Failure(text: "rows are missing: \(rows ?? 0)", status: 1)
         }
-        let warnings = store.report.warnings
-        print((["launched"] + warnings).joined(separator: "; "))
+        return (["launched"] + store.report.warnings).joined(separator: "; ")
     }
 }

@@ -1,13 +1,8 @@
 import CipherSQLite
 import CipherStore
 import FailingMemory
+import Foundation
 import TestSupport
-
-#if canImport(Glibc)
-    import Glibc
-#else
-    import Darwin
-#endif
 
 // What Scripts/kills and its neighbours run, kill and ask, with a fixed key:
 //
@@ -22,6 +17,8 @@ import TestSupport
 //                                        killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   CrashSubject check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
 //                                        "-migrated" where the schema is the new one, and the journal mode
+//   CrashSubject settle FILE OPERATION…  what a crash left: a line with what check says of a copy, one with what the next
+//                                        run of the operation says, and one with what check says of a copy of its result
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 //   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   CrashSubject count FOLDER            the rows of that store
@@ -65,46 +62,38 @@ enum Subject {
         }
     }
 
-    static func encrypt(_ path: String, keepBackup: Bool) throws {
-        var options = EncryptionUpgrade.Options()
-        options.keepBackup = keepBackup
-        options.busyTimeout = 200
-        print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run())
-    }
-
-    static func shadow(_ path: String) throws {
+    /// Runs an operation on a file, and returns what it has to say.
+    ///
+    /// - Parameter words: The operation's name, and what it takes behind the file.
+    static func perform(_ words: some Collection<String>, on path: String) async throws -> String {
+        let change = words.dropFirst().first
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 200
-        print(try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).shadow())
-    }
-
-    static func rekey(_ path: String) throws {
-        var options = EncryptionUpgrade.Options()
-        options.busyTimeout = 200
-        print(
-            try Rekeying(
+        options.keepBackup = change == "backup"
+        let upgrade = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options)
+        let report: EncryptionReport
+        switch words.first {
+        case "encrypt": report = try upgrade.run()
+        case "shadow": report = try upgrade.shadow()
+        case "rekey":
+            report = try Rekeying(
                 path: path, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try newKey() },
                 formats: [CipherSettings()], newSettings: CipherSettings(), options: options
-            ).run())
-    }
-
-    static func decrypt(_ path: String) throws {
-        var options = EncryptionUpgrade.Options()
-        options.busyTimeout = 200
-        print(
-            try Decryption(
+            ).run()
+        case "decrypt":
+            report = try Decryption(
                 path: path, provider: TestKeys.provider(), formats: [CipherSettings()], options: options
-            ).run())
-    }
-
-    private static func print(_ report: EncryptionReport) {
-        Swift.print(([report.outcome.rawValue] + report.warnings).joined(separator: "; "))
+            ).run()
+        case "launch": return try await LaunchSubject.run(path, change: change)
+        default: exit(64)
+        }
+        return ([report.outcome.rawValue] + report.warnings).joined(separator: "; ")
     }
 
     static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
 
     /// Reads as the next launch does, recovery included.
-    static func check(_ path: String) throws {
+    static func check(_ path: String) throws -> String {
         let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(
             with: Array("SQLite format 3\0".utf8))
         let isRekeyed = try !isPlaintext && opens(path, newKey())
@@ -122,12 +111,35 @@ enum Subject {
             try connection.value(String.self, "PRAGMA integrity_check") == "ok",
             try version == 23 || version == LaunchSubject.version && isMigrated(connection)
         else {
-            Swift.print("rows are missing: \(found.count) and \(rowids.count) of \(rows)")
-            exit(1)
+            throw Failure(text: "rows are missing: \(found.count) and \(rowids.count) of \(rows)", status: 1)
         }
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
         let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted"
-        Swift.print("\(form)\(version == 23 ? "" : "-migrated") \(mode)")
+        return "\(form)\(version == 23 ? "" : "-migrated") \(mode)"
+    }
+
+    /// What a crash left, how the next run of the operation ends, and what it leaves: a line each.
+    static func settle(_ path: String, _ words: some Collection<String>) async {
+        print(look(path))
+        do {
+            print(try await perform(words, on: path))
+        } catch {
+            print(Failure(error).text)
+        }
+        print(look(path))
+    }
+
+    /// What ``check(_:)`` says of a copy: reading the files themselves would recover them before the next run does.
+    private static func look(_ path: String) -> String {
+        let file = URL(filePath: path)
+        let copy = file.deletingLastPathComponent().appendingPathExtension("look")
+        do {
+            try FileManager.default.copyItem(at: file.deletingLastPathComponent(), to: copy)
+            defer { try? FileManager.default.removeItem(at: copy) }
+            return try check(copy.appending(path: file.lastPathComponent).path(percentEncoded: false))
+        } catch {
+            return Failure(error).text
+        }
     }
 
     private static func isMigrated(_ connection: Connection) throws -> Bool {
@@ -149,37 +161,47 @@ enum Subject {
     }
 }
 
+/// Why the subject ends otherwise than well.
+struct Failure: Error {
+    let text: String
+    let status: Int32
+
+    init(text: String, status: Int32) {
+        self.text = text
+        self.status = status
+    }
+
+    init(_ error: any Error) {
+        switch error {
+        case let failure as Failure: self = failure
+        case let error as StoreError: self.init(text: "\(error.code.rawValue): \(error)", status: 2)
+        default: self.init(text: "\(error)", status: 3)
+        }
+    }
+}
+
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|shadow|rekey|decrypt|launch|check FILE, or CrashSubject backfill FOLDER")
+    print("usage: CrashSubject make|encrypt|shadow|rekey|decrypt|launch|check|settle FILE, or CrashSubject backfill FOLDER")
     exit(64)
 }
+let (command, place, more) = (arguments[1], arguments[2], arguments.dropFirst(3))
 let memory = try FailingAllocation.install()
 do {
-    switch arguments[1] {
-    case "make":
-        try Subject.make(
-            arguments[2], encrypted: arguments.dropFirst(3).first == "encrypted", hot: arguments.contains("hot"))
-    case "encrypt": try Subject.encrypt(arguments[2], keepBackup: arguments.dropFirst(3).first == "backup")
-    case "shadow": try Subject.shadow(arguments[2])
-    case "rekey": try Subject.rekey(arguments[2])
-    case "rotate": try RotationSubject.run(arguments[2], killedAt: arguments.dropFirst(3).first)
-    case "decrypt": try Subject.decrypt(arguments[2])
-    case "launch": try await LaunchSubject.run(arguments[2], change: arguments.dropFirst(3).first)
-    case "check": try Subject.check(arguments[2])
+    switch command {
+    case "make": try Subject.make(place, encrypted: more.first == "encrypted", hot: more.contains("hot"))
+    case "rotate": try RotationSubject.run(place, killedAt: more.first)
+    case "check": print(try Subject.check(place))
+    case "settle": await Subject.settle(place, more)
     case "backfill":
-        let place = arguments.dropFirst(3)
-        let batch = place.dropFirst().first.flatMap { Int($0) }
-        try await BackfillSubject.run(arguments[2], place: place.first, batch: batch)
-    case "write": try await StoreSubject.write(arguments[2], rows: arguments.dropFirst(3).first.flatMap { Int($0) })
-    case "count": try await StoreSubject.count(arguments[2])
-    default: exit(64)
+        try await BackfillSubject.run(place, place: more.first, batch: more.dropFirst().first.flatMap { Int($0) })
+    case "write": try await StoreSubject.write(place, rows: more.first.flatMap { Int($0) })
+    case "count": try await StoreSubject.count(place)
+    default: print(try await Subject.perform([command] + more, on: place))
     }
     if memory == .counting { print("allocations: \(fm_count())") }
-} catch let error as StoreError {
-    print("\(error.code.rawValue): \(error)")
-    exit(2)
 } catch {
-    print("\(error)")
-    exit(3)
+    let failure = Failure(error)
+    print(failure.text)
+    exit(failure.status)
 }
