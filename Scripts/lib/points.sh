@@ -1,8 +1,6 @@
 # Runs of CrashSubject with something done to them at one point, shared by kills and faults, which source it.
 # Callers set $me. They define attempts, which prints the names of series, one a line, and series NAME….
 
-shopt -s extglob
-
 # Every operation, on what, from which form to which, and in which journal mode the file is before and after.
 # "copies" is what may be left beside the new file, "waiting" the form of a file whose change was put off.
 scenario() {
@@ -69,7 +67,7 @@ count_calls() {
 }
 
 # Names and bytes of all files but the index of a log.
-digest() { (cd "$run" && cksum !(*-shm)); }
+digest() { (cd "$run" && GLOBIGNORE='*-shm' && cksum -- *); }
 
 # What lies there beside the database, its log, and what the pattern allows.
 strangers() {

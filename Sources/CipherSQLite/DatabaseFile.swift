@@ -48,15 +48,8 @@ package final class DatabaseFile {
     }
 
     /// The file that a connection has open, which stays the same when its name is given to another file.
-    ///
-    /// The corresponding C call is `sqlite3_file_control` with `SQLITE_FCNTL_FILE_POINTER`.
     package init(of connection: Connection) throws {
-        var file: UnsafeMutablePointer<sqlite3_file>?
-        let result = sqlite3_file_control(connection.handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
-        guard result == SQLITE_OK, let file, file.pointee.pMethods != nil else {
-            throw DatabaseError(extendedCode: result, message: "the file is not open", path: connection.path)
-        }
-        self.file = file
+        file = try connection.mainFile()
         owned = nil
         name = nil
         path = connection.path
@@ -119,5 +112,19 @@ package final class DatabaseFile {
             left -= max(1, sqlite3_sleep(min(left, 10)))
         }
         return try body()
+    }
+}
+
+extension Connection {
+    /// SQLite's own form of the database file.
+    ///
+    /// The corresponding C call is `sqlite3_file_control` with `SQLITE_FCNTL_FILE_POINTER`.
+    func mainFile() throws -> UnsafeMutablePointer<sqlite3_file> {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+        guard result == SQLITE_OK, let file, file.pointee.pMethods != nil else {
+            throw DatabaseError(extendedCode: result, message: "the file is not open", path: path)
+        }
+        return file
     }
 }

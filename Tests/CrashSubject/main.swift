@@ -182,7 +182,7 @@ struct Failure: Error {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CrashSubject make|encrypt|shadow|rekey|decrypt|launch|check|settle FILE, or CrashSubject backfill FOLDER")
+    print("usage: CrashSubject make|encrypt|shadow|rekey|decrypt|launch|check|settle FILE, or backfill FOLDER")
     exit(64)
 }
 let (command, place, more) = (arguments[1], arguments[2], arguments.dropFirst(3))

@@ -59,7 +59,7 @@ struct Conversion {
                 let fileKey = try buildAndProve(keys, status, observer, &report)
                 if let finishing {
                     try observer.begin(.migrating)
-                    try finishCopy(fileKey, finishing)
+                    try ReadBack(paths: paths, key: fileKey).lending(finishing)
                     report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
                 }
                 try observer.begin(.swapping)
@@ -147,13 +147,6 @@ struct Conversion {
         // Behind the swap nothing may fail any more.
         report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
         return copyKey
-    }
-
-    private func finishCopy(_ key: FileKey?, _ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: paths.copy, mode: .readWrite)
-        defer { connection.close() }
-        if let key { try connection.setKey(key.key, settings: key.settings) }
-        try StoreError.about(paths) { try body(connection) }
     }
 
     /// Keeps the backup that is asked for, and puts the copy in the original's place.

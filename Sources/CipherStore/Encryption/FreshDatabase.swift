@@ -35,16 +35,12 @@ struct FreshDatabase {
         try FileSystem.createExclusively(paths.copy)
         let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
         let fileKey = try FileKey(key, salt: salt, settings)
-        let connection = try Connection(path: paths.copy, mode: .readWrite)
-        let report: Report
-        do {
-            defer { connection.close() }
-            try connection.setKey(fileKey.key, settings: settings)
+        let report = try ReadBack(paths: paths, key: fileKey).lending { connection in
             connection.allowDoubleQuotedStrings()
             for collation in upgrade.options.collations { try connection.register(collation) }
             // No sidecar may exist while the file changes its name.
             _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
-            report = try StoreError.about(paths) { try fill(connection) }
+            return try fill(connection)
         }
         // What the provider gives to the next launch must open the file.
         let again = try upgrade.keyAskedAgain(key)

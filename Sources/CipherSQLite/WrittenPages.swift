@@ -1,0 +1,106 @@
+internal import CSQLCipher
+
+/// What SQLite wrote to a database file through one connection, to be read back.
+///
+/// A disk may acknowledge a write and forget it, and SQLite never looks: it goes on with what its cache holds. Each write
+/// is remembered by page as a fingerprint, four bytes a page.
+/// Source: SQLite, "The SQLite OS Interface or VFS": a file's methods are a table that it points to, and a table in its
+/// place can pass every call on.
+package final class WrittenPages {
+    /// What SQLite is given: its own structure first, and behind it the way back to this object.
+    private struct Methods {
+        var methods: sqlite3_io_methods
+        let original: UnsafePointer<sqlite3_io_methods>
+        let owner: Unmanaged<WrittenPages>
+    }
+
+    private let file: UnsafeMutablePointer<sqlite3_file>
+    private let original: UnsafePointer<sqlite3_io_methods>
+    private let methods: UnsafeMutablePointer<Methods>
+    /// The connection whose file it is, while its writes are remembered.
+    private var connection: Connection?
+    private var pageSize = 0
+    /// By the number of the page, from 0; 0 for one that was not written.
+    private var fingerprints: [UInt32] = []
+
+    /// Begins to remember what the connection writes to its main database, other than in WAL mode.
+    ///
+    /// - Throws: ``DatabaseError`` where the connection has no file.
+    package init(of connection: Connection) throws {
+        file = try connection.mainFile()
+        original = file.pointee.pMethods
+        self.connection = connection
+        methods = .allocate(capacity: 1)
+        var replaced = original.pointee
+        replaced.xWrite = { file, content, count, offset in
+            WrittenPages.of(file) { $0.write(content, count: count, at: offset) }
+        }
+        replaced.xTruncate = { file, size in WrittenPages.of(file) { $0.truncate(to: size) } }
+        methods.initialize(to: Methods(methods: replaced, original: original, owner: .passUnretained(self)))
+        file.pointee.pMethods = UnsafeRawPointer(methods).assumingMemoryBound(to: sqlite3_io_methods.self)
+    }
+
+    deinit {
+        stop()
+        methods.deallocate()
+    }
+
+    /// Gives the file its own methods back; the connection must not have been closed before.
+    package func stop() {
+        guard connection != nil else { return }
+        file.pointee.pMethods = original
+        connection = nil
+    }
+
+    /// The number, from 1, of the first page that is not in the file as it was written last; `nil` where all are.
+    ///
+    /// - Throws: ``DatabaseError`` where the file cannot be read.
+    package func firstLost(in path: String) throws -> Int? {
+        let file = try DatabaseFile(path: path)
+        return try fingerprints.indices.first { page in
+            guard fingerprints[page] != 0 else { return false }
+            let bytes = try file.read(at: Int64(page) * Int64(pageSize), count: pageSize)
+            return bytes.withUnsafeBytes { Self.fingerprint($0) } != fingerprints[page]
+        }.map { $0 + 1 }
+    }
+
+    private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?, _ body: (WrittenPages) -> Int32) -> Int32 {
+        guard let methods = file?.pointee.pMethods else { return SQLITE_IOERR }
+        return body(
+            UnsafeRawPointer(methods).assumingMemoryBound(to: Methods.self).pointee.owner.takeUnretainedValue())
+    }
+
+    private func write(_ content: UnsafeRawPointer?, count: Int32, at offset: Int64) -> Int32 {
+        let result = original.pointee.xWrite(file, content, count, offset)
+        if result == SQLITE_OK { remember(UnsafeRawBufferPointer(start: content, count: Int(count)), at: offset) }
+        return result
+    }
+
+    private func remember(_ content: UnsafeRawBufferPointer, at offset: Int64) {
+        if content.count != pageSize {
+            // VACUUM has given the file another page size, and writes all of it anew.
+            pageSize = content.count
+            fingerprints = []
+        }
+        let page = Int(offset) / pageSize
+        if page >= fingerprints.count {
+            fingerprints += repeatElement(0, count: page + 1 - fingerprints.count)
+        }
+        fingerprints[page] = Self.fingerprint(content)
+    }
+
+    private func truncate(to size: Int64) -> Int32 {
+        let result = original.pointee.xTruncate(file, size)
+        if result == SQLITE_OK, pageSize > 0 {
+            fingerprints.removeLast(max(0, fingerprints.count - (Int(size) + pageSize - 1) / pageSize))
+        }
+        return result
+    }
+
+    /// Never 0.
+    private static func fingerprint(_ content: UnsafeRawBufferPointer) -> UInt32 {
+        var hasher = Hasher()
+        hasher.combine(bytes: content)
+        return max(1, UInt32(truncatingIfNeeded: hasher.finalize()))
+    }
+}

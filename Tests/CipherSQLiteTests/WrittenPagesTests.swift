@@ -1,0 +1,79 @@
+import CipherSQLite
+import Foundation
+import Testing
+
+@Suite("What a connection wrote")
+struct WrittenPagesTests {
+    private let fixture: EngineFixture
+    private let connection: Connection
+
+    init() throws {
+        fixture = try EngineFixture()
+        connection = try fixture.open()
+        try connection.executeScript(
+            """
+            CREATE TABLE t(a); CREATE TABLE u(a);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+            INSERT INTO t SELECT zeroblob(300) FROM n;
+            """)
+    }
+
+    /// Has the file be what it was before, as far as it is remembered, in one page.
+    private func forget(page: Int, of earlier: [UInt8]) throws {
+        let size = try connection.value(Int.self, "PRAGMA page_size") ?? 0
+        let place = (page - 1) * size
+        try DatabaseFile(path: fixture.path, access: .readWrite).write(
+            Array(earlier[place..<place + size]), at: Int64(place))
+    }
+
+    private func bytes() throws -> [UInt8] { Array(try fixture.bytes()) }
+
+    @Test("is in the file, also where it was taken back, cut off or written in pages of another size")
+    func kept() throws {
+        let pages = try WrittenPages(of: connection)
+        defer { pages.stop() }
+        try connection.execute("UPDATE t SET a = randomblob(300) WHERE rowid % 3 = 0")
+        // More than the cache holds is written before it is known that it will be taken back.
+        try connection.executeScript(
+            "PRAGMA cache_size = 5; BEGIN; UPDATE t SET a = randomblob(400); ROLLBACK; PRAGMA cache_size = 2000;")
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+        try connection.executeScript("DELETE FROM t WHERE rowid > 100; VACUUM;")
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+        try connection.executeScript("PRAGMA page_size = 1024; VACUUM; INSERT INTO t VALUES (2);")
+        #expect(try connection.value(Int.self, "PRAGMA page_size") == 1024)
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("is missed where the file has a former page instead, and only where the connection wrote")
+    func lost() throws {
+        let before = try bytes()
+        let pages = try WrittenPages(of: connection)
+        defer { pages.stop() }
+        try connection.execute("INSERT INTO u VALUES ('new')")
+        let page = try #require(
+            try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = 'u'"))
+        let after = try bytes()
+        try forget(page: page, of: before)
+        #expect(try pages.firstLost(in: fixture.path) == page)
+        try forget(page: page, of: after)
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+        // A page that nobody wrote meanwhile.
+        try forget(page: page + 1, of: [UInt8](repeating: 7, count: before.count))
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+    }
+
+    @Test("is missed where the file was cut off, and the connection goes on as before once it is not watched")
+    func cutOff() throws {
+        let before = try bytes()
+        let pages = try WrittenPages(of: connection)
+        try connection.execute("INSERT INTO t SELECT randomblob(300) FROM t")
+        pages.stop()
+        #expect(try pages.firstLost(in: fixture.path) == nil)
+        try connection.execute("INSERT INTO u VALUES (1)")
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 1000)
+        connection.close()
+        try Data(before).write(to: URL(filePath: fixture.path))
+        #expect(try pages.firstLost(in: fixture.path) != nil)
+    }
+}
