@@ -14,8 +14,11 @@ struct SealingTests {
     }
 
     /// Writes through the layer as the encryption upgrade does.
-    private func sealing(cachePages: Int = 50, _ body: (Connection) throws -> Void) throws {
-        let fileSystem = try SealingFileSystem(key: key)
+    private func sealing(
+        cachePages: Int = 50, startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool = start,
+        _ body: (Connection) throws -> Void
+    ) throws {
+        let fileSystem = try SealingFileSystem(key: key, startThread: startThread)
         let connection = try attach(fileSystem)
         do {
             defer { connection.close() }
@@ -25,6 +28,11 @@ struct SealingTests {
             try body(connection)
         }
         try fileSystem.checkWritten(fixture.path)
+    }
+
+    @Sendable private static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
+        Thread.detachNewThread(body)
+        return true
     }
 
     private func attach(_ fileSystem: SealingFileSystem) throws -> Connection {
@@ -53,9 +61,11 @@ struct SealingTests {
         #expect(try connection.values(String.self, "PRAGMA integrity_check") == ["ok"])
     }
 
-    @Test("SQLCipher finds every sealed page authentic and every row in its place")
-    func readsBack() throws {
-        try sealing { try fill($0, rows: 10_000) }
+    @Test(
+        "SQLCipher finds every sealed page authentic and every row in its place, with threads and without",
+        arguments: [true, false])
+    func readsBack(hasThreads: Bool) throws {
+        try sealing(startThread: { hasThreads && Self.start($0) }) { try fill($0, rows: 10_000) }
         let connection = try fixture.open(key)
         defer { connection.close() }
         try expectAuthentic(connection)
@@ -124,7 +134,7 @@ struct SealingTests {
 
     @Test("A journal, which would be plaintext, cannot be opened through the layer")
     func refusesJournals() throws {
-        let fileSystem = try SealingFileSystem(key: key)
+        let fileSystem = try SealingFileSystem(key: key, startThread: Self.start)
         let connection = try attach(fileSystem)
         defer { connection.close() }
         #expect(throws: DatabaseError.self) { try connection.execute("CREATE TABLE copy.t(a)") }

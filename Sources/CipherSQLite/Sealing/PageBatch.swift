@@ -1,19 +1,18 @@
 internal import COpenSSL
 internal import CSQLCipher
-internal import Dispatch
 
 /// Pages on their way to the disk, sealed and written together on another thread.
 ///
-/// Filled by SQLite's thread. Between ``submit(to:disk:on:)`` and ``wait()`` it belongs to the thread that seals it.
+/// Filled by SQLite's thread. Between ``SealingCrew/submit(_:)`` and ``SealingCrew/settle(_:)`` it belongs to the thread
+/// that seals it.
 // Unchecked, and safe between threads: the buffers, `numbers` and `result` are touched by one at a time, as said above, and
-// the group orders them.
+// the crew's lock orders them.
 final class PageBatch: @unchecked Sendable {
     static let capacity = 64
 
     private let pages: UnsafeMutablePointer<UInt8>
     private let sealed: UnsafeMutablePointer<UInt8>
     private let sealer: PageSealer
-    private let group = DispatchGroup()
     private var result = SQLITE_OK
     /// The numbers of the pages, in the order of their arrival.
     private(set) var numbers: [UInt32] = []
@@ -47,22 +46,19 @@ final class PageBatch: @unchecked Sendable {
         UnsafeMutableRawPointer(page(at: place)).copyMemory(from: content, byteCount: PageSealer.pageSize)
     }
 
-    /// Seals the pages and writes them, on another thread.
-    func submit(to disk: SealedDisk, on queue: DispatchQueue) {
-        queue.async(group: group) { self.result = self.seal(to: disk) }
-    }
-
-    /// Waits until all of it is written, and forgets the pages.
+    /// Forgets the pages, which are written.
     ///
-    /// Returns SQLite's code of the failure, or `SQLITE_OK`.
-    func wait() -> Int32 {
-        group.wait()
+    /// Returns SQLite's code of the failure to write them, or `SQLITE_OK`.
+    func reset() -> Int32 {
         numbers.removeAll(keepingCapacity: true)
         defer { result = SQLITE_OK }
         return result
     }
 
-    private func seal(to disk: SealedDisk) -> Int32 {
+    /// Seals the pages and writes them.
+    func seal(to disk: SealedDisk) { result = write(to: disk) }
+
+    private func write(to disk: SealedDisk) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
         guard RAND_bytes(&vectors, Int32(vectors.count)) == 1 else { return SealedFile.writeFailure }
         // In the order of the file, so that neighbours are written at once.

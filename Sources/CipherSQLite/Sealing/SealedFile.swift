@@ -1,5 +1,4 @@
 internal import CSQLCipher
-internal import Dispatch
 
 /// A database file that SQLite writes as plaintext pages and that lies on the disk sealed.
 ///
@@ -17,7 +16,7 @@ final class SealedFile {
     private let disk: SealedDisk
     private let batches: [PageBatch]
     private let opener: PageSealer
-    private let queue = DispatchQueue(label: "CipherStore sealing", qos: .userInitiated, attributes: .concurrent)
+    private let crew: SealingCrew
     /// The batch that is being filled.
     private var current = 0
     /// Where the pages are that may not have been written yet.
@@ -26,8 +25,12 @@ final class SealedFile {
     /// The first failure; SQLite does not look at every result.
     private(set) var failure = SQLITE_OK
 
-    init(_ file: UnsafeMutablePointer<sqlite3_file>, _ keys: SealingKeys) throws {
+    init(
+        _ file: UnsafeMutablePointer<sqlite3_file>, _ keys: SealingKeys,
+        _ startThread: @escaping SealingCrew.ThreadStart
+    ) throws {
         disk = SealedDisk(file)
+        crew = SealingCrew(disk, startThread)
         batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
         opener = try PageSealer(keys)
         size = 0
@@ -58,7 +61,7 @@ final class SealedFile {
     }
 
     private func submit() {
-        batches[current].submit(to: disk, on: queue)
+        crew.submit(batches[current])
         current = (current + 1) % batches.count
         settle(current)
     }
@@ -66,7 +69,8 @@ final class SealedFile {
     /// Waits until a batch is on the disk.
     private func settle(_ batch: Int) {
         for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
-        let result = batches[batch].wait()
+        crew.settle(batches[batch])
+        let result = batches[batch].reset()
         if failure == SQLITE_OK { failure = result }
     }
 
@@ -91,6 +95,7 @@ final class SealedFile {
 
     func close() -> Int32 {
         let result = flush()
+        crew.end()
         let closed = disk.methods.xClose(disk.file)
         return result == SQLITE_OK ? closed : result
     }

@@ -20,6 +20,7 @@ package final class SealingFileSystem {
     private let nameBytes: UnsafeMutablePointer<CChar>
     private let base: UnsafeMutablePointer<sqlite3_vfs>
     private let keys: SealingKeys
+    private let startThread: SealingCrew.ThreadStart
     /// The first failure of a file that is closed by now.
     fileprivate(set) var failure = SQLITE_OK
 
@@ -32,13 +33,18 @@ package final class SealingFileSystem {
 
     /// A file layer for files with this key.
     ///
-    /// - Parameter key: The raw key with the salt of the new file.
-    package init(key: CipherKey) throws {
+    /// - Parameters:
+    ///   - key: The raw key with the salt of the new file.
+    ///   - startThread: Starts a thread that runs a closure; `false` where there is none to be had.
+    package init(
+        key: CipherKey, startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
+    ) throws {
         guard let base = sqlite3_vfs_find(nil) else {
             throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer")
         }
         self.base = base
         keys = try SealingKeys(key)
+        self.startThread = startThread
         layer = .allocate(capacity: 1)
         // A name of its own for each, so that upgrades of several files can run at the same time.
         name = "cipherstore-sealing-\(UInt(bitPattern: layer))"
@@ -93,7 +99,7 @@ package final class SealingFileSystem {
             return result
         }
         do {
-            let sealed = OpenSealedFile(file: try SealedFile(disk, keys), memory: memory, owner: self)
+            let sealed = OpenSealedFile(file: try SealedFile(disk, keys, startThread), memory: memory, owner: self)
             file.withMemoryRebound(to: SealedFileHandle.self, capacity: 1) {
                 $0.pointee.opened = .passRetained(sealed)
                 $0.pointee.base.pMethods = SealedFileHandle.methods

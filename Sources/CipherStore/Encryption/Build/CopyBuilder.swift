@@ -64,8 +64,10 @@ struct CopyBuilder {
     ///
     /// This way round, for only the main file of a connection can be opened in any cipher format.
     private func withConnection(_ body: (Connection) throws -> Void) throws {
-        let sealing = try copyKey.flatMap {
-            SealingFileSystem.canWrite($0.settings) ? try SealingFileSystem(key: $0.key) : nil
+        let sealing = try copyKey.flatMap { copyKey in
+            guard SealingFileSystem.canWrite(copyKey.settings) else { return nil as SealingFileSystem? }
+            // Without a thread the pages are sealed by this one.
+            return try SealingFileSystem(key: copyKey.key) { body in (try? DetachedThread.start("seal", body)) != nil }
         }
         // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
         // its tables for other than their copies, and copies row by row instead of record by record.
