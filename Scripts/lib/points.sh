@@ -42,6 +42,9 @@ prepare() {
     # A copy, so that a build meanwhile does not change it.
     subject=$work/subject
     cp "$(swift build "${static[@]}" --show-bin-path)/CrashSubject" "$subject"
+    # Linked into one file it does not find by itself what tells where it crashed.
+    SWIFT_BACKTRACE=enable=yes,swift-backtrace=$(dirname "$(realpath "$(command -v swift)")")/../libexec/swift/linux/swift-backtrace
+    export SWIFT_BACKTRACE
     mkdir "$work"/{plaintext,encrypted,plaintext-hot,encrypted-hot,leftovers,taken,totals}
     for kind in plaintext encrypted; do
         "$subject" make "$work/$kind/app.db" $kind
