@@ -24,15 +24,6 @@ extension Connection {
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
     }
 
-    /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
-    ///
-    /// SQLite forgets them when a change of any schema is rolled back.
-    package func forgetSchemas() throws {
-        try execute("BEGIN")
-        try execute("CREATE TEMP TABLE cipherstore_forgotten(a)")
-        try execute("ROLLBACK")
-    }
-
     /// `SQLITE_FCNTL_RESERVE_BYTES`, which older headers do not name.
     private static let reserveBytes: Int32 = 38
 }

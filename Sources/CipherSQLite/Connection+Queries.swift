@@ -75,12 +75,18 @@ extension Connection {
     public var changes: Int { Int(sqlite3_changes(handle)) }
 
     /// Lends a compiled statement with its values bound.
-    package func withStatement<Result>(_ sql: SQL, _ body: (Statement) throws -> Result) throws -> Result {
+    ///
+    /// - Parameter isKept: Whether the statement is likely to run again.
+    package func withStatement<Result>(
+        _ sql: SQL, isKept: Bool = true, _ body: (Statement) throws -> Result
+    ) throws -> Result {
         try checkTransaction(sql.text)
-        let statement = try cache.take(sql) ?? Statement(sql.text, on: self)
+        // A schema is asked about table by table, which would push all else out of the cache.
+        let isKept = isKept && !sql.isPragma
+        let statement = try (isKept ? cache.take(sql) : nil) ?? Statement(sql.text, on: self)
         defer {
             statement.reset()
-            cache.put(statement)
+            if isKept { cache.put(statement) }
         }
         try statement.bind(valuesOf: sql)
         return try body(statement)

@@ -115,13 +115,13 @@ struct CopyBuilder {
         if table.isSequence { try connection.execute(SQL(text: "DELETE FROM copy.\(name)")) }
         guard let columns = table.namedColumns else {
             try connection.standingInForAbsentFunctions {
-                try connection.execute(SQL(text: "INSERT INTO copy.\(name) SELECT * FROM main.\(name)"))
+                try connection.executeScript("INSERT INTO copy.\(name) SELECT * FROM main.\(name)")
             }
             return
         }
         let list = columns.prefix(Self.widestResult).joined(separator: ", ")
-        try connection.execute(
-            SQL(text: "INSERT INTO copy.\(name)(\(list)) SELECT \(list) FROM main.\(name) NOT INDEXED"))
+        try connection.executeScript(
+            "INSERT INTO copy.\(name)(\(list)) SELECT \(list) FROM main.\(name) NOT INDEXED")
         // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
         for column in columns.dropFirst(Self.widestResult) {
             try connection.execute(

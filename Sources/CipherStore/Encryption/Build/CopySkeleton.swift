@@ -125,20 +125,18 @@ struct CopySkeleton {
     }
 
     /// Makes one b-tree for each entry, of the kind that the schema tells of.
-    ///
-    /// The tables that make them are forgotten in batches: each CREATE TABLE reads the schema table through.
     private static func makeRoots(_ entries: [Entry], _ connection: Connection) throws -> [Root] {
         let indexes = Set(entries.filter { $0.type == "index" }.map(\.name.utf8Bytes))
         var roots: [Root] = []
         roots.reserveCapacity(entries.count)
-        for (number, entry) in entries.enumerated() {
+        try connection.makeObjects(entries.count) { number in
+            let entry = entries[number]
             let isKeyed = try entry.type == "index" || isWithoutRowID(entry.name, indexes, connection)
             let columns = isKeyed ? "a PRIMARY KEY) WITHOUT ROWID" : "a)"
-            try connection.execute(SQL(text: "CREATE TABLE copy.cipherstore_root_\(number)(\(columns)"))
+            try connection.executeScript("CREATE TABLE copy.cipherstore_root_\(number)(\(columns)")
             roots.append(Root(page: 0, isKeyed: isKeyed))
-            if (number + 1) % 200 == 0 || number == entries.count - 1 {
-                try takeRoots(&roots, connection)
-            }
+        } takeRows: {
+            try takeRoots(&roots, connection)
         }
         return roots
     }
@@ -162,6 +160,7 @@ struct CopySkeleton {
             roots[index] = Root(page: page, isKeyed: roots[index].isKeyed)
         }
         try connection.execute("DELETE FROM copy.sqlite_master")
+        try connection.forgetSchema("copy")
     }
 }
 

@@ -72,8 +72,8 @@ final class IndexComparison: @unchecked Sendable {
     }
 
     private func compare(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws {
-        try pair.original.withStatement(sql) { original in
-            try pair.copy.withStatement(sql) { copy in
+        try pair.original.withStatement(sql, isKept: false) { original in
+            try pair.copy.withStatement(sql, isKept: false) { copy in
                 let width = Int32(original.columnCount)
                 var bytes: Int64 = 0
                 while try original.step() {

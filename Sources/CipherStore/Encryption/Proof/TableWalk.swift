@@ -161,8 +161,8 @@ final class TableWalk: @unchecked Sendable {
         _ sql: SQL, _ pair: ConnectionPair, _ count: inout Int64, _ progress: (Int64) throws -> Void,
         stop: (Statement, Int64) -> Bool
     ) throws -> Bool {
-        try pair.original.withStatement(sql) { original in
-            try pair.copy.withStatement(sql) { copy in
+        try pair.original.withStatement(sql, isKept: false) { original in
+            try pair.copy.withStatement(sql, isKept: false) { copy in
                 let width = Int32(original.columnCount)
                 var bytes: Int64 = 0
                 while try original.step() {

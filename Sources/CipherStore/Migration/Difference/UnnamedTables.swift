@@ -14,6 +14,8 @@ struct UnnamedTables {
     let kept: [SQLName: String]
     /// The views and triggers that there will be.
     let objects: [DatabaseState.Object]
+    /// How the names of the tables begin in which virtual tables may keep their content.
+    private let virtualPrefixes: [String]
 
     private(set) var drops: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
@@ -29,6 +31,7 @@ struct UnnamedTables {
         self.unnamed = unnamed
         self.kept = kept
         self.objects = objects
+        virtualPrefixes = state.tables.filter(\.isVirtual).map { $0.name + "_" }
         if comparison.unnamedTables == .drop { try decide() }
     }
 
@@ -76,7 +79,8 @@ struct UnnamedTables {
     /// Which suffixes a module uses only the module knows, and it may not be loaded. Such a table is kept without a
     /// word, for the virtual table is reported.
     private func isShadow(_ table: TableState) -> Bool {
-        state.tables.contains { $0.isVirtual && SQLName(table.name).hasPrefix($0.name + "_") }
+        let name = SQLName(table.name)
+        return virtualPrefixes.contains { name.hasPrefix($0) }
     }
 
     /// Takes those back that something which stays depends on, until nothing changes: what is taken back may itself

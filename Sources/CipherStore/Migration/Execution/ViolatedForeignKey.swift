@@ -25,7 +25,7 @@ struct ViolatedForeignKey {
         }
         guard !violated.isEmpty else { return [] }
         // Older engines give a number for the rows of WITHOUT ROWID tables too.
-        let hasRowID = try table.hasRowID(connection)
+        let hasRowID = table.hasRowID
         return violated.sorted().compactMap { number in
             guard let key = keys[number] else { return nil }
             let parent = tables.first { SQLName($0.name) == SQLName(key.parent) }
@@ -68,12 +68,7 @@ extension TableState {
     /// The columns of the primary key, in its order.
     fileprivate var primaryKey: [String] { columns.primaryKey.map(\.name) }
 
-    fileprivate func hasRowID(_ connection: Connection) throws -> Bool {
-        let sql = try connection.value(
-            String.self,
-            "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = \(name) COLLATE NOCASE")
-        return sql.flatMap(TableText.init)?.hasOption("without", "rowid") != true
-    }
+    fileprivate var hasRowID: Bool { sql.flatMap(TableText.init)?.hasOption("without", "rowid") != true }
 
     /// A name of the rowid that no column has taken, where it is not WITHOUT ROWID.
     fileprivate var rowIDAlias: String? { SQLName.ofRowID(besides: columns.map { SQLName($0.name) }) }

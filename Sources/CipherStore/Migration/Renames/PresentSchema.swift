@@ -49,7 +49,7 @@ struct PresentSchema {
         self.state = state
         objects = state.objects.map { Object(object: $0) }
         for table in state.tables where !table.isVirtual && !SQLName(table.name).isOfCipherStore {
-            let shape = try TableShape(table.name, in: state.connection)
+            let shape = try TableShape(table, in: state.connection)
             tables[SQLName(table.name)] = Table(shape: shape, name: table.name)
         }
     }

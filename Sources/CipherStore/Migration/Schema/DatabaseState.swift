@@ -99,26 +99,15 @@ package struct DatabaseState {
     }
 
     private static func readTables(_ connection: Connection) throws -> [TableState] {
-        var found: [(name: String, isVirtual: Bool)] = []
+        var found: [(name: String, isVirtual: Bool, sql: String?)] = []
         try connection.forEachRow(
-            "SELECT name, coalesce(rootpage, 0) = 0 FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
-        ) { found.append((try $0.get(at: 0), try $0.get(at: 1))) }
-        let strict = try readStrictTables(connection)
-        return try found.filter { !SQLName($0.name).isOfSQLite }.map { name, isVirtual in
+            "SELECT name, coalesce(rootpage, 0) = 0, sql FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
+        ) { found.append((try $0.get(at: 0), try $0.get(at: 1), try $0.get(at: 2))) }
+        return try found.filter { !SQLName($0.name).isOfSQLite }.map { name, isVirtual, sql in
             TableState(
                 name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
-                isVirtual: isVirtual, isStrict: strict.contains(SQLName(name)),
-                references: isVirtual ? [] : try readReferences(of: name, connection))
+                isVirtual: isVirtual, sql: sql, references: isVirtual ? [] : try readReferences(of: name, connection))
         }
-    }
-
-    private static func readStrictTables(_ connection: Connection) throws -> Set<SQLName> {
-        guard Engine.current.hasStrictTables else { return [] }
-        var names: Set<SQLName> = []
-        try connection.forEachRow("PRAGMA main.table_list") { row in
-            if try row.get(Bool.self, at: 5) { names.insert(SQLName(try row.get(at: 1))) }
-        }
-        return names
     }
 
     private static func readReferences(of table: String, _ connection: Connection) throws -> [SQLName] {

@@ -50,9 +50,18 @@ package struct TableShape: Sendable, Equatable {
     ///
     /// - Throws: ``StoreError`` with `migration` where its text is not understood.
     init(_ name: String, in connection: Connection) throws {
-        let found = try connection.value(
+        let sql = try connection.value(
             String.self,
             "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = \(name) COLLATE NOCASE")
+        try self.init(name, sql, ColumnState.read(table: name, from: connection), in: connection)
+    }
+
+    /// The same of an ordinary table that was read before: SQLite looks the whole schema through to find one text.
+    init(_ table: TableState, in connection: Connection) throws {
+        try self.init(table.name, table.sql, table.columns, in: connection)
+    }
+
+    private init(_ name: String, _ found: String?, _ columns: [ColumnState], in connection: Connection) throws {
         guard let sql = found, let text = TableText(sql) else {
             throw StoreError(
                 .migration, path: connection.path, "the definition of \(name) cannot be read",
@@ -61,7 +70,7 @@ package struct TableShape: Sendable, Equatable {
         self.name = name
         self.sql = sql
         self.text = text
-        columns = try ColumnState.read(table: name, from: connection)
+        self.columns = columns
         facts = try Facts(of: text, name, connection)
     }
 

@@ -4,7 +4,8 @@ package struct TableState: Sendable, Equatable {
     /// Empty for virtual tables: asking for theirs needs their module, which may not be loaded.
     package var columns: [ColumnState]
     package var isVirtual: Bool
-    package var isStrict: Bool
+    /// Its CREATE statement, as `sqlite_master` keeps it.
+    package var sql: String?
     /// The tables that its foreign keys refer to.
     package var references: [SQLName]
 

@@ -25,24 +25,82 @@ struct ScratchDatabase {
     /// One with the schema of a database.
     init(after source: Connection, _ collations: [Collation]) throws {
         try self.init(collations, about: source.path)
-        var texts: [(name: String, sql: String)] = []
-        // Virtual tables first: they make the tables behind them.
+        enum Kind: Int { case virtualTable, table, other }
+        var statements: [Kind: [(name: SQLName, sql: String)]] = [:]
         try source.forEachRow(
             """
-            SELECT name, sql FROM main.sqlite_master WHERE sql IS NOT NULL
-            ORDER BY type <> 'table', type = 'table' AND coalesce(rootpage, 0) <> 0, rowid
+            SELECT name, sql, CASE WHEN type <> 'table' THEN 2 WHEN coalesce(rootpage, 0) <> 0 THEN 1 ELSE 0 END
+            FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid
             """
-        ) { texts.append((try $0.get(at: 0), try $0.get(at: 1))) }
-        for (name, sql) in texts where !SQLName(name).isOfSQLite && !SQLName(name).isOfCipherStore {
-            let isThere = try connection.value(
-                Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE name = \(name))")
-            guard isThere != true else { continue }
-            do {
-                try connection.execute(SQL(text: sql))
-            } catch is DatabaseError {
-                // A module, function or collation that only the app has: what needs it cannot be tried out here.
-                isComplete = false
+        ) { row in
+            let name = SQLName(try row.get(at: 0))
+            guard !name.isOfSQLite, !name.isOfCipherStore else { return }
+            statements[Kind(rawValue: try row.get(at: 2)) ?? .other, default: []].append((name, try row.get(at: 1)))
+        }
+        // Virtual tables first: they make the tables behind them.
+        var made: Set<SQLName> = []
+        var latest: Int64 = 0
+        for table in statements[.virtualTable] ?? [] where !made.contains(table.name) {
+            makeAlone(table.sql)
+            try connection.forEachRow("SELECT name, rowid FROM main.sqlite_master WHERE rowid > \(latest)") { row in
+                made.insert(SQLName(try row.get(at: 0)))
+                latest = try row.get(at: 1)
             }
+        }
+        // Of a table nothing but its own objects needs to be known.
+        try make((statements[.table] ?? []).filter { !made.contains($0.name) }.map(\.sql), forgetting: true)
+        try make((statements[.other] ?? []).filter { !made.contains($0.name) }.map(\.sql), forgetting: false)
+    }
+
+    /// Makes objects, and notes where one cannot be made.
+    ///
+    /// - Parameter forgetting: Whether none of them needs to be known to make the next.
+    private mutating func make(_ statements: [String], forgetting: Bool) throws {
+        var areAllTaken = true
+        do {
+            try connection.transaction {
+                try connection.execute("CREATE TEMP TABLE cipherstore_held (type, name, tbl_name, rootpage, sql)")
+                let latest = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM main.sqlite_master")
+                // Where it is not known, SQLite makes a second one.
+                let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
+                try connection.makeObjects(statements.count) { number in
+                    guard let statement = try? Statement(statements[number], on: connection) else {
+                        areAllTaken = false
+                        return
+                    }
+                    while try statement.step() {}
+                } takeRows: {
+                    try connection.execute(
+                        "INSERT INTO temp.cipherstore_held SELECT * FROM main.sqlite_master WHERE \(isTaken)")
+                    try writeSchema("DELETE FROM main.sqlite_master WHERE \(isTaken)")
+                    if forgetting { try connection.forgetSchema("main") }
+                }
+                try writeSchema(
+                    "INSERT INTO main.sqlite_master SELECT * FROM temp.cipherstore_held ORDER BY rowid")
+                if forgetting { try connection.forgetSchema("main") }
+                try connection.execute("DROP TABLE temp.cipherstore_held")
+            }
+            isComplete = isComplete && areAllTaken
+        } catch is DatabaseError {
+            // One failed not until it ran, which only the end of a transaction of its own undoes whole.
+            try connection.execute("PRAGMA writable_schema = OFF")
+            for sql in statements { makeAlone(sql) }
+        }
+    }
+
+    private func writeSchema(_ sql: SQL) throws {
+        try connection.execute("PRAGMA writable_schema = ON")
+        try connection.execute(sql)
+        try connection.execute("PRAGMA writable_schema = OFF")
+    }
+
+    /// Makes an object, or notes that it cannot be made.
+    private mutating func makeAlone(_ sql: String) {
+        do {
+            try connection.execute(SQL(text: sql))
+        } catch {
+            // A module, function or collation that only the app has: what needs it cannot be tried out here.
+            isComplete = false
         }
     }
 

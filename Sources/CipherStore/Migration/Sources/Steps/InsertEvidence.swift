@@ -22,7 +22,7 @@ struct InsertEvidence {
         else { return .unclear }
         if try made.contains(name) && !state.holdsRows(table.name) { return .notRun }
         guard Self.givesValues(passage.statement.sql) else { return .unclear }
-        let shape = try TableShape(table.name, in: state.connection)
+        let shape = try TableShape(table, in: state.connection)
         let columns = shape.columns.filter { $0.generation == nil }.map(\.name)
         guard let rows = try rehearsal.rows(of: passage.statement, into: table.name, columns), !rows.isEmpty else {
             return .unclear

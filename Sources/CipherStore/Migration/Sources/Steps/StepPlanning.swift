@@ -11,6 +11,8 @@ struct StepPlanning {
     private let course: StepCourse
     /// The schema of the database, as the plan would change it.
     private let rehearsal: ScratchDatabase
+    /// The latest look at it: the next one reads only what has changed since.
+    private var latest = SchemaSnapshot()
     private var uniqueness: StepUniqueness
 
     private(set) var operations: [Plan.Operation] = []
@@ -60,7 +62,7 @@ struct StepPlanning {
             version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
             pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
             scratch: try ScratchDatabase(collations), path: state.connection.path)
-        let found = try rehearsal.snapshot()
+        let found = try look()
         notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
             .map { "the \($0), which a step takes away, is still there and is kept" }
         let made = try repair.repair(of: found)
@@ -82,7 +84,7 @@ struct StepPlanning {
     private mutating func plan(
         _ stage: StepStage, _ statements: [StepStage.Statement], at index: Int, isKnown: Bool
     ) throws {
-        let before = try rehearsal.snapshot()
+        let before = try look()
         var skipped: [Int: String] = [:]
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
@@ -105,7 +107,7 @@ struct StepPlanning {
                     risk: traits?.deletes.isEmpty == false ? .losesData : .none))
         }
         guard isKnown, index < course.stages.count else { return }
-        try findDrops(in: stage, course.stages[index], from: before, to: rehearsal.snapshot())
+        try findDrops(in: stage, course.stages[index], from: before, to: look())
     }
 
     private mutating func planSwift(_ stage: StepStage) {
@@ -118,6 +120,11 @@ struct StepPlanning {
     private func reason(_ stage: StepStage) -> String {
         guard let version = stage.version else { return "the database is new" }
         return "the step to version \(version)"
+    }
+
+    private mutating func look() throws -> SchemaSnapshot {
+        latest = try rehearsal.snapshot(after: latest)
+        return latest
     }
 
     /// - Returns: `nil` where the app's own modules or functions are needed to try it.

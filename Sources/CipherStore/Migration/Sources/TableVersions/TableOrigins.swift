@@ -23,7 +23,7 @@ struct TableOrigins {
         }
         self.places = places
         for child in state.tables where child.references.contains(self.name) {
-            for key in try TableShape(child.name, in: state.connection).facts.foreignKeys
+            for key in try TableShape(child, in: state.connection).facts.foreignKeys
             where key.parent == self.name {
                 if let parent = try parent(of: key, in: child.name) { shown.insert(SQLName(parent)) }
             }

@@ -118,7 +118,7 @@ struct VanishedTable {
 
     private mutating func mendForeignKeys() throws {
         for child in state.tables where child.references.contains(SQLName(name)) && wanted.table(child.name) == nil {
-            let shape = try TableShape(child.name, in: state.connection)
+            let shape = try TableShape(child, in: state.connection)
             var text = shape.text
             var parents: Set<String> = []
             for key in shape.facts.foreignKeys where key.parent == SQLName(name) {
