@@ -56,6 +56,18 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         pieces = stringInterpolation.pieces
     }
 
+    /// How long the text is, in bytes.
+    var length: Int {
+        pieces.reduce(0) { length, piece in
+            switch piece {
+            case .literal(let text): length + text.utf8CodeUnitCount
+            case .text(let text): length + text.utf8.count
+            case .parameter: length + 1
+            case .argument: length
+            }
+        }
+    }
+
     /// Whether its text is made of these bytes.
     ///
     /// By bytes, for `String` compares by canonical equivalence, under which é in one scalar and in two are one text, and

@@ -12,7 +12,10 @@ struct StatementCache {
     }
 
     mutating func take(_ sql: SQL) -> Statement? {
-        guard let position = statements.lastIndex(where: { $0.has(sql) }) else { return nil }
+        let length = sql.length
+        guard let position = statements.lastIndex(where: { $0.sql.utf8.count == length && $0.has(sql) }) else {
+            return nil
+        }
         return statements.remove(at: position)
     }
 

@@ -15,23 +15,42 @@ enum Subject {
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
     }
 
+    /// Has SQLite read the schema.
+    static func read(_ path: String) throws {
+        let connection = try Connection(path: path, mode: .readOnly)
+        defer { connection.close() }
+        try connection.proveReadable()
+    }
+
     /// Plans a schema for which the rows of a table must be asked about.
     ///
     /// Encryption is off, so that the file is planned for as it is. Prints how it ended, or the error's code.
     static func plan(_ path: String) throws {
+        _ = try opening(
+            path,
+            [
+                DeclaredTable.Column(name: "a", definition: "TEXT NOT NULL UNIQUE CHECK (a <> 'x')"),
+                DeclaredTable.Column(name: "added", definition: "INTEGER NOT NULL"),
+            ]
+        ).plan { try TestKeys.raw() }
+        print("planned")
+    }
+
+    /// Opens the file as it is, under a schema for which its tables are built anew and no row is asked about before.
+    static func migrate(_ path: String) throws {
+        _ = try opening(path, [DeclaredTable.Column(name: "a", definition: "DEFAULT 'another'")]).run()
+        print("migrated")
+    }
+
+    /// Encryption is off.
+    private static func opening(_ path: String, _ columns: [DeclaredTable.Column]) throws -> StoreOpening {
         let file = URL(filePath: path)
-        let columns = [
-            DeclaredTable.Column(name: "a", definition: "TEXT NOT NULL UNIQUE CHECK (a <> 'x')"),
-            DeclaredTable.Column(name: "added", definition: "INTEGER NOT NULL"),
-        ]
         let configuration = Configuration(
             databaseName: file.lastPathComponent, version: 99, encryption: .init(isEnabled: false),
             schema: .tables(["t", "u", "f"].map { DeclaredTable(name: $0, columns: columns) }))
-        _ = try StoreOpening(
+        return try StoreOpening(
             configuration: configuration, directory: file.deletingLastPathComponent().path(percentEncoded: false),
-            provider: TestKeys.provider()
-        ).plan { try TestKeys.raw() }
-        print("planned")
+            provider: TestKeys.provider())
     }
 
     /// Reads two files by plain SQL and prints where they differ, or nothing.

@@ -10,9 +10,21 @@ extension Connection {
 
     /// Runs `body` and ends it where it takes more steps than any number of walks through the rows of an honest file.
     ///
+    /// What a transaction has added counts too, which may not be in the file yet.
+    ///
     /// - Throws: What `body` throws, and `DatabaseError` with `SQLITE_CORRUPT` where it was ended.
     func withinStepsForRows<Result>(_ body: () throws -> Result) throws -> Result {
-        try withinSteps(Int(try Self.size(path)) * Self.stepsForByte + 20_000_000, body)
+        try withinSteps(Int(max(Self.size(path), pagesSize())) * Self.stepsForByte + 20_000_000, body)
+    }
+
+    private func pagesSize() throws -> Int64 {
+        let pages = try value(Int64.self, "PRAGMA main.page_count") ?? 0
+        // SQLCipher 4 answers for SQLite where the file is encrypted, and with text.
+        switch try value(Value.self, "PRAGMA main.page_size") {
+        case .integer(let size): return pages * size
+        case .text(let size): return pages * (Int64(size) ?? 0)
+        default: return 0
+        }
     }
 
     /// A row of three bytes may have 2,000 columns that were added later.

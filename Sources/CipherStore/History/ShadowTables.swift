@@ -8,11 +8,11 @@ struct ShadowTables {
 
     /// - Parameter tables: The names and statements of all tables.
     init(tables: some Sequence<(name: String, sql: String)>) {
-        for table in tables {
+        for table in tables where Self.isVirtual(table.sql) {
             let tokens = SQLTokens(table.sql).tokens
-            guard Self.isVirtual(table.sql), let using = tokens.firstIndex(where: { $0.isKeyword("using") }),
-                using + 1 < tokens.endIndex
-            else { continue }
+            guard let using = tokens.firstIndex(where: { $0.isKeyword("using") }), using + 1 < tokens.endIndex else {
+                continue
+            }
             let module = SQLName(tokens[using + 1].content).text
             virtual.append((table.name + "_", Self.endings[module]))
         }
@@ -20,7 +20,7 @@ struct ShadowTables {
 
     /// Whether a statement makes a virtual table.
     static func isVirtual(_ sql: String) -> Bool {
-        SQLTokens(sql).tokens.dropFirst().first?.isKeyword("virtual") == true
+        SQLTokens(sql, first: 2).tokens.dropFirst().first?.isKeyword("virtual") == true
     }
 
     /// Whether a table is one of them; of a module that is not known, every table with its prefix is.

@@ -128,20 +128,26 @@ package struct SchemaMigrator {
     private func applyLocked(
         _ connection: Connection, _ recorded: () throws -> SchemaVersion?
     ) throws -> MigrationReport {
-        let state = try DatabaseState(of: connection, recorded: recorded)
-        let plan = try completePlan(for: state)
+        let (state, plan) = try connection.withinStepsForRows {
+            let state = try DatabaseState(of: connection, recorded: recorded)
+            return (state, try completePlan(for: state))
+        }
         guard !plan.isEmpty else {
             try PlanExecutor(connection: connection).apply(plan.everyLaunch)
             return MigrationReport(plan, event: nil)
         }
-        let violations = try ForeignKeyViolations(in: connection, tables: state.tables)
-        let dangling = try DanglingObjects(in: connection, state)
+        let (violations, dangling) = try connection.withinStepsForRows {
+            (
+                try ForeignKeyViolations(in: connection, tables: state.tables),
+                try DanglingObjects(in: connection, state)
+            )
+        }
         try PlanExecutor(connection: connection).apply(plan.operations + plan.everyLaunch)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
             record: try record(connection), in: connection)
-        try verify(connection, plan.origins, against: violations, dangling)
+        try connection.withinStepsForRows { try verify(connection, plan.origins, against: violations, dangling) }
         return MigrationReport(plan, event: event)
     }
 

@@ -9,9 +9,10 @@ struct SQLTokens {
     private(set) var tokens: [SQLToken] = []
     private var position = 0
 
-    init(_ text: String) {
+    /// - Parameter count: How many pieces are wanted, from the first.
+    init(_ text: String, first count: Int = .max) {
         bytes = Array(text.utf8)
-        while position < bytes.count { scan() }
+        while position < bytes.count, tokens.count < count { scan() }
     }
 
     /// Equal for texts that differ only in white space, comments, quotes around names and the case of letters.
@@ -101,11 +102,21 @@ struct SQLTokens {
 
     /// Moves behind the quote that ends the text; a doubled one belongs to it.
     private mutating func skipQuotes(_ quote: UInt8) {
-        while let byte = next {
+        while position < bytes.count {
+            position = Self.place(of: quote, in: bytes, from: position) + 1
+            guard next == quote else { break }
             position += 1
-            guard byte == quote else { continue }
-            guard next == quote else { return }
-            position += 1
+        }
+        position = min(position, bytes.count)
+    }
+
+    /// The first place of a byte, or the end: schemas may hold megabytes between quotes.
+    private static func place(of byte: UInt8, in bytes: [UInt8], from start: Int) -> Int {
+        bytes.withUnsafeBufferPointer { bytes in
+            guard let first = bytes.baseAddress else { return start }
+            var place = start
+            while place < bytes.count, first[place] != byte { place += 1 }
+            return place
         }
     }
 

@@ -8,7 +8,7 @@ struct UniqueIndex {
 
     /// `nil` for an index that is not unique, or whose parts cannot be told apart.
     init?(_ index: DatabaseState.Object) {
-        let isUnique = SQLTokens(index.sql).tokens.prefix(2).contains { $0.isKeyword("UNIQUE") }
+        let isUnique = SQLTokens(index.sql, first: 2).tokens.contains { $0.isKeyword("UNIQUE") }
         guard index.type == "index", isUnique, let text = TableText(index.sql), !text.items.isEmpty else { return nil }
         name = index.name
         for item in text.items {

@@ -25,11 +25,11 @@ struct ScratchDatabase {
     /// One with the schema of a database.
     init(after source: Connection, _ collations: [Collation]) throws {
         try self.init(collations, about: source.path)
-        enum Kind: Int { case virtualTable, table, other }
+        enum Kind: Int { case virtualTable, table, view, other }
         var statements: [Kind: [(name: SQLName, sql: String)]] = [:]
         try source.forEachRow(
             """
-            SELECT name, sql, CASE WHEN type <> 'table' THEN 2 WHEN coalesce(rootpage, 0) <> 0 THEN 1 ELSE 0 END
+            SELECT name, sql, CASE type WHEN 'table' THEN coalesce(rootpage, 0) <> 0 WHEN 'view' THEN 2 ELSE 3 END
             FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid
             """
         ) { row in
@@ -47,9 +47,11 @@ struct ScratchDatabase {
                 latest = try row.get(at: 1)
             }
         }
-        // Of a table nothing but its own objects needs to be known.
-        try make((statements[.table] ?? []).filter { !made.contains($0.name) }.map(\.sql), forgetting: true)
-        try make((statements[.other] ?? []).filter { !made.contains($0.name) }.map(\.sql), forgetting: false)
+        // A table or view can be made where no other is known, an index or a trigger cannot.
+        for kind in [Kind.table, .view, .other] {
+            let texts = (statements[kind] ?? []).filter { !made.contains($0.name) }.map(\.sql)
+            try make(texts, forgetting: kind != .other)
+        }
     }
 
     /// Makes objects, and notes where one cannot be made.

@@ -49,7 +49,7 @@ struct RecordedDefinitions {
 
     /// - Returns: `nil` for a virtual table, of which only its module knows what it is.
     private func shape(_ table: SchemaSnapshot.Item, _ sql: String) throws -> TableShape? {
-        let words = SQLTokens(sql).tokens.prefix(2)
+        let words = SQLTokens(sql, first: 2).tokens
         guard words.last?.isKeyword("VIRTUAL") != true, let text = TableText(sql) else { return nil }
         return try scratch.shape(of: text, name: table.name.text)
     }

@@ -108,7 +108,7 @@ struct StepRepair {
         else {
             return false
         }
-        return SQLTokens(sql).tokens.prefix(2).contains { $0.isKeyword("UNIQUE") }
+        return SQLTokens(sql, first: 2).tokens.contains { $0.isKeyword("UNIQUE") }
             && past.contains { $0.change.after.definitions[leftover] == definition }
     }
 
