@@ -1,7 +1,19 @@
+import Foundation
+
 /// A file's bytes and mode.
 struct FileImage: Hashable {
     var bytes: [UInt8]
     var mode: Int
+
+    // At once, where Swift would go through them one by one: tens of thousands of states are told apart.
+    static func == (one: FileImage, other: FileImage) -> Bool {
+        one.mode == other.mode && one.bytes.count == other.bytes.count
+            && memcmp(one.bytes, other.bytes, one.bytes.count) == 0
+    }
+
+    func hash(into hasher: inout Hasher) {
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
 
     /// A change that no sync has covered yet.
     enum Change {
