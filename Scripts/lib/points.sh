@@ -58,7 +58,7 @@ prepare() {
 }
 
 fresh() {
-    rm -rf "$run"
+    rm -rf "$run" "$run.look"
     cp -a "$work/$template" "$run"
 }
 

@@ -17,16 +17,14 @@ struct Child {
     /// The most memory that a run may ask for, in KiB: beyond it an allocation fails.
     private static let memory = 3_000_000
     /// The longest that a run may last, in seconds.
-    static let seconds = isSanitized ? 300 : 20
+    private static let seconds = isSanitized ? 300 : 20
     /// A sanitizer's map of the memory is larger than any limit, and its runs take their time.
     private static var isSanitized: Bool {
         let environment = ProcessInfo.processInfo.environment
         return environment["ASAN_OPTIONS"] != nil || environment["TSAN_OPTIONS"] != nil
     }
 
-    static func run(
-        _ program: String, _ arguments: [String], in folder: String? = nil, seconds: Int = seconds
-    ) throws -> Child {
+    static func run(_ program: String, _ arguments: [String], in folder: String? = nil) throws -> Child {
         let process = Process()
         let (output, errors) = (Pipe(), Pipe())
         process.executableURL = URL(filePath: "/bin/sh")

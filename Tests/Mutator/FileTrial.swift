@@ -12,12 +12,10 @@ struct FileTrial {
 
     /// Upgrades the database of a folder, in place.
     ///
-    /// - Parameters:
-    ///   - folder: Holds `app.db` and its sidecars, and nothing else.
-    ///   - seconds: The longest that it may last.
-    static func run(_ folder: TemporaryFolder, seconds: Int = Child.seconds) throws -> FileTrial {
+    /// - Parameter folder: Holds `app.db` and its sidecars, and nothing else.
+    static func run(_ folder: TemporaryFolder) throws -> FileTrial {
         let aside = try copy(of: folder)
-        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")], seconds: seconds)
+        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
         let outcome =
             run.output.split(separator: "\n").last { !$0.contains(" ") || $0.contains(": /") }.map(String.init) ?? ""
         switch run.status {
@@ -34,9 +32,9 @@ struct FileTrial {
     /// Plans for the database of a folder, which must end and change nothing.
     ///
     /// - Returns: What must not happen; `nil` where nothing did.
-    static func faultOfPlanning(_ folder: TemporaryFolder, seconds: Int) throws -> String? {
+    static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
         let before = try FolderDigest(folder.url)
-        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")], seconds: seconds)
+        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
         guard run.status == 0 || run.status == 2 else {
             return "planning: status \(run.status): \(run.output.suffix(400))"
         }
@@ -46,16 +44,16 @@ struct FileTrial {
     /// Migrates a copy of the database of a folder without encrypting it, which must end.
     ///
     /// - Returns: What must not happen; `nil` where nothing did.
-    static func faultOfMigrating(_ folder: TemporaryFolder, seconds: Int) throws -> String? {
+    static func faultOfMigrating(_ folder: TemporaryFolder) throws -> String? {
         let trial = try copy(of: folder)
-        let run = try Child.run(Child.mutator, ["migrate", trial.path("app.db")], seconds: seconds)
+        let run = try Child.run(Child.mutator, ["migrate", trial.path("app.db")])
         guard run.status == 0 || run.status == 2 else {
             return "migrating: status \(run.status): \(run.output.suffix(400))"
         }
         return try (stray(trial) ?? growth(trial, since: folder)).map { "migrating: \($0)" }
     }
 
-    static func copy(of folder: TemporaryFolder) throws -> TemporaryFolder {
+    private static func copy(of folder: TemporaryFolder) throws -> TemporaryFolder {
         let copy = try TemporaryFolder()
         for name in try folder.names {
             try FileManager.default.copyItem(atPath: folder.path(name), toPath: copy.path(name))

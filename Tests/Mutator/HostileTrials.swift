@@ -15,12 +15,9 @@ enum HostileTrials {
         for database in HostileDatabase.all where includingSlow || !database.isSlow {
             let folder = try TemporaryFolder()
             try database.write(folder)
-            let limit = try limit(for: folder)
-            let faults = try [
-                FileTrial.faultOfPlanning(folder, seconds: limit), FileTrial.faultOfMigrating(folder, seconds: limit),
-            ].compactMap { $0 }
+            let faults = try [FileTrial.faultOfPlanning(folder), FileTrial.faultOfMigrating(folder)].compactMap { $0 }
             let began = Date()
-            let trial = try FileTrial.run(folder, seconds: limit)
+            let trial = try FileTrial.run(folder)
             let seconds = Date().timeIntervalSince(began)
             tell(
                 "\(trial.outcome)\t\(String(format: "%.1f", seconds)) s\t\(peak >> 10) MB so far\t\(database.name)")
@@ -30,16 +27,6 @@ enum HostileTrials {
             isGood = isGood && faults.isEmpty && trial.fault == nil && trial.outcome == database.outcome
         }
         return isGood
-    }
-
-    /// How many seconds each run may last: as many as any, or ten times what SQLite alone takes to read the schema.
-    ///
-    /// SQLite looks names up in a table of at most 64 lists, so that its time grows with the square of their number.
-    private static func limit(for folder: TemporaryFolder) throws -> Int {
-        let copy = try FileTrial.copy(of: folder)
-        let began = Date()
-        _ = try Child.run(Child.mutator, ["read", copy.path("app.db")], seconds: 60)
-        return max(Child.seconds, Int(10 * Date().timeIntervalSince(began)))
     }
 
     /// The most memory that any process of these had at once, in KiB.

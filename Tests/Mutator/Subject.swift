@@ -15,13 +15,6 @@ enum Subject {
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
     }
 
-    /// Has SQLite read the schema.
-    static func read(_ path: String) throws {
-        let connection = try Connection(path: path, mode: .readOnly)
-        defer { connection.close() }
-        try connection.proveReadable()
-    }
-
     /// Plans a schema for which the rows of a table must be asked about.
     ///
     /// Encryption is off, so that the file is planned for as it is. Prints how it ended, or the error's code.

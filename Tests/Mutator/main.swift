@@ -11,7 +11,6 @@ import TestSupport
 //   Mutator hostile [fast]                    every database that was made to harm, with seconds and peak memory
 //   Mutator memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
 //   Mutator upgrade FILE                      what a trial runs in a process of its own
-//   Mutator read FILE                         what SQLite alone does to know the schema
 //   Mutator plan FILE                         what a trial of planning runs in a process of its own
 //   Mutator migrate FILE                      the same of opening it without encryption under another schema
 //   Mutator compare FILE OTHER encrypted|plaintext
@@ -57,7 +56,6 @@ do {
         _ = readLine()
     case "hostile": exit(try HostileTrials.run(includingSlow: argument(2) != "fast") ? 0 : 1)
     case "judge": try judge(argument(2))
-    case "read": try Subject.read(argument(2))
     case "plan": try Subject.plan(argument(2))
     case "migrate": try Subject.migrate(argument(2))
     case "upgrade": try Subject.upgrade(argument(2))

@@ -41,7 +41,7 @@ struct ScratchDatabase {
         var made: Set<SQLName> = []
         var latest: Int64 = 0
         for table in statements[.virtualTable] ?? [] where !made.contains(table.name) {
-            makeAlone(table.sql)
+            try makeAlone(table.sql)
             try connection.forEachRow("SELECT name, rowid FROM main.sqlite_master WHERE rowid > \(latest)") { row in
                 made.insert(SQLName(try row.get(at: 0)))
                 latest = try row.get(at: 1)
@@ -66,7 +66,10 @@ struct ScratchDatabase {
                 // Where it is not known, SQLite makes a second one.
                 let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
                 try connection.makeObjects(statements.count) { number in
-                    guard let statement = try? Statement(statements[number], on: connection) else {
+                    let statement: Statement
+                    do {
+                        statement = try Statement(statements[number], on: connection)
+                    } catch is DatabaseError {
                         areAllTaken = false
                         return
                     }
@@ -86,7 +89,7 @@ struct ScratchDatabase {
         } catch is DatabaseError {
             // One failed not until it ran, which only the end of a transaction of its own undoes whole.
             try connection.execute("PRAGMA writable_schema = OFF")
-            for sql in statements { makeAlone(sql) }
+            for sql in statements { try makeAlone(sql) }
         }
     }
 
@@ -97,10 +100,10 @@ struct ScratchDatabase {
     }
 
     /// Makes an object, or notes that it cannot be made.
-    private mutating func makeAlone(_ sql: String) {
+    private mutating func makeAlone(_ sql: String) throws {
         do {
             try connection.execute(SQL(text: sql))
-        } catch {
+        } catch is DatabaseError {
             // A module, function or collation that only the app has: what needs it cannot be tried out here.
             isComplete = false
         }
