@@ -128,7 +128,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CipherStoreTestKit", "CSystemShims", "Mutator", "TestSupport"],
+            dependencies: ["CipherStore", "CipherStoreTestKit", "COpenSSL", "CSystemShims", "Mutator", "TestSupport"],
             exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict

@@ -20,6 +20,7 @@ final class SealingCrew: @unchecked Sendable {
     /// The batches that nobody has begun to seal, in the order of their arrival.
     private var submitted: [PageBatch] = []
     private var sealing: [PageBatch] = []
+    private var threads = 0
     private var idleThreads = 0
     private var threadsToStart = ProcessInfo.processInfo.activeProcessorCount
     private var hasEnded = false
@@ -36,10 +37,14 @@ final class SealingCrew: @unchecked Sendable {
             lock.wakeAll()
             guard submitted.count > idleThreads, threadsToStart > 0 else { return false }
             threadsToStart -= 1
+            threads += 1
             return true
         }
         guard isThreadWanted, !startThread({ [self] in work() }) else { return }
-        lock.withLock { threadsToStart = 0 }
+        lock.withLock {
+            threadsToStart = 0
+            threads -= 1
+        }
     }
 
     /// Waits until a batch that was submitted, if it was, is written.
@@ -55,11 +60,12 @@ final class SealingCrew: @unchecked Sendable {
         if isMine { batch.seal(to: disk) }
     }
 
-    /// Ends the threads; all batches must be settled.
+    /// Ends the threads and waits until they use libcrypto no more; all batches must be settled.
     func end() {
         lock.withLock {
             hasEnded = true
             lock.wakeAll()
+            while threads > 0 { lock.wait() }
         }
     }
 
@@ -70,6 +76,11 @@ final class SealingCrew: @unchecked Sendable {
                 sealing.removeAll { $0 === batch }
                 lock.wakeAll()
             }
+        }
+        LibcryptoThread.end()
+        lock.withLock {
+            threads -= 1
+            lock.wakeAll()
         }
     }
 

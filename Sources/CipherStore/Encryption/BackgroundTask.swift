@@ -15,7 +15,7 @@ final class BackgroundTask<Output>: @unchecked Sendable {
         do {
             try DetachedThread.start(name) { [self] in
                 outcome = Result { try body(cancellation) }
-                group.leave()
+                return { self.group.leave() }
             }
         } catch {
             outcome = .failure(error)

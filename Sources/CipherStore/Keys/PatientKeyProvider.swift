@@ -40,7 +40,10 @@ struct PatientKeyProvider: KeyProvider {
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
         let answer = BlockingAnswer<Answer>()
-        try DetachedThread.start("key") { answer.give(Result { try ask() }) }
+        try DetachedThread.start("key") {
+            let outcome = Result { try ask() }
+            return { answer.give(outcome) }
+        }
         let deadline = Date(timeIntervalSinceNow: timeout)
         while true {
             // A cancellation is not announced.

@@ -101,7 +101,10 @@ extension CipherStore {
     ) async throws -> Output {
         try await withCheckedThrowingContinuation { continuation in
             do {
-                try DetachedThread.start("open") { continuation.resume(with: Result { try body() }) }
+                try DetachedThread.start("open") {
+                    let outcome = Result { try body() }
+                    return { continuation.resume(with: outcome) }
+                }
             } catch {
                 continuation.resume(throwing: error)
             }

@@ -29,7 +29,10 @@ final class FleetWorkers: @unchecked Sendable {
         running = min(jobs, files.count)
         for begun in 0..<running {
             do {
-                try DetachedThread.start("job \(begun + 1)") { [self] in runThread() }
+                try DetachedThread.start("job \(begun + 1)") { [self] in
+                    takeAll()
+                    return end
+                }
             } catch {
                 guard begun > 0 else { throw error }
                 // The others do its work.
@@ -53,7 +56,7 @@ final class FleetWorkers: @unchecked Sendable {
         lock.withLock { files[next...] }
     }
 
-    private func runThread() {
+    private func takeAll() {
         while let file = take() {
             let result = work(file)
             lock.withLock {
@@ -61,7 +64,6 @@ final class FleetWorkers: @unchecked Sendable {
                 lock.wakeAll()
             }
         }
-        end()
     }
 
     private func end() {

@@ -66,8 +66,10 @@ struct CopyBuilder {
     private func withConnection(_ body: (Connection) throws -> Void) throws {
         let sealing = try copyKey.flatMap { copyKey in
             guard SealingFileSystem.canWrite(copyKey.settings) else { return nil as SealingFileSystem? }
-            // Without a thread the pages are sealed by this one.
-            return try SealingFileSystem(key: copyKey.key) { body in (try? DetachedThread.start("seal", body)) != nil }
+            // Without a thread the pages are sealed by this one. A sealing thread lets go of libcrypto itself.
+            return try SealingFileSystem(key: copyKey.key) { body in
+                (try? DetachedThread.start("seal") { body }) != nil
+            }
         }
         // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
         // its tables for other than their copies, and copies row by row instead of record by record.
