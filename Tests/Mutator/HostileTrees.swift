@@ -148,18 +148,10 @@ extension HostileDatabase {
             try Data(header).write(to: URL(filePath: folder.path("app.db-wal")))
             try FileHandle(forWritingTo: URL(filePath: folder.path("app.db-wal"))).truncate(atOffset: 1 << 28)
         },
-        HostileDatabase("a hundred thousand tables, indexes and views", "encrypted", isSlow: true) { folder in
-            let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            defer { connection.close() }
-            try connection.executeScript(
-                """
-                CREATE TABLE t(a); PRAGMA writable_schema = ON;
-                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-                INSERT INTO sqlite_master
-                SELECT 'view', 'v' || i, 'v' || i, 0, 'CREATE VIEW v' || i || ' AS SELECT a FROM t' FROM n;
-                PRAGMA schema_version = 99
-                """)
-        },
+        entries("a hundred thousand views", 100_000, "view", "AS SELECT a FROM t", "corrupt"),
+        entries("nearly as many views as so small a file may have", 2_200, "view", "AS SELECT a FROM t", "encrypted"),
+        entries("nearly as many triggers", 2_200, "trigger", "AFTER INSERT ON t BEGIN SELECT 1; END", "encrypted"),
+        entries("nearly as many virtual tables", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
         HostileDatabase("thirty thousand tables", "encrypted", isSlow: true) { folder in
             let connection = try Connection(path: folder.path("app.db"), mode: .create)
             defer { connection.close() }
@@ -173,6 +165,26 @@ extension HostileDatabase {
                 + (0..<36).map { "CREATE TABLE t\($0)(a, b DEFAULT '\(String(repeating: "x", count: 900_000))');" }
                 .joined()),
     ]
+
+    /// Entries of a schema without a page of their own, in a file that holds nothing else.
+    private static func entries(
+        _ name: String, _ count: Int, _ type: String, _ definition: String, _ outcome: String
+    ) -> HostileDatabase {
+        let create = type == "table" ? "VIRTUAL TABLE" : type.uppercased()
+        return HostileDatabase(name, outcome, isSlow: true) { folder in
+            let connection = try Connection(path: folder.path("app.db"), mode: .create)
+            defer { connection.close() }
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a); PRAGMA writable_schema = ON;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+                INSERT INTO sqlite_master
+                SELECT '\(type)', 'v' || i, \(type == "trigger" ? "'t'" : "'v' || i"), 0,
+                    'CREATE \(create) v' || i || ' \(definition)' FROM n;
+                PRAGMA schema_version = 99
+                """)
+        }
+    }
 
     private static func edit(
         _ folder: TemporaryFolder, _ name: String, _ script: String, _ body: (inout [UInt8]) -> Void

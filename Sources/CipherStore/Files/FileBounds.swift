@@ -8,6 +8,26 @@ extension Connection {
         distrust(fileSize: try Self.size(path))
     }
 
+    /// Reads the schema, of a plaintext file within bounds: anybody may have written more into it than SQLite can read in
+    /// time.
+    ///
+    /// A table or an index has a page of its own, and no page is smaller than 512 bytes. A view, a trigger or a virtual
+    /// table has none and may be as short as forty: of these there may be 2,000, and more where the file has the room.
+    ///
+    /// - Parameter path: The database, whose log and journal count too.
+    /// - Throws: `DatabaseError` where it cannot be read, and ``StoreError`` with `corrupt` where there are more entries.
+    func proveReadable(_ path: String, isPlaintext: Bool) throws {
+        guard isPlaintext else { return try proveReadable() }
+        let size = try Self.size(path) + (FileSystem.size(path + "-journal") ?? 0)
+        let entries = Int(size / 512) + 2_000
+        guard try proveReadable(entries: entries) else {
+            throw StoreError(
+                .corrupt, path: path,
+                "its schema has more than \(entries) entries, and so many need a larger file, or it refers to itself",
+                advice: "drop views and triggers that nobody needs, or restore the file from a backup")
+        }
+    }
+
     /// Runs `body` and ends it where it takes more steps than any number of walks through the rows of an honest file.
     ///
     /// What a transaction has added counts too, which may not be in the file yet.

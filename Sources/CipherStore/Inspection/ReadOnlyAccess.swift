@@ -38,7 +38,7 @@ enum ReadOnlyAccess {
         if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
         for collation in collations { try connection.register(collation) }
         do {
-            try connection.proveReadable()
+            try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
         } catch let error as DatabaseError where leavesIndex && error.needsIndex {
             connection.close()
             return try open(paths, fileKey, collations, leavesIndex: false)

@@ -289,7 +289,7 @@ package struct StoreOpening {
             let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout)
             defer { connection.close() }
             try prepare(connection)
-            try connection.proveReadable()
+            try connection.proveReadable(paths.database, isPlaintext: true)
             return try read(connection)
         } catch let error as DatabaseError {
             throw inspector.readFailure(error)

@@ -31,7 +31,7 @@ final class SourceHold {
         try connection.distrust(paths.database)
         connection.beDefensive()
         for collation in collations { try connection.register(collation) }
-        try connection.proveReadable()
+        try connection.proveReadable(paths.database, isPlaintext: key == nil)
     }
 
     /// Leaving WAL mode needs the file alone.
