@@ -6,7 +6,6 @@ struct Experiment {
     let subject: String
     let scenario: Scenario
     private static let database = "app.db"
-    private static let databaseFiles = [database, database + "-wal", database + "-shm", database + "-journal"]
     private static let mode = 0o640
     private static let earlierRows = 3
 
@@ -18,7 +17,6 @@ struct Experiment {
     }
 
     func run(_ policy: Policy) throws -> Outcome {
-        var forms: [DiskState: String] = [:]
         let folder = try TemporaryFolder()
         let initial = try prepare(folder)
         let operations = try record(folder, initial)
@@ -28,7 +26,7 @@ struct Experiment {
         for candidate in candidates {
             outcome.states += 1
             do {
-                let isNew = try scenario.isStore ? tryStore(candidate) : tryFile(candidate, &forms)
+                let isNew = try scenario.isStore ? tryStore(candidate) : tryFile(candidate)
                 if isNew { outcome.new += 1 } else { outcome.old += 1 }
             } catch let loss as Loss {
                 outcome.losses.append("\(candidate.place): \(loss.detail)")
@@ -136,33 +134,25 @@ struct Experiment {
     }
 
     /// Returns whether the file was found in its new form.
-    ///
-    /// - Parameter forms: What was found already, by the database's own files.
-    private func tryFile(_ candidate: Candidate, _ forms: inout [DiskState: String]) throws -> Bool {
-        let program = Subject(path: subject)
-        let own = DiskState(files: candidate.state.files.filter { Self.databaseFiles.contains($0.key) })
-        let found: String
-        if let known = forms[own] {
-            found = known
-        } else {
-            found = try laying(own) { try program.run(["check", $0.path(Self.database)]) }
-            forms[own] = found
-        }
-        let form = found.split(separator: " ").first.map(String.init)
-        guard form == scenario.old || form == scenario.new else { throw Loss(detail: "not whole: \(found)") }
-        let isNew = form == scenario.new
-
-        try laying(candidate.state) { folder in
-            if isNew { try checkBackup(folder) }
-            let path = folder.path(Self.database)
-            let ending = try program.run([scenario.operation[0], path] + scenario.operation.dropFirst())
+    private func tryFile(_ candidate: Candidate) throws -> Bool {
+        let isNew = try laying(candidate.state) { folder in
+            let arguments = ["settle", folder.path(Self.database)] + scenario.operation
+            let said = try Subject(path: subject).run(arguments).split(separator: "\n").map(String.init)
+            guard said.count == 3 else { throw Loss(detail: "not tried: \(said.joined(separator: "; "))") }
+            let (found, ending, last) = (said[0], said[1], said[2])
+            let form = found.split(separator: " ").first.map(String.init)
+            guard form == scenario.old || form == scenario.new else { throw Loss(detail: "not whole: \(found)") }
             guard Scenario.endings.contains(ending) else { throw Loss(detail: "the next run says: \(ending)") }
-            try checkEnd(folder)
+            guard last == "\(scenario.new) \(scenario.journalMode)" else { throw Loss(detail: "at the end: \(last)") }
+            try checkFolder(folder)
+            return form == scenario.new
         }
+        if isNew { try laying(candidate.state, checkBackup) }
         return isNew
     }
 
-    private func checkEnd(_ folder: TemporaryFolder) throws {
+    /// What lies beside the new file, and its mode.
+    private func checkFolder(_ folder: TemporaryFolder) throws {
         let allowed =
             [Self.database, Self.database + "-wal", Self.database + "-shm"]
             + (scenario.keepsBackup ? [Self.database + "-plaintext"] : [])
@@ -171,8 +161,6 @@ struct Experiment {
         try checkBackup(folder)
         let attributes = try FileManager.default.attributesOfItem(atPath: folder.path(Self.database))
         guard attributes[.posixPermissions] as? Int == Self.mode else { throw Loss(detail: "the mode is another") }
-        let found = try Subject(path: subject).run(["check", folder.path(Self.database)])
-        guard found == "\(scenario.new) \(scenario.journalMode)" else { throw Loss(detail: "at the end: \(found)") }
     }
 
     private func checkBackup(_ folder: TemporaryFolder) throws {

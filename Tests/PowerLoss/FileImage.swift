@@ -35,7 +35,8 @@ struct FileImage: Hashable {
     }
 
     private mutating func grow(to size: Int) {
-        if bytes.count < size { bytes.append(contentsOf: repeatElement(0, count: size - bytes.count)) }
+        // As an array, which comes there at once.
+        if bytes.count < size { bytes += [UInt8](repeating: 0, count: size - bytes.count) }
     }
 }
 
