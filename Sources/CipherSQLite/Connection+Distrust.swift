@@ -54,9 +54,8 @@ extension Connection {
 
     /// The same, with `nil` where it was ended.
     private func endingBehind<Result>(_ steps: Int, _ body: () throws -> Result) throws -> Result? {
-        let stride: Int32 = 10_000
-        // Asked at each stride: never before so many.
-        var left = steps / Int(stride) + 1
+        let stride = Self.stride
+        var left = steps / Int(stride)
         let outer = progressHandler
         setProgressHandler(every: stride) {
             left -= 1
@@ -81,9 +80,11 @@ extension Connection {
     ///
     /// Returns `false` where there are more than `entries` of them.
     package func proveReadable(entries: Int) throws -> Bool {
-        // SQLite takes five to seven steps for an entry, by its version.
-        try endingBehind(8 * entries) { try readSchema() } != nil
+        // SQLite takes five to seven steps for an entry, by its version. A stride more, for it is asked at whole ones.
+        try endingBehind(8 * entries + Int(Self.stride)) { try readSchema() } != nil
     }
+
+    private static let stride: Int32 = 10_000
 
     private func readSchema() throws {
         try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
