@@ -67,9 +67,9 @@ package final class Statement {
     private static func compile(
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
-        guard !sql.isEmpty else { return (nil, sql) }
+        guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }
         // SQLite would stop there without a word.
-        guard !sql.contains(0) else {
+        guard memchr(start, 0, sql.count) == nil else {
             throw misuse("there is a NUL character in the SQL", String(decoding: sql, as: UTF8.self), connection)
         }
         var handle: OpaquePointer?

@@ -64,7 +64,7 @@ extension Statement {
 
 extension String {
     /// Lends the UTF-8 bytes, which on Apple platforms a bridged string does not hold in one piece.
-    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+    package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
         try utf8.withContiguousStorageIfAvailable(body) ?? ContiguousArray(utf8).withUnsafeBufferPointer(body)
     }
 }

@@ -6,6 +6,9 @@ enum SchemaCollations {
     ///
     /// By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
     static func missing(_ connection: Connection) throws -> [String] {
+        let namesCollation = try connection.value(
+            Bool.self, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE sql LIKE '%collate%')")
+        guard namesCollation == true else { return [] }
         var used: Set<String> = []
         for table in try connection.values(
             String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")

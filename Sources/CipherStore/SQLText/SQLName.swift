@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 /// A name as SQLite compares names: byte by byte, ASCII letters without regard to case.
 ///
 /// `String` compares by canonical equivalence, by which an `é` in one scalar equals an `é` in two; to SQLite these are
@@ -34,19 +36,35 @@ package struct SQLName: Hashable, Sendable {
     ///
     /// Finds too much rather than too little, for instance a name inside of a string.
     package func isMentioned(in sql: String) -> Bool {
-        let text = Self.fold(sql)
-        guard !folded.isEmpty, text.count >= folded.count else { return false }
-        return (0...(text.count - folded.count)).contains { start in
-            let end = start + folded.count
-            return text[start..<end].elementsEqual(folded)
-                && (start == 0 || !Self.isPartOfWord(text[start - 1]))
-                && (end == text.count || !Self.isPartOfWord(text[end]))
+        // By pointers, and no byte is copied: every name may be looked for in every text of a large schema.
+        sql.withBytes { text in
+            folded.withUnsafeBufferPointer { name in
+                guard !name.isEmpty, text.count >= name.count else { return false }
+                for start in 0...(text.count - name.count) {
+                    var length = 0
+                    while length < name.count, Self.fold(text[start + length]) == name[length] { length += 1 }
+                    guard length == name.count else { continue }
+                    let end = start + length
+                    if (start == 0 || !Self.isPartOfWord(Self.fold(text[start - 1])))
+                        && (end == text.count || !Self.isPartOfWord(Self.fold(text[end])))
+                    {
+                        return true
+                    }
+                }
+                return false
+            }
         }
     }
 
     private static func fold(_ text: String) -> [UInt8] {
-        text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+        var bytes = Array(text.utf8)
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            for place in 0..<bytes.count { bytes[place] = fold(bytes[place]) }
+        }
+        return bytes
     }
+
+    private static func fold(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte }
 
     /// Whether a folded byte belongs to a word.
     ///

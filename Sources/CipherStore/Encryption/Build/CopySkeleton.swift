@@ -26,6 +26,8 @@ struct CopySkeleton {
         let name: String
         /// The table's name as SQLite compares it.
         let table: [UInt8]
+        /// Whether it is a table whose text has the word of WITHOUT ROWID in it.
+        let mayLackRowID: Bool
     }
 
     /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
@@ -68,14 +70,15 @@ struct CopySkeleton {
         var entries: [Entry] = []
         try connection.forEachRow(
             """
-            SELECT rowid, type, name, lower(tbl_name) FROM main.sqlite_master
+            SELECT rowid, type, name, lower(tbl_name), type = 'table' AND ifnull(sql LIKE '%without%', 1)
+            FROM main.sqlite_master
             WHERE rootpage > 0 ORDER BY rowid
             """
         ) { row in
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: Array(try row.get(String.self, at: 3).utf8)))
+                    table: Array(try row.get(String.self, at: 3).utf8), mayLackRowID: try row.get(at: 4)))
         }
         return entries
     }
@@ -131,7 +134,8 @@ struct CopySkeleton {
         roots.reserveCapacity(entries.count)
         try connection.makeObjects(entries.count) { number in
             let entry = entries[number]
-            let isKeyed = try entry.type == "index" || isWithoutRowID(entry.name, indexes, connection)
+            let isKeyed =
+                try entry.type == "index" || entry.mayLackRowID && isWithoutRowID(entry.name, indexes, connection)
             let columns = isKeyed ? "a PRIMARY KEY) WITHOUT ROWID" : "a)"
             try connection.executeScript("CREATE TABLE copy.cipherstore_root_\(number)(\(columns)")
             roots.append(Root(page: 0, isKeyed: isKeyed))

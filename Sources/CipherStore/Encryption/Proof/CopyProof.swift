@@ -85,14 +85,19 @@ struct CopyProof {
         var plan = Plan()
         // Pages that map pages to their parents are in no b-tree.
         plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
-        let tables = try connection.values(
-            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+        var tables: [(name: String, mayLackRowID: Bool)] = []
+        try connection.forEachRow(
+            """
+            SELECT name, ifnull(sql LIKE '%without%', 1) FROM sqlite_master
+            WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
+            """
+        ) { tables.append((try $0.get(at: 0), try $0.get(at: 1))) }
         // Read once, for the schema table has no index; by byte, as SQLite compares.
         let trees = Set(
             try connection.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'index'")
                 .map { Array($0.utf8) })
-        for table in tables {
-            let walk = try TableWalk(table, connection)
+        for (table, mayLackRowID) in tables {
+            let walk = try TableWalk(table, mayLackRowID: mayLackRowID, connection)
             plan.walks.append(walk)
             var indexes: [(name: String, isPartial: Bool)] = []
             try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) { row in
@@ -110,7 +115,7 @@ struct CopyProof {
         return plan
     }
 
-    /// One worker's share.
+    /// One worker's share: from the first table up or from the last one down, until the workers meet.
     ///
     /// The indexes, which only one worker can walk through, come first for one of them: the tables that it then helps
     /// with even the load out.
@@ -118,7 +123,8 @@ struct CopyProof {
         _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair, progress: (Int64) throws -> Void
     ) throws {
         if direction == .down { try compareIndexes(plan, pair, progress) }
-        for walk in plan.walks { try walk.walk(direction, pair, progress: progress) }
+        let walks = direction == .up ? plan.walks : plan.walks.reversed()
+        for walk in walks { try walk.walk(direction, pair, progress: progress) }
         if direction == .up { try compareIndexes(plan, pair, progress) }
     }
 

@@ -33,11 +33,13 @@ final class TableWalk: @unchecked Sendable {
     private static let stride: Int64 = 1_024
 
     /// A walk through the table of this name in an open database, whose path the errors name.
-    init(_ name: String, _ connection: Connection) throws {
+    ///
+    /// - Parameter mayLackRowID: Whether it may be WITHOUT ROWID, which only a statement of its own tells.
+    init(_ name: String, mayLackRowID: Bool = true, _ connection: Connection) throws {
         self.name = name
         path = connection.path
         columns = try TableColumns(name, schema: "main", connection)
-        rowid = try Self.rowid(of: name, columns, connection)
+        rowid = try mayLackRowID ? Self.rowid(of: name, columns, connection) : columns.rowidAlias
     }
 
     /// The number of rows, once the walk is over.

@@ -90,7 +90,10 @@ package struct DatabaseState {
     /// How many rows a table holds, counted in every case.
     func countedRows(of table: String) throws -> Int {
         // To count all rows with `*`, SQLite walks through the tree without asking anybody.
-        try connection.value(Int.self, "SELECT count(1) FROM main.\(identifier: table)") ?? 0
+        // Not kept: asked about one table after the other, it would push all else out of the cache.
+        try connection.withStatement("SELECT count(1) FROM main.\(identifier: table)", isKept: false) { statement in
+            try statement.step() ? Int(statement.integer(0)) : 0
+        }
     }
 
     /// Whether a table holds any row.
@@ -104,9 +107,10 @@ package struct DatabaseState {
             "SELECT name, coalesce(rootpage, 0) = 0, sql FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
         ) { found.append((try $0.get(at: 0), try $0.get(at: 1), try $0.get(at: 2))) }
         return try found.filter { !SQLName($0.name).isOfSQLite }.map { name, isVirtual, sql in
-            TableState(
+            let mayRefer = !isVirtual && sql?.isLike("%references%") ?? false
+            return TableState(
                 name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
-                isVirtual: isVirtual, sql: sql, references: isVirtual ? [] : try readReferences(of: name, connection))
+                isVirtual: isVirtual, sql: sql, references: mayRefer ? try readReferences(of: name, connection) : [])
         }
     }
 

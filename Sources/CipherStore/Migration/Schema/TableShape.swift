@@ -71,7 +71,7 @@ package struct TableShape: Sendable, Equatable {
         self.sql = sql
         self.text = text
         self.columns = columns
-        facts = try Facts(of: text, name, connection)
+        facts = try Facts(of: text, sql, name, connection)
     }
 
     package func column(_ name: SQLName) -> ColumnState? { columns.first { SQLName($0.name) == name } }
@@ -107,12 +107,13 @@ package struct TableShape: Sendable, Equatable {
 }
 
 extension TableShape.Facts {
-    fileprivate init(of text: TableText, _ name: String, _ connection: Connection) throws {
+    fileprivate init(of text: TableText, _ sql: String, _ name: String, _ connection: Connection) throws {
         isStrict = text.hasOption("strict")
         isWithoutRowID = text.hasOption("without", "rowid")
         for item in text.items { add(item) }
-        try readForeignKeys(name, connection)
-        try readKeys(name, connection)
+        // SQLite is asked only about what the text can hold: a schema may have tens of thousands of tables.
+        if sql.isLike("%references%") { try readForeignKeys(name, connection) }
+        if sql.isLike("%primary%") || sql.isLike("%unique%") { try readKeys(name, connection) }
     }
 
     /// What SQLite's pragmas do not tell, taken from the text.

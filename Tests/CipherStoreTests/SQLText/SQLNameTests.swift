@@ -1,0 +1,30 @@
+import Testing
+
+@testable import CipherStore
+
+@Suite("A name")
+struct SQLNameTests {
+    static let mentioning = [
+        "chat", "SELECT * FROM Chat", "(CHAT)", "\"chat\"", "x.chat,y", "chats, chat", "chat chat2", "[ch]chat",
+    ]
+
+    @Test("is mentioned where its bytes stand alone, in any case", arguments: mentioning)
+    func isMentioned(sql: String) {
+        #expect(SQLName("cHAT").isMentioned(in: sql))
+    }
+
+    static let others = ["", "cha", "chats", "_chat", "chat$", "chat1", "échat", "chaté", "cha t", "CHATS mychat"]
+
+    @Test("is not mentioned by a part of a longer word", arguments: others)
+    func isNotMentioned(sql: String) {
+        #expect(!SQLName("chat").isMentioned(in: sql))
+    }
+
+    @Test("is compared by byte, ASCII letters without regard to case")
+    func isCompared() {
+        #expect(SQLName("AZaz@[") == SQLName("azAZ@["))
+        #expect(SQLName("É") != SQLName("é"))
+        #expect(SQLName("e\u{301}") != SQLName("\u{e9}"))
+        #expect(!SQLName("").isMentioned(in: "anything"))
+    }
+}
