@@ -153,11 +153,21 @@ extension HostileDatabase {
         entries("nearly as many triggers", 2_200, "trigger", "AFTER INSERT ON t BEGIN SELECT 1; END", "encrypted"),
         entries("nearly as many virtual tables", 2_200, "table", "USING rtree(a, b, c)", "encrypted"),
         HostileDatabase("thirty thousand tables", "encrypted", isSlow: true) { folder in
-            let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            defer { connection.close() }
-            try connection.transaction {
-                for number in 0..<30_000 { try connection.execute(SQL(text: "CREATE TABLE t\(number)(a)")) }
+            // The pages by copying that of the first, and the entries at once: each CREATE looks at all before it.
+            try edit(folder, "app.db", "PRAGMA page_size = 4096; CREATE TABLE t(a)") { bytes in
+                let leaf = bytes[4096...]
+                for _ in 1..<30_000 { bytes += leaf }
+                bytes.setBig32(UInt32(bytes.count / 4096), at: 28)
             }
+            try edit(
+                folder, "app.db",
+                """
+                PRAGMA writable_schema = ON;
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 29999)
+                INSERT INTO sqlite_master SELECT 'table', 't' || i, 't' || i, i + 2, 'CREATE TABLE t' || i || '(a)' FROM n;
+                PRAGMA schema_version = 99
+                """
+            ) { _ in }
         },
         HostileDatabase(
             "32 MB of schema text", "encrypted", isSlow: true,

@@ -1,3 +1,4 @@
+import CipherSQLite
 public import Foundation
 
 /// The content and mode of every file in a folder, by name, to be compared before and after.
@@ -22,7 +23,7 @@ public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
                 continue
             }
             let data = try Data(contentsOf: URL(filePath: path))
-            files[name] = "\(data.count) bytes, \(String(Self.hash(data), radix: 16)), mode \(String(mode, radix: 8))"
+            files[name] = try "\(data.count) bytes, \(Self.hash(data)), mode \(String(mode, radix: 8))"
         }
         self.files = files
     }
@@ -35,8 +36,8 @@ public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
         files.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n")
     }
 
-    /// FNV-1a of 64 bits: accidents are to be found, not attackers.
-    private static func hash(_ data: Data) -> UInt64 {
-        data.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+    private static func hash(_ data: Data) throws -> String {
+        guard let digest = data.withUnsafeBytes(Digest.sha256) else { throw CocoaError(.featureUnsupported) }
+        return Data(digest).base64EncodedString()
     }
 }

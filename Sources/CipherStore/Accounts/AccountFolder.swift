@@ -22,7 +22,7 @@ enum AccountFolder {
             }
         }
         guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
-        guard let digest = Digest.sha256(Array(account.utf8)) else {
+        guard let digest = Array(account.utf8).withUnsafeBytes(Digest.sha256) else {
             throw StoreError(
                 .misuse, "the account's name is too long for a file, and libcrypto has no SHA-256",
                 advice: "give a shorter name")
