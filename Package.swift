@@ -93,14 +93,14 @@ let package = Package(
         ),
         .executableTarget(
             name: "CrashSubject",
-            dependencies: ["CipherStore", "CipherSQLite", "FailingMemory", "TestSupport"],
+            dependencies: ["CipherStore", "CipherSQLite", "CSubjectShims", "TestSupport"],
             path: "Tests/CrashSubject",
             swiftSettings: strict
         ),
         .target(
-            name: "FailingMemory",
-            dependencies: sqlcipher,
-            path: "Tests/FailingMemory",
+            name: "CSubjectShims",
+            dependencies: sqlcipher + ["COpenSSL"],
+            path: "Tests/CSubjectShims",
             cSettings: [.define("SQLITE_HAS_CODEC")]
         ),
         .executableTarget(

@@ -42,6 +42,8 @@ prepare() {
     # A copy, so that a build meanwhile does not change it.
     subject=$work/subject
     cp "$(swift build "${static[@]}" --show-bin-path)/CrashSubject" "$subject"
+    # What a run left is known again by its bytes then.
+    export REPEATABLE=yes
     # Linked into one file it does not find by itself what tells where it crashed.
     SWIFT_BACKTRACE=enable=yes,swift-backtrace=$(dirname "$(realpath "$(command -v swift)")")/../libexec/swift/linux/swift-backtrace
     export SWIFT_BACKTRACE
@@ -121,12 +123,13 @@ finish() {
     settled[$key]=$found
 }
 
-# Runs all series, two for each processor, for a run that is traced waits half of its time, and adds up what they counted.
+# Runs all series, three for each processor, for a run that is traced waits half of its time, and adds up what they
+# counted.
 run_all() {
     local index jobs=()
     attempts >"$work/series"
     rm -rf "$work"/taken/*
-    for ((index = 0; index < 2 * $(nproc); index++)); do
+    for ((index = 0; index < 3 * $(nproc); index++)); do
         worker $index &
         jobs+=($!)
     done

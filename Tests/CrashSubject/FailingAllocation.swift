@@ -1,5 +1,5 @@
+import CSubjectShims
 import CipherSQLite
-import FailingMemory
 import Foundation
 
 /// The allocation of SQLite that fails, as the environment says.

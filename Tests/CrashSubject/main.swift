@@ -1,6 +1,6 @@
+import CSubjectShims
 import CipherSQLite
 import CipherStore
-import FailingMemory
 import Foundation
 import TestSupport
 
@@ -23,6 +23,7 @@ import TestSupport
 //   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   CrashSubject count FOLDER            the rows of that store
 //
+// REPEATABLE in the environment, whatever its value, takes chance and time out of the process, as Repeatability.h says.
 // FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
 // many there are.
 
@@ -186,6 +187,9 @@ guard arguments.count >= 3 else {
     exit(64)
 }
 let (command, place, more) = (arguments[1], arguments[2], arguments.dropFirst(3))
+if ProcessInfo.processInfo.environment["REPEATABLE"] != nil {
+    guard rp_install() == 1 else { exit(70) }
+}
 let memory = try FailingAllocation.install()
 do {
     switch command {
