@@ -64,6 +64,7 @@ package struct SQLName: Hashable, Sendable {
         return bytes
     }
 
+    /// A byte, A to Z as a to z.
     private static func fold(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte }
 
     /// Whether a folded byte belongs to a word.
