@@ -1,13 +1,5 @@
 #include "FailingMemory.h"
-
-#ifndef SQLITE_HAS_CODEC
-#define SQLITE_HAS_CODEC 1
-#endif
-#if __has_include(<SQLCipher/sqlite3.h>)
-#include <SQLCipher/sqlite3.h>
-#else
-#include <sqlite3.h>
-#endif
+#include "Engine.h"
 
 #include <stdatomic.h>
 

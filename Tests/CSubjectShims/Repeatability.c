@@ -1,15 +1,7 @@
 // Since OpenSSL 3 the bytes come from a provider; to replace them by a function is deprecated, and works.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "Repeatability.h"
-
-#ifndef SQLITE_HAS_CODEC
-#define SQLITE_HAS_CODEC 1
-#endif
-#if __has_include(<SQLCipher/sqlite3.h>)
-#include <SQLCipher/sqlite3.h>
-#else
-#include <sqlite3.h>
-#endif
+#include "Engine.h"
 
 #include <openssl/rand.h>
 #include <string.h>
