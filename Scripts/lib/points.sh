@@ -98,10 +98,10 @@ untouched() {
 }
 
 # What lies there now, told by what a copy of it is once SQLite has recovered it, and by how the next run ends, which is
-# part of it: sets found, ending and last. In the same form it was tried before.
+# part of it: sets found, ending and last. In the same form, and under the same demands, it was tried before.
 settle() {
     local lines
-    key="${operation[*]} $(digest)"
+    key="${operation[*]} $after $mode $copies $(digest)"
     found=${settled[$key]:-}
     if [ -n "$found" ]; then return; fi
     mapfile -t lines <<<"$("$subject" settle "$run/app.db" "${operation[@]::1}" "${operation[@]:2}" 2>&1)"
