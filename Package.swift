@@ -99,7 +99,7 @@ let package = Package(
         ),
         .target(
             name: "CSubjectShims",
-            dependencies: sqlcipher + ["COpenSSL"],
+            dependencies: ["CSQLCipherShims", "COpenSSL"],
             path: "Tests/CSubjectShims",
             cSettings: [.define("SQLITE_HAS_CODEC")]
         ),

@@ -1,5 +1,5 @@
 #include "FailingMemory.h"
-#include "Engine.h"
+#include "CSQLCipherShims.h"
 
 #include <stdatomic.h>
 

@@ -159,15 +159,15 @@ extension HostileDatabase {
                 for _ in 1..<30_000 { bytes += leaf }
                 bytes.setBig32(UInt32(bytes.count / 4096), at: 28)
             }
-            try edit(
-                folder, "app.db",
+            let connection = try Connection(path: folder.path("app.db"), mode: .readWrite)
+            defer { connection.close() }
+            try connection.executeScript(
                 """
                 PRAGMA writable_schema = ON;
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 29999)
                 INSERT INTO sqlite_master SELECT 'table', 't' || i, 't' || i, i + 2, 'CREATE TABLE t' || i || '(a)' FROM n;
                 PRAGMA schema_version = 99
-                """
-            ) { _ in }
+                """)
         },
         HostileDatabase(
             "32 MB of schema text", "encrypted", isSlow: true,
