@@ -30,7 +30,7 @@ extension Connection {
     /// - Throws: ``DatabaseError``, or what `body` throws, which ends the query.
     public func forEachRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
-            let row = Row(statement: statement)
+            let row = Row(of: statement)
             while try statement.step() { try body(row) }
         }
     }
@@ -59,7 +59,7 @@ extension Connection {
     /// On its own because no type is generic here: where one is, Swift 6.3's optimizer cannot make a row.
     private func withFirstRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
-            let row = Row(statement: statement)
+            let row = Row(of: statement)
             if try statement.step() { try body(row) }
         }
     }
@@ -83,7 +83,7 @@ extension Connection {
         try checkTransaction(sql.text)
         // A schema is asked about table by table, which would push all else out of the cache.
         let isKept = isKept && !sql.isPragma
-        let statement = try (isKept ? cache.take(sql) : nil) ?? Statement(sql.text, on: self)
+        let statement = try (isKept ? cache.take(sql) : nil) ?? Statement(sql, on: self)
         defer {
             statement.reset()
             if isKept { cache.put(statement) }

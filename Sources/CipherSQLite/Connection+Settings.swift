@@ -8,6 +8,14 @@ extension Connection {
         _ = cs_config_double_quoted_strings(handle, 1)
     }
 
+    /// Takes a string in double quotes for a name that is missing, but in the schemas that a file holds.
+    ///
+    /// Engines before SQLite 3.29 do not know the switch.
+    /// Source: SQLite, "Double-quoted String Literals Are Accepted".
+    package func refuseDoubleQuotedStrings() {
+        _ = cs_config_double_quoted_strings(handle, 0)
+    }
+
     /// Makes new files carry the header of SQLite's first schema format.
     package func useLegacyFileFormat() throws {
         if cs_config_legacy_file_format(handle, 1) != SQLITE_OK { try execute("PRAGMA legacy_file_format = ON") }

@@ -6,6 +6,11 @@ internal import CSQLCipher
 public struct Row: ~Copyable {
     let statement: Statement
 
+    /// The current row of a statement, at each step anew.
+    package init(of statement: Statement) {
+        self.statement = statement
+    }
+
     /// The number of columns.
     public var count: Int { statement.columnCount }
 
@@ -71,6 +76,14 @@ public struct Row: ~Copyable {
     func text(at index: Int) -> String? {
         let cell = cell(at: index)
         return sqlite3_value_type(cell) == SQLITE_TEXT ? Self.text(of: cell) : nil
+    }
+
+    /// The bytes of a TEXT column in UTF-8, valid or not; `nil` for any other.
+    func textBytes(at index: Int) -> [UInt8]? {
+        let cell = cell(at: index)
+        // Text before bytes, as for a `String`.
+        guard sqlite3_value_type(cell) == SQLITE_TEXT, let start = sqlite3_value_text(cell) else { return nil }
+        return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(cell))))
     }
 
     @usableFromInline

@@ -86,7 +86,7 @@ private final class RowColumns {
     private var latest = 0
 
     init(_ statement: Statement) {
-        row = Row(statement: statement)
+        row = Row(of: statement)
         let all = (0..<statement.columnCount).map(statement.columnName)
         let indexes = Dictionary(zip(all, all.indices), uniquingKeysWith: { first, _ in first })
         names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }

@@ -24,6 +24,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         case literal(StaticString)
         /// Text that was made, such as a quoted name.
         case text(String)
+        /// The quoted name of something in a schema, which need not be Unicode.
+        case name([UInt8])
         /// A value, which stands in the text as `?`.
         case parameter(Value)
         /// A value whose `?` stands in a text before it.
@@ -31,12 +33,34 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
 
     /// The text, with `?` where a value is bound.
+    ///
+    /// For people: a name from a schema that is not valid UTF-8 is repaired in it. SQLite is given ``bytes``.
     public var text: String {
         pieces.reduce(into: "") { $0 += $1.text }
     }
 
+    /// What SQLite compiles.
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(length)
+        for piece in pieces {
+            switch piece {
+            case .literal(let text): text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+            case .text(let text): bytes.append(contentsOf: text.utf8)
+            case .name(let name): bytes.append(contentsOf: name)
+            case .parameter: bytes.append(UInt8(ascii: "?"))
+            case .argument: break
+            }
+        }
+        return bytes
+    }
+
     /// The bound values, in order.
     public var values: [Value] { pieces.compactMap(\.value) }
+
+    fileprivate init(pieces: ContiguousArray<Piece>) {
+        self.pieces = pieces
+    }
 
     /// Text as it is, with values for its `?` parameters, in order.
     public init(text: String, values: [Value] = []) {
@@ -62,6 +86,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             switch piece {
             case .literal(let text): length + text.utf8CodeUnitCount
             case .text(let text): length + text.utf8.count
+            case .name(let name): length + name.count
             case .parameter: length + 1
             case .argument: length
             }
@@ -79,6 +104,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 switch piece {
                 case .literal(let text): text.withUTF8Buffer { rest.takeAway($0) }
                 case .text(let text): text.withBytes { rest.takeAway($0) }
+                case .name(let name): name.withUnsafeBufferPointer { rest.takeAway($0) }
                 case .parameter: rest.popFirst() == UInt8(ascii: "?")
                 case .argument: true
                 }
@@ -125,9 +151,14 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             pieces.append(.parameter(value.databaseValue))
         }
 
-        /// Adds the name of a table or column, quoted.
+        /// Adds the name of a table or column, quoted so that it can be nothing but a name.
         public mutating func appendInterpolation(identifier: String) {
-            pieces.append(.text(SQL.quoted(identifier: identifier)))
+            pieces.append(.text(SQL.quoted(column: identifier)))
+        }
+
+        /// Adds a name as the schema has it, byte by byte, quoted so that it can be nothing but a name.
+        package mutating func appendInterpolation(_ name: SchemaName) {
+            pieces.append(.name(name.quoted))
         }
 
         /// Adds another piece of SQL with its values.
@@ -136,10 +167,17 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         }
     }
 
-    /// A name in double quotes, with inner quotes doubled.
+    /// A name in double quotes, with inner quotes doubled, for a place where only a name can stand: after FROM, in a
+    /// definition.
     ///
     /// Source: SQLite, "SQLite Keywords".
     package static func quoted(identifier: String) -> String { quoted(identifier, by: "\"") }
+
+    /// A name in backticks, with inner ones doubled, for a column in an expression.
+    ///
+    /// In double quotes, a name that no column has would be a string. Source: SQLite, "Double-quoted String Literals Are
+    /// Accepted".
+    package static func quoted(column: String) -> String { quoted(column, by: "`") }
 
     /// Text in single quotes, for the few statements that take no parameters, such as PRAGMA and ATTACH.
     package static func quoted(text: String) -> String { quoted(text, by: "'") }
@@ -157,9 +195,21 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     }
 }
 
+extension Sequence<SQL> {
+    /// The pieces of SQL, one after the other, with a separator between them.
+    package func joined(by separator: StaticString) -> SQL {
+        var pieces: ContiguousArray<SQL.Piece> = []
+        for sql in self {
+            if !pieces.isEmpty { pieces.append(.literal(separator)) }
+            pieces += sql.pieces
+        }
+        return SQL(pieces: pieces)
+    }
+}
+
 extension SQL: Equatable {
     /// Whether text and values are the same.
-    public static func == (left: SQL, right: SQL) -> Bool { left.text == right.text && left.values == right.values }
+    public static func == (left: SQL, right: SQL) -> Bool { left.bytes == right.bytes && left.values == right.values }
 }
 
 extension SQL.Piece {
@@ -168,6 +218,7 @@ extension SQL.Piece {
         switch self {
         case .literal(let text): text.description
         case .text(let text): text
+        case .name(let name): String(decoding: name, as: UTF8.self)
         case .parameter: "?"
         case .argument: ""
         }
@@ -175,7 +226,7 @@ extension SQL.Piece {
 
     var value: Value? {
         switch self {
-        case .literal, .text: nil
+        case .literal, .text, .name: nil
         case .parameter(let value), .argument(let value): value
         }
     }

@@ -14,7 +14,8 @@ internal import CSQLCipherShims
 /// Not Sendable, as its connection is not.
 package final class Statement {
     package let handle: OpaquePointer
-    package let sql: String
+    /// What was compiled.
+    let bytes: [UInt8]
     unowned let connection: Connection
 
     /// Compiles `sql`, which must be one statement.
@@ -22,16 +23,16 @@ package final class Statement {
     /// The corresponding C function is `sqlite3_prepare_v2`; `sqlite3_prepare_v3` is missing in SQLCipher 3.4.1.
     ///
     /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where there is none, or where a second one would be ignored.
-    package convenience init(_ sql: String, on connection: Connection) throws {
-        var text = sql
-        let handle = try text.withUTF8 { bytes in
+    package convenience init(_ sql: SQL, on connection: Connection) throws {
+        let text = sql.bytes
+        let handle = try text.withUnsafeBufferPointer { bytes in
             let (first, rest) = try Self.compile(bytes, on: connection)
             guard let first else {
-                throw Self.misuse("there is no statement in the SQL", sql, connection)
+                throw Self.misuse("there is no statement in the SQL", bytes, connection)
             }
             do {
                 guard try rest.isEmpty || !Self.holdsStatement(rest, on: connection) else {
-                    throw Self.misuse("there is more than one statement; use executeScript", sql, connection)
+                    throw Self.misuse("there is more than one statement; use executeScript", bytes, connection)
                 }
             } catch {
                 sqlite3_finalize(first)
@@ -39,14 +40,17 @@ package final class Statement {
             }
             return first
         }
-        self.init(handle: handle, sql: sql, connection: connection)
+        self.init(handle: handle, bytes: text, connection: connection)
     }
 
-    private init(handle: OpaquePointer, sql: String, connection: Connection) {
+    private init(handle: OpaquePointer, bytes: [UInt8], connection: Connection) {
         self.handle = handle
-        self.sql = sql
+        self.bytes = bytes
         self.connection = connection
     }
+
+    /// The text, for people.
+    package var sql: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Compiles the first statement of a script, and gives the rest of the script; `nil` where none is left.
     static func first(
@@ -54,8 +58,8 @@ package final class Statement {
     ) throws -> (statement: Statement, rest: UnsafeBufferPointer<UInt8>)? {
         let (handle, rest) = try compile(script, on: connection)
         guard let handle else { return nil }
-        let sql = String(decoding: script.prefix(script.count - rest.count), as: UTF8.self)
-        return (Statement(handle: handle, sql: sql, connection: connection), rest)
+        let bytes = Array(script.prefix(script.count - rest.count))
+        return (Statement(handle: handle, bytes: bytes, connection: connection), rest)
     }
 
     private static func holdsStatement(_ sql: UnsafeBufferPointer<UInt8>, on connection: Connection) throws -> Bool {
@@ -70,7 +74,7 @@ package final class Statement {
         guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }
         // SQLite would stop there without a word.
         guard memchr(start, 0, sql.count) == nil else {
-            throw misuse("there is a NUL character in the SQL", String(decoding: sql, as: UTF8.self), connection)
+            throw misuse("there is a NUL character in the SQL", sql, connection)
         }
         var handle: OpaquePointer?
         var used = 0
@@ -85,8 +89,12 @@ package final class Statement {
         return (handle, UnsafeBufferPointer(rebasing: sql[used...]))
     }
 
-    private static func misuse(_ message: String, _ sql: String, _ connection: Connection) -> DatabaseError {
-        DatabaseError(extendedCode: DatabaseError.misuse, message: message, sql: sql, path: connection.path)
+    private static func misuse(
+        _ message: String, _ sql: UnsafeBufferPointer<UInt8>, _ connection: Connection
+    ) -> DatabaseError {
+        DatabaseError(
+            extendedCode: DatabaseError.misuse, message: message, sql: String(decoding: sql, as: UTF8.self),
+            path: connection.path)
     }
 
     deinit {
@@ -95,7 +103,7 @@ package final class Statement {
 
     /// Whether it was compiled from this.
     func has(_ other: SQL) -> Bool {
-        sql.withBytes(other.isSpelled)
+        bytes.withUnsafeBufferPointer(other.isSpelled)
     }
 
     package var columnCount: Int { Int(sqlite3_column_count(handle)) }

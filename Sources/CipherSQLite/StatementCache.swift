@@ -13,7 +13,7 @@ struct StatementCache {
 
     mutating func take(_ sql: SQL) -> Statement? {
         let length = sql.length
-        guard let position = statements.lastIndex(where: { $0.sql.utf8.count == length && $0.has(sql) }) else {
+        guard let position = statements.lastIndex(where: { $0.bytes.count == length && $0.has(sql) }) else {
             return nil
         }
         return statements.remove(at: position)

@@ -22,9 +22,11 @@ package final class StoredBytes {
     /// The corresponding C function is `sqlite3_blob_open`.
     ///
     /// - Throws: ``DatabaseError`` where the value cannot be read.
-    package init?(table: String, column: String, rowid: Int64, of connection: Connection) throws {
+    package init?(table: SchemaName, column: SchemaName, rowid: Int64, of connection: Connection) throws {
         var opened: OpaquePointer?
-        let result = sqlite3_blob_open(connection.handle, "main", table, column, rowid, 0, &opened)
+        let result = table.withCString { table in
+            column.withCString { sqlite3_blob_open(connection.handle, "main", table, $0, rowid, 0, &opened) }
+        }
         guard result == SQLITE_OK, let opened else {
             guard result & 0xff == SQLITE_ERROR else { throw connection.error(result) }
             return nil

@@ -45,7 +45,7 @@ struct StatementTests {
     func boundedCache() throws {
         let db = try fixture.open()
         var cache = StatementCache(capacity: 2)
-        for text in ["SELECT 1", "SELECT 2"] { cache.put(try Statement(text, on: db)) }
+        for text in ["SELECT 1", "SELECT 2"] { cache.put(try Statement(SQL(text: text), on: db)) }
         let taken = cache.take("SELECT 1")
         let first = try #require(taken)
         let takenTwice = cache.take("SELECT 1")
@@ -67,7 +67,7 @@ struct StatementTests {
             "SELECT \(SQL(text: "? AS \"id\"", values: [.null])), \(name)",
         ]
         for left in same {
-            cache.put(try Statement(left.text, on: db))
+            cache.put(try Statement(left, on: db))
             for right in same {
                 let taken = cache.take(right)
                 cache.put(try #require(taken))

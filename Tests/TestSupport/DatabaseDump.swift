@@ -68,7 +68,13 @@ public struct DatabaseDump: Equatable, Sendable {
         if let alias, try hasRowid(name, alias, connection) {
             try list(table, "FROM \(name) NOT INDEXED ORDER BY \(alias)", [alias] + columns, connection)
         } else {
-            try list(table, "FROM \(name) NOT INDEXED", columns, connection)
+            // An index that holds all columns would stand in for the table, whatever NOT INDEXED says.
+            var key: String?
+            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(name))")) { row in
+                if try row.get(String.self, at: 3) == "pk" { key = try row.get(at: 1) }
+            }
+            let source = key.map { "INDEXED BY \(SQL.quoted(identifier: $0))" } ?? "NOT INDEXED"
+            try list(table, "FROM \(name) \(source)", columns, connection)
         }
     }
 

@@ -32,7 +32,7 @@ struct BackfillKeys {
             guard rowID == nil, !key.isEmpty else {
                 throw misuse("it is no WITHOUT ROWID table", "give of: instead of keysOf:")
             }
-            columns = key.map { SQL.quoted(identifier: $0.name) }
+            columns = key.map { SQL.quoted(column: $0.name) }
         }
     }
 

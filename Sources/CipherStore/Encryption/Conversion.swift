@@ -110,22 +110,57 @@ struct Conversion {
 
     /// Builds the copy and shows that it is equal.
     ///
+    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
     /// Returns the key of the copy.
     func buildAndProve(
         _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
     ) throws -> FileKey? {
-        try observer.begin(.building)
+        let copyKey = try keys?.building.wait()
+        func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
+            try observer.begin(.building)
+            try build(copyKey, status, rebuildsIndexes: rebuildsIndexes, observer)
+            try observer.begin(.proving)
+            return try prove(keys, hasRebuiltIndexes: rebuildsIndexes, observer)
+        }
+        func rebuilding() throws -> CopyProof.Outcome {
+            try FileSystem.removeIfPresent(paths.copy)
+            return try attempt(rebuildsIndexes: true)
+        }
+        let proven: CopyProof.Outcome
+        do {
+            proven = try attempt(rebuildsIndexes: false)
+        } catch let damage as CopyProof.DamagedIndexes {
+            proven = try rebuilding()
+            report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
+        } catch let error as DatabaseError where error.isCorrupt {
+            // What cannot be read may be an index, which the rows do not need.
+            proven = try rebuilding()
+            report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
+        }
+        report.tables = proven.tables
+        report.rows = proven.rows
+        report.warnings += proven.warnings
+        // Behind the swap nothing may fail any more.
+        report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
+        return copyKey
+    }
+
+    private func build(
+        _ copyKey: FileKey?, _ status: FileSystem.Status, rebuildsIndexes: Bool, _ observer: UpgradeObserver
+    ) throws {
         try FileSystem.createExclusively(paths.copy)
         try FileSystem.setOwner(paths.copy, status.owner, status.group)
-        let copyKey = try keys?.building.wait()
         try CopyBuilder(
             source: paths.database, sourceKey: sourceKey, copy: paths.copy, copyKey: copyKey,
             collations: options.collations, header: try HeaderNumbers(of: paths.database, key: sourceKey),
-            observer: observer
+            rebuildsIndexes: rebuildsIndexes, observer: observer
         ).build()
+    }
 
-        try observer.begin(.proving)
+    private func prove(
+        _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
+    ) throws -> CopyProof.Outcome {
         let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
         defer { sync.cancel() }
         let original = ProofConnection(
@@ -139,14 +174,10 @@ struct Conversion {
         // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
         let proof = CopyProof(
             original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
-            observer: observer)
+            hasRebuiltIndexes: hasRebuiltIndexes, observer: observer)
         let proven = try proof.run()
         try sync.wait()
-        report.tables = proven.tables
-        report.rows = proven.rows
-        // Behind the swap nothing may fail any more.
-        report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
-        return copyKey
+        return proven
     }
 
     /// Keeps the backup that is asked for, and puts the copy in the original's place.

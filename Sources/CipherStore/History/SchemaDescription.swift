@@ -33,7 +33,10 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
             "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
         ) { row in
             rows.append(
-                (try row.get(at: 0), try row.get(at: 1), try row.get(at: 2), try row.get(at: 3)))
+                (
+                    try row.get(at: 0), try row.get(SchemaName.self, at: 1).recorded,
+                    try row.get(SchemaName.self, at: 2).recorded, try row.get(at: 3)
+                ))
         }
         let shadows = ShadowTables(tables: rows.filter { $0.type == "table" }.map { ($0.name, $0.sql) })
         objects = rows.filter { row in
@@ -59,6 +62,11 @@ package struct SchemaDescription: Sendable, Equatable, Codable {
     package static func == (left: SchemaDescription, right: SchemaDescription) -> Bool {
         left.differences(from: right).isEmpty
     }
+}
+
+extension SchemaName {
+    /// As it is where it is text; else with its bytes shown, for two names must not become one.
+    fileprivate var recorded: String { String(validating: bytes, as: UTF8.self) ?? description }
 }
 
 extension SchemaDescription.Object {

@@ -58,6 +58,7 @@ package struct SchemaMigrator {
     /// The source's plan, with the record of the version.
     private func completePlan(for state: DatabaseState) throws -> Plan {
         try checkVersion(state)
+        try checkText(state)
         var plan = try source.plan(for: state)
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
@@ -80,6 +81,16 @@ package struct SchemaMigrator {
                     ? "the database has version \(state.recorded ?? .zero)"
                     : "CipherStore has recorded no version yet"))
         return plan
+    }
+
+    /// Refuses a schema that a comparison would read repaired: it would be written again under another name.
+    private func checkText(_ state: DatabaseState) throws {
+        guard source.comparesSchema, let entry = state.entryThatIsNoText else { return }
+        throw StoreError(
+            .migration, path: state.connection.path,
+            "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
+            advice: "leave the schema to the app (a configuration without a schema source), or rename what it names; "
+                + "nothing was changed")
     }
 
     private func checkVersion(_ state: DatabaseState) throws {

@@ -6,6 +6,9 @@ package protocol SchemaSource {
     /// What is to be done to a database in this state. The record of the version is not a source's concern.
     func plan(for state: DatabaseState) throws -> Plan
 
+    /// Whether it compares the database's schema with the wanted one, and so writes again what it has read.
+    var comparesSchema: Bool { get }
+
     /// The steps of a source that consists of steps; none of any other.
     ///
     /// The history keeps them, so that one that was changed or taken away after it had been applied is found.
@@ -13,12 +16,14 @@ package protocol SchemaSource {
 }
 
 extension SchemaSource {
+    package var comparesSchema: Bool { true }
     package var recordedSteps: [SchemaStep] { [] }
 }
 
 /// The source of an app that takes care of its schema itself.
 struct UnmanagedSource: SchemaSource {
     let version: SchemaVersion
+    let comparesSchema = false
 
     func plan(for state: DatabaseState) -> Plan {
         Plan(from: state.recorded, to: version)

@@ -12,6 +12,10 @@ package struct SQLName: Hashable, Sendable {
         folded = Self.fold(text)
     }
 
+    init(of name: SchemaName) {
+        folded = name.folded
+    }
+
     /// The name with its ASCII letters in lower case.
     var text: String { String(decoding: folded, as: UTF8.self) }
 

@@ -50,7 +50,7 @@ enum QueryCommand {
         _ sql: String, _ connection: Connection, _ makeWriter: ([String]) -> any RowWriter
     ) throws {
         connection.beDefensive()
-        let statement = try Statement(sql, on: connection)
+        let statement = try Statement(SQL(text: sql), on: connection)
         guard statement.isReadOnly else {
             throw CommandFailure(
                 .permission, "readOnly", path: connection.path, "query only reads, and the statement may write",

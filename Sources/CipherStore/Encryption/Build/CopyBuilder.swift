@@ -18,6 +18,8 @@ struct CopyBuilder {
     let copyKey: FileKey?
     let collations: [Collation]
     let header: HeaderNumbers
+    /// Whether the indexes are filled from the rows, and not copied as they are.
+    let rebuildsIndexes: Bool
     let observer: UpgradeObserver
 
     /// Builds the copy.
@@ -26,7 +28,7 @@ struct CopyBuilder {
     func build() throws {
         try withConnection { connection in
             try setLayout(connection)
-            let skeleton = try CopySkeleton(connection, header: header)
+            let skeleton = try CopySkeleton(connection, header: header, rebuildsIndexes: rebuildsIndexes)
             try connection.forgetSchemas()
             let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
             watch(connection, growth)
@@ -48,15 +50,17 @@ struct CopyBuilder {
         try connection.execute("COMMIT")
     }
 
-    private func fill(_ index: String, _ connection: Connection) throws {
+    private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
         do {
-            try connection.execute(SQL(text: "REINDEX copy.\(SQL.quoted(identifier: index))"))
+            try connection.execute("REINDEX copy.\(index.name)")
         } catch let error as DatabaseError where error.namesAbsentFunction {
             throw StoreError(
                 .missingFunction, path: source,
-                "the index \(index) on a generated column computes with a function that only the app has",
+                "the index \(index.name) on a generated column computes with a function that only the app has",
                 advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
                 underlying: error)
+        } catch let error as DatabaseError where error.isConstraint {
+            throw try DuplicateKeys(index, connection).error(source, error)
         }
     }
 
@@ -77,7 +81,7 @@ struct CopyBuilder {
         do {
             defer { connection.close() }
             if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
-            connection.allowDoubleQuotedStrings()
+            connection.refuseDoubleQuotedStrings()
             // Not defensive: the schema is written as rows, and tables that belong to modules are filled as any other.
             try connection.distrust(source)
             for collation in collations { try connection.register(collation) }
@@ -113,25 +117,27 @@ struct CopyBuilder {
     }
 
     private func copyRows(_ table: CopySkeleton.Table, _ connection: Connection) throws {
-        let name = SQL.quoted(identifier: table.name)
-        if table.isSequence { try connection.execute(SQL(text: "DELETE FROM copy.\(name)")) }
-        guard let columns = table.namedColumns else {
+        if table.isSequence { try connection.execute("DELETE FROM copy.\(table.target)") }
+        guard let columns = table.filling.columns else {
             try connection.standingInForAbsentFunctions {
-                try connection.executeScript("INSERT INTO copy.\(name) SELECT * FROM main.\(name)")
+                try connection.execute("INSERT INTO copy.\(table.target) SELECT * FROM main.\(table.name)")
             }
             return
         }
-        let list = columns.prefix(Self.widestResult).joined(separator: ", ")
-        try connection.executeScript(
-            "INSERT INTO copy.\(name)(\(list)) SELECT \(list) FROM main.\(name) NOT INDEXED")
+        let targets = table.filling.targets
+        let selected = columns.prefix(Self.widestResult).joined(by: ", ")
+        let list = SQL(text: targets.prefix(Self.widestResult).joined(separator: ", "))
+        try connection.execute(
+            "INSERT INTO copy.\(table.target)(\(list)) SELECT \(selected) FROM main.\(table.name) \(table.filling.source)"
+        )
         // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
-        for column in columns.dropFirst(Self.widestResult) {
+        for (column, target) in zip(columns, targets).dropFirst(Self.widestResult) {
+            let (target, rowid) = (SQL(text: target), columns[0])
             try connection.execute(
-                SQL(
-                    text: """
-                        UPDATE copy.\(name) SET \(column) =
-                            (SELECT old.\(column) FROM main.\(name) AS old WHERE old.\(columns[0]) = \(name).\(columns[0]))
-                        """))
+                """
+                UPDATE copy.\(table.target) SET \(target) =
+                    (SELECT \(column) FROM main.\(table.name) AS old WHERE \(rowid) = \(table.target).rowid)
+                """)
         }
     }
 

@@ -4,34 +4,42 @@ import CipherSQLite
 struct CopySkeleton {
     /// A table to be filled.
     struct Table {
-        let name: String
+        let name: SchemaName
         /// `sqlite_sequence`, which fills by itself while other tables are, and is copied last.
         let isSequence: Bool
-        /// The quoted columns to name, rowid first, where whole records cannot be transferred.
-        let namedColumns: [String]?
+        /// Its name in the copy.
+        let target: SQL
+        let filling: TableFilling
     }
 
     /// The tables in the order in which they are filled.
     private(set) var tables: [Table] = []
     /// The indexes whose entries are computed once the rows and the schema are in place.
-    private(set) var indexesToFill: [String] = []
-    /// Rows of the schema table whose text is put in at the end.
+    private(set) var indexesToFill: [Index] = []
+    /// Rows of the schema table whose names and text are put in at the end.
     private var provisional: [Int64] = []
     /// Rows of the schema table that stay hidden until the end, with their root pages.
     private var heldBack: [(rowid: Int64, root: Int64)] = []
 
+    /// An index to be filled.
+    struct Index {
+        let name: SchemaName
+        let table: SchemaName
+    }
+
     private struct Entry {
         let rowid: Int64
         let type: String
-        let name: String
-        /// The table's name as SQLite compares it.
-        let table: [UInt8]
+        let name: SchemaName
+        let table: SchemaName
         /// Whether it is a table whose text has the word of WITHOUT ROWID in it.
         let mayLackRowID: Bool
     }
 
     /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
-    init(_ connection: Connection, header: HeaderNumbers) throws {
+    ///
+    /// - Parameter rebuildsIndexes: Whether each index is filled from the rows of its table.
+    init(_ connection: Connection, header: HeaderNumbers, rebuildsIndexes: Bool) throws {
         let entries = try Self.entries(connection)
         try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)
@@ -46,19 +54,28 @@ struct CopySkeleton {
             try connection.execute("UPDATE copy.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
         }
         var refilled: Set<[UInt8]> = []
-        for (entry, root) in zip(entries, roots) where entry.type == "table" {
-            let filling = try TableFilling(entry.name, isKeyed: root.isKeyed, connection)
+        for (number, (entry, root)) in zip(entries, roots).enumerated() where entry.type == "table" {
+            let filling = try TableFilling(
+                entry.name, number: number, isKeyed: root.isKeyed, rebuildsIndexes: rebuildsIndexes, connection)
             if let definition = filling.definition {
-                try connection.execute("UPDATE copy.sqlite_master SET sql = \(definition) WHERE rowid = \(entry.rowid)")
+                let name = TableFilling.name(number)
+                try connection.execute(
+                    """
+                    UPDATE copy.sqlite_master SET name = \(name), tbl_name = \(name), sql = \(definition)
+                    WHERE rowid = \(entry.rowid)
+                    """)
                 provisional.append(entry.rowid)
-                refilled.insert(entry.table)
+                refilled.insert(entry.table.folded)
             }
             tables.append(
                 Table(
-                    name: entry.name, isSequence: entry.name == "sqlite_sequence", namedColumns: filling.namedColumns))
+                    name: entry.name, isSequence: entry.name == "sqlite_sequence",
+                    target: filling.definition == nil
+                        ? "\(entry.name)" : SQL(text: TableFilling.name(number)),
+                    filling: filling))
         }
-        for (entry, root) in zip(entries, roots) where entry.type == "index" && refilled.contains(entry.table) {
-            indexesToFill.append(entry.name)
+        for (entry, root) in zip(entries, roots) where entry.type == "index" && refilled.contains(entry.table.folded) {
+            indexesToFill.append(Index(name: entry.name, table: entry.table))
             heldBack.append((entry.rowid, root.page))
             try connection.execute("DELETE FROM copy.sqlite_master WHERE rowid = \(entry.rowid)")
         }
@@ -70,7 +87,7 @@ struct CopySkeleton {
         var entries: [Entry] = []
         try connection.forEachRow(
             """
-            SELECT rowid, type, name, lower(tbl_name), type = 'table' AND ifnull(sql LIKE '%without%', 1)
+            SELECT rowid, type, name, tbl_name, type = 'table' AND ifnull(sql LIKE '%without%', 1)
             FROM main.sqlite_master
             WHERE rootpage > 0 ORDER BY rowid
             """
@@ -78,7 +95,7 @@ struct CopySkeleton {
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: Array(try row.get(String.self, at: 3).utf8), mayLackRowID: try row.get(at: 4)))
+                    table: try row.get(at: 3), mayLackRowID: try row.get(at: 4)))
         }
         return entries
     }
@@ -97,8 +114,11 @@ struct CopySkeleton {
         for rowid in provisional {
             try connection.execute(
                 """
-                UPDATE copy.sqlite_master
-                SET sql = (SELECT sql FROM main.sqlite_master WHERE rowid = \(rowid)) WHERE rowid = \(rowid)
+                UPDATE copy.sqlite_master SET
+                    name = (SELECT name FROM main.sqlite_master WHERE rowid = \(rowid)),
+                    tbl_name = (SELECT tbl_name FROM main.sqlite_master WHERE rowid = \(rowid)),
+                    sql = (SELECT sql FROM main.sqlite_master WHERE rowid = \(rowid))
+                WHERE rowid = \(rowid)
                 """)
         }
         try connection.execute(
@@ -129,7 +149,7 @@ struct CopySkeleton {
 
     /// Makes one b-tree for each entry, of the kind that the schema tells of.
     private static func makeRoots(_ entries: [Entry], _ connection: Connection) throws -> [Root] {
-        let indexes = Set(entries.filter { $0.type == "index" }.map(\.name.utf8Bytes))
+        let indexes = Set(entries.filter { $0.type == "index" }.map(\.name))
         var roots: [Root] = []
         roots.reserveCapacity(entries.count)
         try connection.makeObjects(entries.count) { number in
@@ -146,13 +166,13 @@ struct CopySkeleton {
     }
 
     /// Whether a table is WITHOUT ROWID: its primary key is listed as an index, and has no b-tree of its own.
-    private static func isWithoutRowID(_ table: String, _ indexes: Set<[UInt8]>, _ connection: Connection) throws
-        -> Bool
-    {
+    private static func isWithoutRowID(
+        _ table: SchemaName, _ indexes: Set<SchemaName>, _ connection: Connection
+    ) throws -> Bool {
         var isWithoutRowID = false
-        try connection.forEachRow(SQL(text: "PRAGMA main.index_list(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow("PRAGMA main.index_list(\(table))") { row in
             if try row.get(String.self, at: 3) == "pk" {
-                isWithoutRowID = try !indexes.contains(row.get(String.self, at: 1).utf8Bytes)
+                isWithoutRowID = try !indexes.contains(row.get(at: 1))
             }
         }
         return isWithoutRowID
@@ -166,9 +186,4 @@ struct CopySkeleton {
         try connection.execute("DELETE FROM copy.sqlite_master")
         try connection.forgetSchema("copy")
     }
-}
-
-extension String {
-    /// For sets: names that are equal as characters are two to SQLite.
-    fileprivate var utf8Bytes: [UInt8] { Array(utf8) }
 }

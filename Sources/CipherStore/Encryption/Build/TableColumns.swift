@@ -2,8 +2,19 @@ import CipherSQLite
 
 /// The columns of a table that are on disk.
 struct TableColumns {
-    /// The names of the columns whose values are stored, in order; generated ones only where they are STORED.
-    let stored: [String]
+    /// A column whose value is stored.
+    struct Stored {
+        let name: SchemaName
+        /// Its place among all columns of the table, from 0.
+        let position: Int
+        let isPrimaryKey: Bool
+        let isNotNull: Bool
+    }
+
+    /// The columns whose values are stored, in order; generated ones only where they are STORED.
+    let stored: [Stored]
+    /// How many columns the table has, stored or not.
+    let count: Int
     let hasPrimaryKey: Bool
     /// Whether there are generated columns, stored or not.
     let hasGenerated: Bool
@@ -11,35 +22,36 @@ struct TableColumns {
     ///
     /// `nil` where columns have all three: nobody can ask for it then.
     let rowidAlias: String?
-    // By byte: names that are equal as characters are two columns to SQLite.
-    private let primaryKey: Set<[UInt8]>
 
-    /// Whether the column is part of the primary key.
-    func isPrimaryKey(_ column: String) -> Bool { primaryKey.contains(Array(column.utf8)) }
-
-    init(_ table: String, schema: String, _ connection: Connection) throws {
-        var stored: [String] = []
+    init(_ table: SchemaName, schema: StaticString, _ connection: Connection) throws {
+        var stored: [Stored] = []
         var all: Set<SQLName> = []
-        var primaryKey: Set<[UInt8]> = []
+        var count = 0
         var hasGenerated = false
+        var hasPrimaryKey = false
         // Engines without generated columns do not know table_xinfo.
         let hasHidden = Engine.current.hasGeneratedColumns
-        let pragma = hasHidden ? "table_xinfo" : "table_info"
-        try connection.forEachRow(
-            SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).\(pragma)(\(SQL.quoted(identifier: table)))")
-        ) { row in
-            let name = try row.get(String.self, at: 1)
-            all.insert(SQLName(name))
-            if try row.get(Int.self, at: 5) > 0 { primaryKey.insert(Array(name.utf8)) }
+        let pragma = SQL(text: "PRAGMA \(schema).\(hasHidden ? "table_xinfo" : "table_info")")
+        try connection.forEachRow("\(pragma)(\(table))") { row in
+            let name = try row.get(SchemaName.self, at: 1)
+            all.insert(SQLName(of: name))
+            let isPrimaryKey = try row.get(Int.self, at: 5) > 0
             // 2 is a generated column that is VIRTUAL, computed and not stored; 3 one that is STORED.
             let hidden = hasHidden ? try row.get(Int.self, at: 6) : 0
+            if isPrimaryKey { hasPrimaryKey = true }
             if hidden >= 2 { hasGenerated = true }
-            if hidden != 2 { stored.append(name) }
+            if hidden != 2 {
+                stored.append(
+                    Stored(
+                        name: name, position: count, isPrimaryKey: isPrimaryKey,
+                        isNotNull: try row.get(Int.self, at: 3) != 0))
+            }
+            count += 1
         }
         self.stored = stored
+        self.count = count
         self.hasGenerated = hasGenerated
-        self.primaryKey = primaryKey
-        hasPrimaryKey = !primaryKey.isEmpty
+        self.hasPrimaryKey = hasPrimaryKey
         rowidAlias = SQLName.ofRowID(besides: all)
     }
 }

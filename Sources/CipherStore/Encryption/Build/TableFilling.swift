@@ -1,59 +1,89 @@
 import CipherSQLite
 
-/// How the rows of one table are copied: as whole records, or by the names of their columns.
+/// How the rows of one table are copied: as whole records, or column by column.
 ///
 /// `INSERT INTO … SELECT *` moves whole records where SQLite finds both tables alike, but
 /// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index;
 /// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for these
-///   SQLite also compiles the row-by-row copy, in case the copy were not empty, and that has fewer columns to fill.
+///   SQLite also compiles the row-by-row copy, in case the copy were not empty, and that has fewer columns to fill;
+/// - it moves the entries of indexes as they are, right or wrong.
 ///
-/// Such tables are copied by name. That checks NOT NULL and types, and rows that break them exist in real files; so the
-/// table has a plain definition while it is filled, and its indexes are filled afterwards.
+/// Such tables are copied column by column. That checks NOT NULL and types, and rows that break them exist in real files;
+/// so the table has a plain definition while it is filled, and its indexes are filled afterwards. The plain definition
+/// numbers its columns: no name of the original's is written a second time.
 /// Source: SQLite's `insert.c`, `xferOptimization`.
 struct TableFilling {
-    /// The quoted columns to name, the rowid first where it is not a column; `nil` for whole records.
-    let namedColumns: [String]?
+    /// The columns of the original to select, the rowid first where it is not a column; `nil` for whole records.
+    let columns: [SQL]?
+    /// How the original is read, from its own b-tree alone; for WITHOUT ROWID tables, by their key.
+    let source: SQL
+    /// The same columns of the copy.
+    let targets: [String]
     /// The definition while the rows are copied; `nil` for the table's own.
     let definition: String?
 
-    /// - Parameter isKeyed: Whether the table is WITHOUT ROWID, or an index.
-    init(_ table: String, isKeyed: Bool, _ connection: Connection) throws {
-        var indexes: [(name: String, isUnique: Bool, origin: String)] = []
-        try connection.forEachRow(SQL(text: "PRAGMA main.index_list(\(SQL.quoted(identifier: table)))")) { row in
-            indexes.append((try row.get(at: 1), try row.get(Int.self, at: 2) != 0, try row.get(at: 3)))
-        }
-        let columns = try TableColumns(table, schema: "main", connection)
-        let key = indexes.first { $0.origin == "pk" }
-        let hasIntegerKey = columns.hasPrimaryKey && key == nil
-        let renumbers = !isKeyed && indexes.isEmpty && !hasIntegerKey && columns.rowidAlias != nil
-        let refuses =
-            columns.hasGenerated
-            && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
-        guard renumbers || refuses else {
-            namedColumns = nil
+    /// - Parameters:
+    ///   - number: Tells the copy's tables apart while they are filled.
+    ///   - isKeyed: Whether the table is WITHOUT ROWID, or an index.
+    ///   - rebuildsIndexes: Whether no index may be copied as it is.
+    init(
+        _ table: SchemaName, number: Int, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
+    ) throws {
+        guard table != "sqlite_sequence" else {
+            // SQLite writes it by itself while the others are filled, under its own name.
+            columns = ["old.rowid", "old.name", "old.seq"]
+            source = "AS old NOT INDEXED"
+            targets = ["rowid", "name", "seq"]
             definition = nil
             return
         }
-        let stored = columns.stored.map { SQL.quoted(identifier: $0) }
-        var parts = stored
-        if hasIntegerKey, let position = columns.stored.firstIndex(where: columns.isPrimaryKey) {
+        var indexes: [(name: SchemaName, isUnique: Bool, isKey: Bool)] = []
+        try connection.forEachRow("PRAGMA main.index_list(\(table))") { row in
+            let origin = try row.get(String.self, at: 3)
+            indexes.append((try row.get(at: 1), try row.get(Int.self, at: 2) != 0, origin == "pk"))
+        }
+        let all = try TableColumns(table, schema: "main", connection)
+        let key = indexes.first(where: \.isKey)
+        let hasIntegerKey = all.hasPrimaryKey && key == nil
+        let renumbers = !isKeyed && indexes.isEmpty && !hasIntegerKey && all.rowidAlias != nil
+        let refuses =
+            all.hasGenerated && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
+        let movesIndexes = rebuildsIndexes && indexes.count > (isKeyed ? 1 : 0)
+        guard renumbers || refuses || movesIndexes else {
+            columns = nil
+            source = ""
+            targets = []
+            definition = nil
+            return
+        }
+        var parts = all.stored.map { Self.target($0.position) }
+        if hasIntegerKey, let position = all.stored.firstIndex(where: \.isPrimaryKey) {
             parts[position] += " INTEGER PRIMARY KEY"
         }
         if isKeyed, let key { parts.append("PRIMARY KEY(\(try Self.keyColumns(key.name, connection)))") }
-        let rowid = isKeyed || hasIntegerKey ? nil : columns.rowidAlias
-        namedColumns = (rowid.map { [$0] } ?? []) + stored
+        let rowid = isKeyed || hasIntegerKey ? nil : all.rowidAlias
+        columns = (rowid.map { [SQL(text: "old.\($0)")] } ?? []) + all.stored.map { "old.\($0.name)" }
+        source = isKeyed ? key.map { "AS old INDEXED BY \($0.name)" } ?? "AS old" : "AS old NOT INDEXED"
+        targets = (rowid == nil ? [] : ["rowid"]) + all.stored.map { Self.target($0.position) }
         definition =
-            "CREATE TABLE \(SQL.quoted(identifier: table))(\(parts.joined(separator: ", ")))"
-            + (isKeyed ? " WITHOUT ROWID" : "")
+            "CREATE TABLE \(Self.name(number))(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
     }
 
-    private static func keyColumns(_ index: String, _ connection: Connection) throws -> String {
+    /// The name of a table while it is filled with a definition of its own.
+    static func name(_ number: Int) -> String { "cipherstore_filling_\(number)" }
+
+    private static func target(_ position: Int) -> String { "cipherstore_\(position)" }
+
+    private static func keyColumns(_ index: SchemaName, _ connection: Connection) throws -> String {
         var columns: [String] = []
-        try connection.forEachRow(SQL(text: "PRAGMA main.index_xinfo(\(SQL.quoted(identifier: index)))")) { row in
-            guard try row.get(Int.self, at: 5) != 0, let name = try row.get(String?.self, at: 2) else { return }
+        try connection.forEachRow("PRAGMA main.index_xinfo(\(index))") { row in
+            guard try row.get(Int.self, at: 5) != 0, case let position = try row.get(Int.self, at: 1), position >= 0
+            else {
+                return
+            }
+            // Registered by now, and so Unicode.
             let collation = try row.get(String?.self, at: 4).map { " COLLATE \(SQL.quoted(identifier: $0))" } ?? ""
-            columns.append(
-                SQL.quoted(identifier: name) + collation + (try row.get(Int.self, at: 3) != 0 ? " DESC" : ""))
+            columns.append(target(position) + collation + (try row.get(Int.self, at: 3) != 0 ? " DESC" : ""))
         }
         return columns.joined(separator: ", ")
     }

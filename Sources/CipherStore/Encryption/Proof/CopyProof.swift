@@ -5,24 +5,38 @@ import CipherSQLite
 /// Shares no connection, key object or plan with the builder.
 ///
 /// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
-/// order. SQLCipher authenticates each page of the copy as it is read.
+/// order. SQLCipher authenticates each page of the copy as it is read. Rows are read by the position of their columns,
+/// and each table and index is known by its root page: no name that is mistaken for another can hide a difference.
 struct CopyProof {
     let original: ProofConnection
     /// Opened with the key as the provider gave it when asked again.
     let copy: ProofConnection
     /// The same with the key derived, so that the second worker need not wait for a derivation.
     let copyWithDerivedKey: ProofConnection
+    /// Whether the builder filled the copy's indexes from its rows, because the original's are damaged.
+    var hasRebuiltIndexes = false
     let observer: UpgradeObserver
 
     /// What was compared.
     struct Outcome {
         var tables = 0
         var rows: Int64 = 0
+        /// What is wrong with the original, and so with its copy.
+        var warnings: [String] = []
+    }
+
+    /// Indexes of the original that do not hold what its rows call for: a copy must not take them over.
+    struct DamagedIndexes: Error {
+        /// What is wrong with them.
+        let complaints: [String]
     }
 
     private struct Plan: Sendable {
         var walks: [TableWalk] = []
-        var indexes: [IndexComparison] = []
+        /// The indexes of each walk's table.
+        var indexes: [[IndexComparison]] = []
+        /// The tables whose definition may forbid values that they hold.
+        var constrained: [SchemaName] = []
         /// Whether something is left that only SQLite's own check can compare.
         var needsIntegrityCheck = false
     }
@@ -30,7 +44,7 @@ struct CopyProof {
     /// Compares.
     ///
     /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` where the original is
-    ///   damaged in such a way that it has no copy.
+    ///   damaged in such a way that it has no copy; ``DamagedIndexes`` where a copy with rebuilt indexes is wanted.
     func run() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }
@@ -66,53 +80,103 @@ struct CopyProof {
             // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
             let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
             defer { pair.copy.close() }
-            try compareSchema(pair)
+            try compareSchema(plan, pair)
             try Self.work(plan, .up, pair) { bytes in
                 progress.add(bytes)
                 progress.show()
                 try observer.checkCancellation()
             }
             try helper.wait()
-            try checkIntegrity(plan, pair)
+            return try judge(plan, pair)
         } catch {
             helper.cancel()
             throw error
         }
-        return Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
+    }
+
+    /// Holds what was read against each other, once all of it is known to be equal.
+    private func judge(_ plan: Plan, _ pair: ConnectionPair) throws -> Outcome {
+        var damage: [String] = []
+        for (walk, indexes) in zip(plan.walks, plan.indexes) {
+            damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
+        }
+        let complaints = try checkIntegrity(plan, pair)
+        if !hasRebuiltIndexes {
+            damage += complaints.filter(IntegrityComplaints.isAboutIndex)
+            guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
+        }
+        var outcome = Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
+        for walk in plan.walks {
+            outcome.warnings += walk.forbiddenNulls.map {
+                "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
+            }
+        }
+        outcome.warnings += try IntegrityComplaints.ofValues(in: plan.constrained, pair.original)
+        outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
+        return outcome
     }
 
     private func makePlan(_ connection: Connection) throws -> Plan {
         var plan = Plan()
         // Pages that map pages to their parents are in no b-tree.
         plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
-        var tables: [(name: String, mayLackRowID: Bool)] = []
+        let isUTF8 = try connection.value(String.self, "PRAGMA encoding") == "UTF-8"
+        var tables: [(name: SchemaName, root: Int64, mayLackRowID: Bool)] = []
         try connection.forEachRow(
             """
-            SELECT name, ifnull(sql LIKE '%without%', 1) FROM sqlite_master
-            WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
+            SELECT name, rootpage, ifnull(sql LIKE '%without%', 1), sql LIKE '%check%' OR sql LIKE '%strict%'
+            FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
             """
-        ) { tables.append((try $0.get(at: 0), try $0.get(at: 1))) }
-        // Read once, for the schema table has no index; by byte, as SQLite compares.
-        let trees = Set(
-            try connection.values(String.self, "SELECT name FROM sqlite_master WHERE type = 'index'")
-                .map { Array($0.utf8) })
-        for (table, mayLackRowID) in tables {
-            let walk = try TableWalk(table, mayLackRowID: mayLackRowID, connection)
-            plan.walks.append(walk)
-            var indexes: [(name: String, isPartial: Bool)] = []
-            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(SQL.quoted(identifier: table)))")) { row in
-                // The key of a WITHOUT ROWID table is the table itself.
-                let name = try row.get(String.self, at: 1)
-                guard trees.contains(Array(name.utf8)) else { return }
-                indexes.append((name, try row.get(Int.self, at: 4) != 0))
+        ) { row in
+            tables.append((try row.get(at: 0), try row.get(at: 1), try row.get(at: 2)))
+            if try row.get(Bool?.self, at: 3) == true { plan.constrained.append(try row.get(at: 0)) }
+        }
+        // Read once, for the schema table has no index.
+        var roots: [SchemaName: Int64] = [:]
+        try connection.forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {
+            roots[try $0.get(at: 0)] = try $0.get(at: 1)
+        }
+        for (table, root, mayLackRowID) in tables {
+            let listed = try Self.indexes(of: table, connection)
+            // The key of a WITHOUT ROWID table is the table itself.
+            let key = listed.first { $0.isKey && roots[$0.name] == nil }?.name
+            let reading = try TableReading(table, key: key, mayLackRowID: mayLackRowID, connection)
+            try reading.check(root: root, connection)
+            var indexes: [IndexComparison] = []
+            for index in listed {
+                guard let root = roots[index.name] else { continue }
+                if !hasRebuiltIndexes,
+                    let layout = try IndexLayout(
+                        index.name, isUnique: index.isUnique, isPartial: index.isPartial, reading, connection),
+                    let comparison = try IndexComparison(layout, root: root, isUTF8: isUTF8, reading, connection)
+                {
+                    indexes.append(comparison)
+                } else {
+                    plan.needsIntegrityCheck = true
+                }
             }
-            for index in indexes {
-                let comparison = try IndexComparison(
-                    index.name, isPartial: index.isPartial, table: table, rowid: walk.rowid, connection)
-                if let comparison { plan.indexes.append(comparison) } else { plan.needsIntegrityCheck = true }
-            }
+            plan.walks.append(TableWalk(reading, indexColumns: indexes.map(\.columns), connection))
+            plan.indexes.append(indexes)
         }
         return plan
+    }
+
+    private struct ListedIndex {
+        let name: SchemaName
+        let isUnique: Bool
+        let isKey: Bool
+        let isPartial: Bool
+    }
+
+    private static func indexes(of table: SchemaName, _ connection: Connection) throws -> [ListedIndex] {
+        var indexes: [ListedIndex] = []
+        try connection.forEachRow("PRAGMA index_list(\(table))") { row in
+            indexes.append(
+                ListedIndex(
+                    name: try row.get(at: 1), isUnique: try row.get(Int.self, at: 2) != 0,
+                    isKey: try row.get(String.self, at: 3) == "pk", isPartial: try row.get(Int.self, at: 4) != 0))
+        }
+        return indexes
     }
 
     /// One worker's share: from the first table up or from the last one down, until the workers meet.
@@ -120,7 +184,8 @@ struct CopyProof {
     /// The indexes, which only one worker can walk through, come first for one of them: the tables that it then helps
     /// with even the load out.
     private static func work(
-        _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair, progress: (Int64) throws -> Void
+        _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair,
+        progress: @escaping (Int64) throws -> Void
     ) throws {
         if direction == .down { try compareIndexes(plan, pair, progress) }
         let walks = direction == .up ? plan.walks : plan.walks.reversed()
@@ -131,14 +196,16 @@ struct CopyProof {
     private static func compareIndexes(
         _ plan: Plan, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void
     ) throws {
-        for index in plan.indexes { try index.run(pair, progress: progress) }
+        for index in plan.indexes.joined() { try index.run(pair, progress: progress) }
     }
 
     /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
-    private func checkIntegrity(_ plan: Plan, _ pair: ConnectionPair) throws {
+    ///
+    /// - Returns: What they say of the copy, and of the original as well.
+    private func checkIntegrity(_ plan: Plan, _ pair: ConnectionPair) throws -> [String] {
         // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages else { return }
+        guard plan.needsIntegrityCheck || hasFreePages else { return [] }
         let survey = BackgroundTask("survey") { [original] cancellation in
             let connection = try original.open { cancellation.isCancelled }
             defer { connection.close() }
@@ -154,17 +221,18 @@ struct CopyProof {
         if let complaint = complaints.firstBeyond(try survey.wait()) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
+        return complaints.kinds.keys.sorted()
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.
-    private func compareSchema(_ pair: ConnectionPair) throws {
+    private func compareSchema(_ plan: Plan, _ pair: ConnectionPair) throws {
         for pragma in ["user_version", "application_id", "schema_version", "encoding", "auto_vacuum"] {
             let sql = SQL(text: "PRAGMA \(pragma)")
             guard try pair.original.value(Value.self, sql) == pair.copy.value(Value.self, sql) else {
                 throw StoreError.proof(original.path, "PRAGMA \(pragma) differs")
             }
         }
-        let schema = SQL("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
+        let schema: SQL = "SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid"
         var size: Int64 = 0
         try pair.original.withStatement(schema) { left in
             try pair.copy.withStatement(schema) { right in
@@ -176,6 +244,11 @@ struct CopyProof {
                 guard try !right.step() else { throw StoreError.proof(original.path, "the schema differs") }
             }
         }
+        // The entries are equal and in equal order by now.
+        let roots = try pair.copy.values(
+            Int64.self, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+        guard roots.count == plan.walks.count else { throw StoreError.proof(original.path, "the schema differs") }
+        for (walk, root) in zip(plan.walks, roots) { try walk.reading.check(root: root, pair.copy) }
     }
 }
 

@@ -35,6 +35,32 @@ struct IntegrityComplaints: Sendable, Equatable {
         return kinds.first { $0.value > original.kinds[$0.key, default: 0] }?.key
     }
 
+    /// What SQLite says of values that these tables' definitions forbid, NULL apart; nothing where it cannot tell without
+    /// the app's functions.
+    static func ofValues(in tables: [SchemaName], _ connection: Connection) throws -> [String] {
+        // One table alone can be checked since SQLite 3.33.
+        let checks: [SQL] =
+            Engine.current.sqliteVersionNumber >= 3_033_000
+            ? tables.map { "PRAGMA quick_check(\($0))" } : tables.isEmpty ? [] : ["PRAGMA quick_check"]
+        var found: Set<String> = []
+        for check in checks {
+            do {
+                try connection.forEachRow(check) { row in
+                    let message = try row.get(String.self, at: 0)
+                    if message != "ok", !message.hasPrefix("NULL value in ") { found.insert(message) }
+                }
+            } catch let error as DatabaseError where error.code == DatabaseError.generic {
+                continue
+            }
+        }
+        return found.sorted()
+    }
+
+    /// Whether a complaint tells of an index, or of a b-tree that may be one.
+    static func isAboutIndex(_ complaint: String) -> Bool {
+        complaint.contains("index") || complaint.hasPrefix("Tree ") || complaint.hasPrefix("On tree page ")
+    }
+
     private static func withoutNumbers(_ message: String) -> String {
         var result = ""
         for character in message {

@@ -13,7 +13,7 @@ struct ProofConnection: Sendable {
     /// `isCancelled` is asked now and then while a statement runs.
     func open(isCancelled: @escaping () -> Bool) throws -> Connection {
         let connection = try Connection(path: path, mode: .readOnly)
-        connection.allowDoubleQuotedStrings()
+        connection.refuseDoubleQuotedStrings()
         try connection.distrust(path)
         connection.beDefensive()
         if let key { try connection.setKey(key, settings: settings) }

@@ -66,7 +66,9 @@ package struct TableRebuild {
         for column in wanted.columns where column.generation == nil {
             let name = SQLName(column.name)
             guard let old = existing.column(name) else { continue }
-            let source = SQL.quoted(identifier: renamedColumns[name] ?? old.name)
+            // With the table's name it can be nothing but a column; a name alone in double quotes may be a string.
+            let source =
+                "\(SQL.quoted(identifier: existing.name)).\(SQL.quoted(identifier: renamedColumns[name] ?? old.name))"
             columns.append((SQL.quoted(identifier: column.name), filled(source, column, old)))
         }
         return columns

@@ -75,7 +75,7 @@ struct DanglingObjects {
         _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
     ) throws {
         // Not a statement that the connection keeps: that was compiled before the migration.
-        try noting(subject) { _ = try Statement(sql.text, on: connection) }
+        try noting(subject) { _ = try Statement(sql, on: connection) }
     }
 
     private mutating func noting(_ subject: (kind: String, name: String), _ body: () throws -> Void) throws {

@@ -49,7 +49,7 @@ struct ProspectiveRows {
         }
         let isAlike = column.generation == nil && old.generation == nil && Affinity(old.type) == Affinity(column.type)
         guard isAlike || target.defines(name, like: found.shape), let present = found.column(name) else { return nil }
-        var value = SQL.quoted(identifier: present)
+        var value = SQL.quoted(column: present)
         if column.isNotNull, !old.isNotNull, let filling = column.defaultExpression {
             value = "coalesce(\(value), \(filling))"
         }

@@ -52,7 +52,7 @@ struct RowCheck {
         var isFound: [String] = []
         for (index, pair) in key.columns.enumerated() {
             guard let child = pair.first ?? nil, let column = target.column(child) else { return nil }
-            let name = SQL.quoted(identifier: column.name)
+            let name = SQL.quoted(column: column.name)
             guard rows.knows(name) else { return nil }
             isSet.append("\(name) IS NOT NULL")
             guard let parent else { continue }

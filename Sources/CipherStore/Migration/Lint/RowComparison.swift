@@ -45,7 +45,7 @@ struct RowComparison {
 
     /// Numbers of different classes are equal to SQLite, and texts by the collation of their column.
     private func rows(of other: Table) -> String {
-        let names = table.columns.map { SQL.quoted(identifier: other.names[$0] ?? $0) }
+        let names = table.columns.map { SQL.quoted(column: other.names[$0] ?? $0) }
         let values = names.map { "typeof(\($0)), \($0) COLLATE BINARY" }.joined(separator: ", ")
         let groups = (1...max(names.count * 2, 1)).map(String.init).joined(separator: ", ")
         return "SELECT \(values), count(*) FROM \(other.source)\(condition) GROUP BY \(groups)"

@@ -31,7 +31,7 @@ struct ValueLint {
 
     /// The values that would go with a column; a generated column has none of its own.
     func values(of column: ColumnState) throws -> Count {
-        guard column.generation == nil, let name = table.column(SQLName(column.name)).map(SQL.quoted(identifier:))
+        guard column.generation == nil, let name = table.column(SQLName(column.name)).map(SQL.quoted(column:))
         else {
             return Count(number: 0)
         }
@@ -39,7 +39,7 @@ struct ValueLint {
     }
 
     func nulls(in column: SQLName) throws -> Count {
-        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         return try count(where: "\(name) IS NULL")
     }
 
@@ -47,7 +47,7 @@ struct ValueLint {
     ///
     /// A column without affinity would not turn them back.
     func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
-        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         // Text becomes a number where it looks like one, which is where it equals that number.
         let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
         let text =
@@ -67,7 +67,7 @@ struct ValueLint {
 
     /// The values that a column of a STRICT table does not take.
     func misfits(of type: String, in column: SQLName) throws -> Count {
-        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         let kind = "typeof(\(name))"
         let isNumber = "(\(kind) = 'text' AND CAST(\(name) AS NUMERIC) = \(name))"
         let isWhole = "CAST(CAST(\(name) AS NUMERIC) AS INTEGER) = CAST(\(name) AS NUMERIC)"
@@ -84,7 +84,7 @@ struct ValueLint {
 
     /// The whole numbers that rows would share.
     func duplicates(ofNumbersIn column: SQLName) throws -> Count {
-        guard let name = table.column(column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
         return try count(
             "(SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT NULL "
                 + "GROUP BY CAST(\(name) AS NUMERIC) HAVING count(*) > 1)")
@@ -95,7 +95,7 @@ struct ValueLint {
         var columns: [String] = []
         var conditions: [String] = []
         for part in key.parts {
-            guard let name = table.column(part.column).map(SQL.quoted(identifier:)) else { return Count(number: 0) }
+            guard let name = table.column(part.column).map(SQL.quoted(column:)) else { return Count(number: 0) }
             let collation = SQL.quoted(identifier: part.collation.text)
             columns.append("\(name) COLLATE \(collation)")
             conditions.append("\(name) IS NOT NULL")

@@ -29,6 +29,8 @@ package struct DatabaseState {
     package let isAdopted: Bool
     /// Whether whole tables may be read to count their rows.
     let countsRows: Bool
+    /// The first entry of the schema whose name or definition is not valid UTF-8, and so is repaired in what was read.
+    let entryThatIsNoText: SchemaName?
     /// Whether a table was left out that the database has until it is dropped.
     private(set) var lacksTables = false
 
@@ -46,6 +48,7 @@ package struct DatabaseState {
         isAdopted = try HistoryTable.isAdopted(connection)
         userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
         self.recorded = isAdopted ? try HistoryTable.recordedVersion(connection) : try recorded()
+        entryThatIsNoText = try Self.entryThatIsNoText(connection)
         objects = try Self.readObjects(connection)
         tables = try Self.readTables(connection)
     }
@@ -99,6 +102,16 @@ package struct DatabaseState {
     /// Whether a table holds any row.
     package func holdsRows(_ table: String) throws -> Bool {
         try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
+    }
+
+    private static func entryThatIsNoText(_ connection: Connection) throws -> SchemaName? {
+        var found: SchemaName?
+        try connection.forEachRow("SELECT name, tbl_name, sql FROM main.sqlite_master") { row in
+            for column in 0..<3 where found == nil {
+                if try row.get(SchemaName?.self, at: column)?.isUnicode == false { found = try row.get(at: 0) }
+            }
+        }
+        return found
     }
 
     private static func readTables(_ connection: Connection) throws -> [TableState] {

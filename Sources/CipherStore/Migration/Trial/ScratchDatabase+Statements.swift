@@ -14,7 +14,7 @@ extension ScratchDatabase {
             try StepGuard(allowsSavepoints: false) { traits.note($0) }
                 .guarding(connection, statement.place) {
                     // Not out of the cache: only what is compiled is judged.
-                    let compiled = try Statement(statement.sql, on: connection)
+                    let compiled = try Statement(SQL(text: statement.sql), on: connection)
                     try compiled.bind(valuesOf: SQL(text: statement.sql))
                     guard traits.isDefinition || traits.setsRenaming else { return }
                     while try compiled.step() {}

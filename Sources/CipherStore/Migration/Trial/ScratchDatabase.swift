@@ -68,7 +68,7 @@ struct ScratchDatabase {
                 try connection.makeObjects(statements.count) { number in
                     let statement: Statement
                     do {
-                        statement = try Statement(statements[number], on: connection)
+                        statement = try Statement(SQL(text: statements[number]), on: connection)
                     } catch is DatabaseError {
                         areAllTaken = false
                         return

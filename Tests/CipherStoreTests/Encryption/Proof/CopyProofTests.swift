@@ -13,9 +13,9 @@ struct CopyProofTests {
         INSERT INTO c SELECT v, v FROM a; INSERT INTO d SELECT v FROM a WHERE v < 3; INSERT INTO e SELECT v FROM a;
         """
 
-    private func prove(_ change: String) throws -> CopyProof.Outcome {
-        let original = try LegacyFile { try $0.executeScript(Self.script) }
-        let copy = try LegacyFile { try $0.executeScript(Self.script + change) }
+    private func prove(_ script: String = Self.script, change: String) throws -> CopyProof.Outcome {
+        let original = try LegacyFile { try $0.executeScript(script) }
+        let copy = try LegacyFile { try $0.executeScript(script + change) }
         func opened(_ file: LegacyFile) -> ProofConnection {
             ProofConnection(path: file.path, key: nil, settings: CipherSettings(), collations: [])
         }
@@ -27,7 +27,7 @@ struct CopyProofTests {
 
     @Test("Every table and row of equal files is counted once")
     func counts() throws {
-        let outcome = try prove("")
+        let outcome = try prove(change: "")
         #expect(outcome.tables == 5)
         #expect(outcome.rows == 9_002)
     }
@@ -39,6 +39,67 @@ struct CopyProofTests {
 
     @Test("A difference is found in whichever table it is", arguments: differences)
     func differs(change: String) throws {
-        #expect(try storeError { try prove(change) }?.code == .proofFailed)
+        #expect(try storeError { try prove(change: change) }?.code == .proofFailed)
+    }
+
+    /// What a builder does that mistakes one thing for another, in a copy whose schema is the original's to the letter.
+    static let mistakes = [
+        // Two columns, of which one is in an index.
+        "UPDATE x SET (p, q) = (SELECT q, p FROM x AS o WHERE o.rowid = x.rowid)",
+        // The b-trees of two tables.
+        swapped("x", "y"),
+        // The b-trees of two indexes over columns of the same type.
+        swapped("xp", "xq"),
+        // One column's name in the place of its values, as a string in double quotes is.
+        "UPDATE x SET q = 'q'",
+        // A column in the place of the rowid.
+        "UPDATE y SET rowid = rowid + 1000",
+    ]
+
+    private static func swapped(_ one: String, _ other: String) -> String {
+        """
+        PRAGMA writable_schema = ON;
+        CREATE TEMP TABLE roots AS SELECT name, rootpage FROM sqlite_master WHERE name IN ('\(one)', '\(other)');
+        UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM roots WHERE roots.name <> sqlite_master.name)
+        WHERE name IN ('\(one)', '\(other)');
+        """
+    }
+
+    @Test("A builder that mistakes one column, name or table for another is noticed", arguments: mistakes)
+    func mistake(change: String) throws {
+        let script = """
+            CREATE TABLE x(p TEXT, q TEXT); CREATE TABLE y(p TEXT, q TEXT);
+            INSERT INTO x VALUES ('a', 'b'), ('c', 'd'); INSERT INTO y VALUES ('a', 'b'), ('c', 'e');
+            CREATE INDEX xp ON x(p); CREATE INDEX xq ON x(q);
+            """
+        let error = try storeError { try prove(script, change: change) }
+        #expect(error?.code == .proofFailed, "\(error.map { $0.detail } ?? "no error")")
+    }
+
+    @Test("An index that holds all columns does not stand in for the rows of a WITHOUT ROWID table")
+    func coveringIndex() throws {
+        // The copy's index still has the value that its row has not.
+        let script =
+            "CREATE TABLE t(a PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b); INSERT INTO t VALUES (1, 2);"
+        let change = """
+            PRAGMA writable_schema = ON;
+            CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i';
+            DELETE FROM sqlite_master WHERE name = 'i'; PRAGMA writable_schema = RESET; UPDATE t SET b = 3;
+            PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM entry
+            """
+        guard Engine.current.sqliteVersionNumber >= 3_030_000 else { return }
+        #expect(try storeError { try prove(script, change: change) }?.code == .proofFailed)
+    }
+
+    @Test("Schema entries that name each other's tables are refused")
+    func liars() throws {
+        // Both entries call themselves t, so that whoever goes by their names reads one table twice.
+        let script = """
+            CREATE TABLE t(a); CREATE TABLE u(a); INSERT INTO u VALUES (1);
+            PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = 't', tbl_name = 't' WHERE name = 'u';
+            """
+        // Engines since SQLite 3.29 see it by themselves.
+        let error = #expect(throws: (any Error).self) { try prove(script, change: "") }
+        #expect((error as? StoreError)?.code == .corrupt || (error as? DatabaseError)?.isCorrupt == true)
     }
 }

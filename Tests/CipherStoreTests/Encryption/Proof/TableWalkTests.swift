@@ -22,16 +22,26 @@ struct TableWalkTests {
         )
     }
 
+    private func walk(_ connection: Connection, indexColumns: [[Int32]] = []) throws -> TableWalk {
+        TableWalk(
+            try TableReading("t", key: nil, mayLackRowID: true, connection), indexColumns: indexColumns, connection)
+    }
+
     private static let walkers: [[TableWalk.Direction]] = [[.up], [.down], [.up, .down]]
 
     @Test("Every row is counted once, whoever walks, with long values and short ones", arguments: walkers)
     func counts(directions: [TableWalk.Direction]) throws {
         let (pair, original, copy) = try pair("")
         defer { pair.close() }
-        let walk = try TableWalk("t", pair.original)
+        let walk = try walk(pair.original, indexColumns: [[1, 0], [0]])
         var bytes: Int64 = 0
         for direction in directions { try walk.walk(direction, pair) { bytes += $0 } }
         #expect(walk.rows == 2_500)
+        // However the rows are shared out, and however long they are, each counts once in each index.
+        let alone = try self.walk(pair.original, indexColumns: [[1, 0], [0]])
+        try alone.walk(.up, pair) { _ in }
+        #expect(walk.indexEntries == alone.indexEntries)
+        #expect(walk.indexEntries.map(\.count) == [2_500, 2_500])
         #expect(bytes > 16_800_000)
         _ = (original, copy)
     }
@@ -52,7 +62,7 @@ struct TableWalkTests {
     func differs(change: String, told: String) throws {
         let (pair, original, copy) = try pair(change)
         defer { pair.close() }
-        let error = try storeError { try TableWalk("t", pair.original).walk(.up, pair) { _ in } }
+        let error = try storeError { try walk(pair.original).walk(.up, pair) { _ in } }
         #expect(error?.code == .proofFailed)
         #expect(error?.detail.contains(told) == true, "\(error?.detail ?? "no error")")
         _ = (original, copy)

@@ -51,7 +51,7 @@ struct InsertEvidence {
 
     private func exists(_ parts: [(column: String, value: Value)], _ table: String) throws -> Bool {
         let condition = SQL(
-            text: parts.map { "\(SQL.quoted(identifier: $0.column)) IS ?" }.joined(separator: " AND "),
+            text: parts.map { "\(SQL.quoted(column: $0.column)) IS ?" }.joined(separator: " AND "),
             values: parts.map(\.value))
         return try state.connection.value(
             Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table) WHERE \(condition))") ?? false

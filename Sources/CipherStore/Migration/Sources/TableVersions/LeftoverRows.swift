@@ -61,7 +61,7 @@ struct LeftoverRows {
     }
 
     private func holdsOnlyDefault(_ column: ColumnState) throws -> Bool {
-        let name = SQL.quoted(identifier: column.name)
+        let name = SQL.quoted(column: column.name)
         return try !exists(
             "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT (\(column.defaultSQL ?? "NULL"))"
         )

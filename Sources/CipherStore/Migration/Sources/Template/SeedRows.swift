@@ -40,11 +40,11 @@ struct SeedRows {
     /// A row that another unique column of the user's rows excludes is left out too. No trigger fires: the app's own
     /// upgrade began with a copy of the file, in which the rows were already.
     private func copy(to connection: Connection) throws {
-        let names = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
+        let names = columns.map { SQL.quoted(column: $0) }.joined(separator: ", ")
         let target = "main.\(SQL.quoted(identifier: table))"
         let values = (1...max(columns.count, 1)).map { "?\($0)" }.joined(separator: ", ")
         let isKnown = columns.enumerated().filter { key.contains($0.element) }
-            .map { "\(SQL.quoted(identifier: $0.element)) IS ?\($0.offset + 1)" }.joined(separator: " AND ")
+            .map { "\(SQL.quoted(column: $0.element)) IS ?\($0.offset + 1)" }.joined(separator: " AND ")
         let condition = key.isEmpty ? "" : " WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(isKnown))"
         let insert = "INSERT OR IGNORE INTO \(target) (\(names)) SELECT \(values)\(condition)"
         do {

@@ -5,7 +5,7 @@ extension RecordedVersion.VersionColumn {
     func value(of version: SchemaVersion, in connection: Connection) throws -> Value? {
         var found: Value?
         try connection.forEachRow(
-            SQL(text: "SELECT \(SQL.quoted(identifier: column)) FROM \(target)\(condition)")
+            SQL(text: "SELECT \(SQL.quoted(column: column)) FROM \(target)\(condition)")
         ) { row in
             let value = row.value(at: 0)
             if RecordedValue(value)?.version(offset: offset) == version { found = value }
@@ -28,7 +28,7 @@ extension RecordedVersion.VersionColumn {
     /// Which rows record the version; empty where all do.
     var terms: String {
         filter.sorted { $0.key < $1.key }
-            .map { "\(SQL.quoted(identifier: $0.key)) = \(SQL.quoted(text: $0.value))" }.joined(separator: " AND ")
+            .map { "\(SQL.quoted(column: $0.key)) = \(SQL.quoted(text: $0.value))" }.joined(separator: " AND ")
     }
 
     /// The same as a WHERE clause.

@@ -1,0 +1,134 @@
+import CipherSQLite
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Indexes of the original that do not hold what its rows call for.
+struct DamagedIndexTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let schema: String
+        /// The index, and its entries as the rows of a table of their own.
+        let index: String
+        let entries: String
+        let damage: String
+        var needsNewEngine = false
+    }
+
+    private static let rows = """
+        WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+        INSERT INTO t(a, b) SELECT 'k' || i, i % 10 FROM n
+        """
+
+    static let cases = [
+        Case(
+            testDescription: "missing from an automatic index", schema: "CREATE TABLE t(a TEXT UNIQUE, b)",
+            index: "sqlite_autoindex_t_1", entries: "(a, r, PRIMARY KEY(a, r))",
+            damage: "DELETE FROM entries WHERE a BETWEEN 'k1000' AND 'k1099'"),
+        Case(
+            testDescription: "missing from an automatic index of a table with its own key",
+            schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT UNIQUE, b)",
+            index: "sqlite_autoindex_t_1", entries: "(a, r, PRIMARY KEY(a, r))",
+            damage: "DELETE FROM entries WHERE a = 'k1'"),
+        Case(
+            testDescription: "missing from an index of the app's",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(b, a)", index: "i",
+            entries: "(b, a, r, PRIMARY KEY(b, a, r))", damage: "DELETE FROM entries WHERE a = 'k2000'"),
+        Case(
+            testDescription: "another value in an index",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a DESC)", index: "i",
+            entries: "(a, r, PRIMARY KEY(a DESC, r))",
+            damage: "DELETE FROM entries WHERE a = 'k7'; INSERT INTO entries VALUES ('k7x', 7)"),
+        Case(
+            testDescription: "entries out of order",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a COLLATE NOCASE)", index: "i",
+            entries: "(a, r, PRIMARY KEY(r, a))",
+            damage: "CREATE TABLE sorted AS SELECT * FROM entries; DELETE FROM entries; "
+                + "INSERT INTO entries(a, r) SELECT r, a FROM sorted ORDER BY a DESC"),
+        Case(
+            testDescription: "missing from a key of a WITHOUT ROWID table's own index",
+            schema: "CREATE TABLE t(a TEXT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b)", index: "i",
+            entries: "(b, a, PRIMARY KEY(b, a))", damage: "DELETE FROM entries WHERE b = 3"),
+        Case(
+            testDescription: "missing from a partial index",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a) WHERE b > 5", index: "i",
+            entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
+        Case(
+            testDescription: "missing from an index on an expression",
+            schema: "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(length(a))", index: "i",
+            entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
+    ]
+
+    /// A database one of whose indexes was changed by itself: a table of that b-tree did it.
+    private static func file(_ test: Case) throws -> LegacyFile {
+        try LegacyFile { connection in
+            try connection.executeScript(test.schema + ";" + rows)
+            try connection.editSchema(
+                """
+                INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql)
+                SELECT 'table', 'entries', 'entries', rootpage, 'CREATE TABLE entries\(test.entries) WITHOUT ROWID'
+                FROM sqlite_master WHERE name = '\(test.index)'
+                """)
+            try connection.executeScript(test.damage)
+            try connection.executeScript("DROP TABLE IF EXISTS sorted")
+            try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'entries'")
+        }
+    }
+
+    @Test("A damaged index is filled from the rows, and the report says so", arguments: cases)
+    func heals(test: Case) throws {
+        let file = try Self.file(test)
+        let before = try file.originalDump()
+        #expect(try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") } != "ok")
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.outcome == .encrypted)
+        #expect(report.rows == 2_500)
+        #expect(report.warnings.contains { $0.contains("rebuilt from the rows") }, "\(report.warnings)")
+        let result = try file.dump(key: TestKeys.raw())
+        #expect(result == before, "\(result.differences(from: before))")
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
+        let verification = try Verification.run(
+            path: file.path, formats: [CipherSettings()], key: { try TestKeys.raw() })
+        #expect(verification.isSound, "\(verification.complaints)")
+    }
+
+    @Test("Duplicates under a damaged UNIQUE index are refused with the index and the number of keys")
+    func duplicates() throws {
+        let test = Case(
+            testDescription: "", schema: "CREATE TABLE t(a TEXT, b UNIQUE)", index: "sqlite_autoindex_t_1",
+            entries: "(b, r, PRIMARY KEY(b, r))", damage: "")
+        let file = try LegacyFile(unclosed: true) { connection in
+            try connection.execute("PRAGMA journal_mode = WAL")
+            try connection.executeScript(test.schema)
+            try connection.executeScript("INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3), ('d', NULL), ('e', NULL)")
+            // Without its index the table takes anything.
+            try connection.editSchema(
+                "UPDATE sqlite_master SET sql = 'CREATE TABLE t(a TEXT, b)' WHERE name = 't'; "
+                    + "UPDATE sqlite_master SET name = 'i', sql = 'CREATE INDEX i ON t(b)' WHERE type = 'index'")
+            try connection.executeScript("INSERT INTO t VALUES ('f', 1), ('g', 2), ('h', 2)")
+            try connection.editSchema(
+                "UPDATE sqlite_master SET sql = 'CREATE TABLE t(a TEXT, b UNIQUE)' WHERE name = 't'; "
+                    + "UPDATE sqlite_master SET name = 'sqlite_autoindex_t_1', sql = NULL WHERE type = 'index'")
+        }
+        let before = try file.originalDump()
+        let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
+        let error = try #require(try storeError { try upgrade.run() })
+        #expect(error.code == .corrupt)
+        #expect(error.detail.contains("sqlite_autoindex_t_1"), "\(error.detail)")
+        #expect(error.detail.contains("2 keys occur more than once"), "\(error.detail)")
+        #expect(try file.startsAsPlaintext)
+        #expect(try file.dump(key: nil) == before)
+        #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+    }
+
+    @Test("NULL in a column that is declared NOT NULL comes through, and the report says so")
+    func forbiddenNull() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, NULL), (2, 3)")
+            try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE TABLE t(a, b NOT NULL)' WHERE name = 't'")
+        }
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.warnings == ["table t has rows with NULL in column b, which is declared NOT NULL"])
+    }
+}
