@@ -1,7 +1,7 @@
 /// The names around one database.
 ///
 /// They are the state machine of the upgrade: which of them exist tells how far it came.
-struct DatabasePaths: Sendable, Hashable {
+struct DatabasePaths: Sendable {
     /// The database, without symbolic links.
     let database: String
 
@@ -37,7 +37,7 @@ struct DatabasePaths: Sendable, Hashable {
     static func isBesideDatabase(_ name: String) -> Bool {
         [
             "-wal", "-shm", "-journal", "-upgrade", "-plaintext", "-plaintext-new", "-attempt", "-attempt-new",
-        ].contains(where: name.hasSuffix)
+        ].contains { name.utf8.reversed().starts(with: $0.utf8.reversed()) }
     }
 
     var folder: String { FileSystem.split(database).folder }

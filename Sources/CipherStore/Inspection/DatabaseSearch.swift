@@ -1,11 +1,5 @@
 import CipherSQLite
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -81,7 +75,7 @@ package struct DatabaseSearch: Sendable {
         while let folder = folders.popLast() {
             var inner: [String] = []
             do {
-                for name in try Self.names(in: folder) {
+                for name in try FileSystem.names(in: folder) {
                     let path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
                     if try look(at: path, named: name) { inner.append(path) }
                 }
@@ -89,19 +83,6 @@ package struct DatabaseSearch: Sendable {
                 found.append(Found(path: folder, kind: .failure(error), size: 0))
             }
             folders += inner.reversed()
-        }
-    }
-
-    /// The names in a folder, by byte.
-    private static func names(in folder: String) throws -> [String] {
-        guard FileSystem.canRead(folder) else { throw FileSystem.failure("be read", folder, EACCES) }
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder)
-                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        } catch {
-            throw StoreError(
-                .inputOutput, path: folder, "the folder cannot be read",
-                advice: "check the disk and whether the folder is still there, and try again")
         }
     }
 
@@ -140,8 +121,9 @@ package struct DatabaseSearch: Sendable {
     private func isNamed(_ name: String) -> Bool? {
         switch names {
         case .usual: Self.endings.contains { name.lowercased().hasSuffix($0) }
-        case .matching(let pattern): fnmatch(pattern, name, 0) == 0 ? true : nil
-        case .equal(let wanted): name == wanted ? true : nil
+        case .matching(let pattern):
+            pattern.withSystemPath { pattern in name.withSystemPath { fnmatch(pattern, $0, 0) } } == 0 ? true : nil
+        case .equal(let wanted): name.isSameName(as: wanted) ? true : nil
         }
     }
 

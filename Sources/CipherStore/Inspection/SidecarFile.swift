@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -16,11 +18,11 @@ final class SidecarFile {
     init?(_ path: String) throws {
         guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
         #if canImport(Glibc)
-            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
         #elseif canImport(Musl)
-            let descriptor = Musl.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Musl.open($0, O_RDONLY | O_CLOEXEC) }
         #else
-            let descriptor = Darwin.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Darwin.open($0, O_RDONLY | O_CLOEXEC) }
         #endif
         guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
         self.path = path

@@ -44,6 +44,17 @@ package struct StoreOpening {
         self.options = options
     }
 
+    /// The opening of one file that exists, whatever name the configuration has for it.
+    package init(
+        configuration: Configuration, file path: String, provider: any KeyProvider, options: EncryptionUpgrade.Options
+    ) throws {
+        var configuration = configuration
+        let (folder, name) = FileSystem.split(path)
+        configuration.databaseName = name
+        try self.init(
+            configuration: configuration, directory: folder, provider: provider, options: options, mayCreate: false)
+    }
+
     package func run() throws -> Opened { try run { $0 } }
 
     /// Runs, and lends what was opened while the upgrade lock is still held.
