@@ -26,7 +26,7 @@ enum FileSystem {
         let device: UInt64
         let inode: UInt64
 
-        fileprivate init(_ status: stat) {
+        init(_ status: stat) {
             isRegular = status.st_mode & S_IFMT == S_IFREG
             isDirectory = status.st_mode & S_IFMT == S_IFDIR
             isSymbolicLink = status.st_mode & S_IFMT == S_IFLNK

@@ -15,10 +15,15 @@ extension FileSystem {
     static func names(in folder: String) throws -> [String] {
         guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder) }
         defer { closedir(stream) }
+        return try names(folder) { readdir(stream) }
+    }
+
+    /// The names that a folder's stream gives.
+    static func names(_ folder: String, _ next: () -> UnsafeMutablePointer<dirent>?) throws -> [String] {
         var names: [[UInt8]] = []
         while true {
             errno = 0
-            guard let entry = readdir(stream) else { break }
+            guard let entry = next() else { break }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
             if name != Array(".".utf8), name != Array("..".utf8) { names.append(name) }
         }

@@ -82,11 +82,14 @@ struct LogHeader {
     /// What each frame repeats; SQLite reads no further than it does.
     let salt: [UInt8]
 
+    /// Whether the first four bytes, which must be there, are a log's.
+    static func begins(_ bytes: [UInt8]) -> Bool { bytes.big32(0) & ~1 == 0x377f_0682 }
+
     /// `nil` for what SQLite takes for no log.
     init?(_ file: SidecarFile) throws {
         guard let bytes = try file.read(at: 0, count: Self.length) else { return nil }
         pageSize = Int(bytes.big32(8))
-        guard bytes.big32(0) & ~1 == 0x377f_0682, pageSize.isPageSize else { return nil }
+        guard Self.begins(bytes), pageSize.isPageSize else { return nil }
         salt = Array(bytes[16..<24])
     }
 

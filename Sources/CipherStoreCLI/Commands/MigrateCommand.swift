@@ -49,11 +49,11 @@ enum MigrateCommand {
         let provider = try ConfigurationOptions.provider(invocation)
         let configuration = try ConfigurationOptions.read(invocation)
         return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
-            .run { path, options in
+            .run { paths, options in
                 let opened = try StoreOpening(
-                    configuration: configuration, file: path, provider: provider, options: options
+                    configuration: configuration, at: paths, provider: provider, options: options
                 ).run()
-                return FleetResult(opened.report, path: path)
+                return FleetResult(opened.report, path: paths.database)
             }
     }
 
