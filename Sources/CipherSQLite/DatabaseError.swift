@@ -61,7 +61,7 @@ extension DatabaseError: CustomStringConvertible {
     /// The message, its code, the file and the SQL.
     public var description: String {
         var text = "\(message) (SQLite code \(extendedCode))"
-        if let path { text += " in \(path)" }
+        if let path { text += " in \(SystemPath.printable(path))" }
         if let sql { text += ", running: \(sql)" }
         return text
     }

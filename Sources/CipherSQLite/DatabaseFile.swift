@@ -23,7 +23,7 @@ package final class DatabaseFile {
             throw DatabaseError(
                 extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer", path: path)
         }
-        let bytes = Array(path.utf8)
+        let bytes = SystemPath.bytes(path)
         let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
         // A name that SQLite made ends in several NULs: its parameters and the names of its sidecars follow.
         name.initialize(repeating: 0, count: bytes.count + 4)

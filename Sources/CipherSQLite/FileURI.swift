@@ -7,7 +7,7 @@ enum FileURI {
         let digits = Array("0123456789ABCDEF".utf8)
         // Behind two slashes the first part of a relative name would be the name of a machine.
         var bytes: [UInt8] = Array((path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:").utf8)
-        for byte in path.utf8 {
+        for byte in SystemPath.bytes(path) {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),

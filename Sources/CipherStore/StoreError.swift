@@ -80,7 +80,7 @@ public struct StoreError: Error, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// The file that it happened to.
+    /// The file that it happened to; a byte of its name that is not UTF-8 is the scalar U+10FF00 plus that byte.
     public let path: String?
     /// What happened.
     public let detail: String
@@ -108,7 +108,7 @@ public struct StoreError: Error, Sendable {
 extension StoreError: CustomStringConvertible {
     /// The file, what happened, and what to do next.
     public var description: String {
-        var text = path.map { "\($0): " } ?? ""
+        var text = path.map { "\(SystemPath.printable($0)): " } ?? ""
         text += detail
         if let underlying { text += " (\(underlying.message), SQLite code \(underlying.extendedCode))" }
         if !advice.isEmpty { text += "; \(advice)" }

@@ -53,7 +53,7 @@ enum Tool {
     }
 
     private static func run(_ command: Command, _ arguments: [String]) throws -> ExitStatus {
-        let invocation = try ArgumentParser.parse(arguments, command.allOptions)
+        var invocation = try ArgumentParser.parse(arguments, command.allOptions)
         if invocation.has(.help) {
             try Output.text(HelpText.command(command))
             return .done
@@ -63,6 +63,9 @@ enum Tool {
             let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
             throw CommandFailure.usage(
                 "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")
+        }
+        for (index, operand) in zip(invocation.operands.indices, expected) where !operand.kind.namesFile {
+            invocation.operands[index] = try ArgumentParser.text(invocation.operands[index], of: operand.name)
         }
         if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
             throw CommandFailure.usage("\(missing.usage) is required")

@@ -1,3 +1,5 @@
+import CipherSQLite
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -6,4 +8,8 @@
     import Darwin
 #endif
 
-exit(Tool.run(Array(CommandLine.arguments.dropFirst())))
+// `CommandLine.arguments` repairs what is not UTF-8, and would name another file.
+let arguments = (1..<max(1, Int(CommandLine.argc))).compactMap {
+    CommandLine.unsafeArgv[$0].map { SystemPath.text(cString: $0) }
+}
+exit(Tool.run(arguments))

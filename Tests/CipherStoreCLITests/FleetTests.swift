@@ -105,6 +105,57 @@ import Testing
         #expect(run.errors.contains("still readable there"))
     }
 
+    @Test("Databases whose names end as those of sidecars do are encrypted, and one beside another is a failure")
+    func sidecarNames() throws {
+        let fixture = try Fixture()
+        let names = ["notes-plaintext", "chat-wal", "my-journal", "x-attempt", "team-shm", "data-upgrade"]
+        for name in names + ["app.db", "app.db-plaintext"] { try fixture.make(name) }
+        let before = try fixture.tool.snapshot()["app.db-plaintext"]
+        let run = try fixture.run("encrypt")
+        #expect(run.status == 1)
+        let lines = try FleetLines(run)
+        let expected = Dictionary(uniqueKeysWithValues: (names + ["app.db"]).map { ($0, "encrypted") })
+        #expect(lines.outcomes == expected.merging(["app.db-plaintext": "failed"]) { $1 })
+        #expect(lines.errorCodes == ["app.db-plaintext": "besideDatabase"])
+        #expect(lines.summary["databases"] == 8 && lines.summary["failed"] == 1)
+        #expect(try fixture.tool.snapshot()["app.db-plaintext"] == before)
+        #expect(try fixture.run("encrypt", "--name", "app.db").status == 0)
+    }
+
+    @Test("The copy that a killed upgrade left is swept in its database's turn, and no failure of its own")
+    func leftCopy() throws {
+        let fixture = try Fixture()
+        try fixture.make("app.db")
+        try fixture.tool.make("app.db-upgrade", encrypted: true)
+        let run = try fixture.run("encrypt")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(try FleetLines(run).outcomes == ["app.db": "encrypted"])
+    }
+
+    @Test(
+        "A file or folder that is swapped for a link before its turn does not lead out of the tree",
+        arguments: ["b/app.db", "b"], [["encrypt"], ["migrate"], ["rekey"]])
+    func swapped(_ name: String, _ command: [String]) throws {
+        let fixture = try Fixture()
+        let outside = try ToolFixture()
+        for tool in [fixture.tool, outside] {
+            try FileManager.default.createDirectory(atPath: tool.folder.path("b"), withIntermediateDirectories: false)
+            try tool.make("b/app.db", encrypted: command == ["rekey"])
+        }
+        try fixture.make("a/app.db")
+        let before = try FolderDigest(outside.folder.url.appending(path: "b"))
+        let configuration = command == ["migrate"] ? ["--config", try fixture.tool.configuration()] : []
+        let newKey = command == ["rekey"] ? ["--new-key-file", fixture.tool.otherKey] : []
+        let tool = try fixture.begunWhileFolderIsHeld("a", command + configuration + newKey)
+        try FileManager.default.removeItem(atPath: fixture.tool.folder.path(name))
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.tool.folder.path(name), withDestinationPath: outside.folder.path(name))
+        let run = try tool.release()
+        let lines = try FleetLines(run)
+        #expect(lines.errorCodes["b/app.db"] == "busy", "\(run.errors)")
+        #expect(try FolderDigest(outside.folder.url.appending(path: "b")) == before)
+    }
+
     @Test("A folder and a file that cannot be read are failures, and the others are done")
     func unreadable() throws {
         let fixture = try Fixture()

@@ -16,15 +16,17 @@ enum AccountLocation: Sendable {
         switch self {
         case .folders(let directory):
             let folder = directory.appending(path: try AccountFolder.name(of: account), directoryHint: .notDirectory)
-            return (folder.path(percentEncoded: false), databaseName)
+            return (folder.systemPath, databaseName)
         case .custom(let location):
             let file = try location(account)
-            guard file.isFileURL, FileName.fault(of: file.lastPathComponent) == nil else {
+            let path = file.systemPath
+            let (folder, name) = FileSystem.split(path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path)
+            guard file.isFileURL, FileName.fault(of: name) == nil else {
                 throw StoreError(
                     .misuse, path: file.absoluteString, "the location of an account is no file",
                     advice: "give the file URL of a database")
             }
-            return (file.deletingLastPathComponent().path(percentEncoded: false), file.lastPathComponent)
+            return (folder, name)
         }
     }
 

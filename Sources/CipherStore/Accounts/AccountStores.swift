@@ -150,8 +150,7 @@ public actor AccountStores {
             id: id,
             opening: Task { [configuration, options] in
                 let store = try await CipherStore.open(
-                    configuration, directory: URL(filePath: folder, directoryHint: .isDirectory),
-                    keyProvider: provider, options: options, progress: progress)
+                    configuration, folder: folder, keyProvider: provider, options: options, progress: progress)
                 try await self.claim(store, id)
                 return store
             })
@@ -160,7 +159,7 @@ public actor AccountStores {
     }
 
     private func claim(_ store: CipherStore, _ id: Int) async throws {
-        guard !paths.values.contains(store.path) else {
+        guard !paths.values.contains(where: store.path.isSameName) else {
             await store.close()
             throw StoreError(
                 .misuse, path: store.path, "two accounts have this file", advice: "give each account a file of its own")

@@ -19,7 +19,11 @@ extension Configuration {
                 .configuration, path: url.absoluteString, "the configuration must be a file",
                 advice: "give a file URL")
         }
-        let path = url.path(percentEncoded: false)
+        try self.init(file: url.systemPath)
+    }
+
+    /// Reads a configuration as ``init(contentsOf:)`` does.
+    package init(file path: String) throws {
         let bytes: [UInt8]
         do {
             bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)

@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 /// A value of a configuration file together with its place, so that every error can name it.
 struct ConfigurationNode {
     let value: ConfigurationValue
@@ -46,7 +48,7 @@ struct ConfigurationNode {
         if let fault = FileName.fault(of: name) {
             throw failure("must be a file name without a folder, and \(fault)")
         }
-        return name
+        return SystemPath.text(name.utf8)
     }
 
     /// The name of a table or column.

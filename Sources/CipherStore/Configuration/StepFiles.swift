@@ -18,13 +18,13 @@ extension MigrationSteps {
     ///
     /// - Throws: ``StoreError`` with `configuration`, which names the file and the element.
     public init(contentsOf directory: URL, numbering: Numbering? = nil) throws {
-        try self.init(folder: directory.path(percentEncoded: false), numbering: numbering)
+        try self.init(folder: directory.systemPath, numbering: numbering)
     }
 
     init(folder: String, numbering: Numbering?) throws {
         let names: [String]
         do {
-            names = try FileManager.default.contentsOfDirectory(atPath: folder)
+            names = try FileSystem.names(in: folder)
         } catch {
             throw StoreError(
                 .configuration, path: folder, "the folder of the updates cannot be read",
@@ -32,7 +32,7 @@ extension MigrationSteps {
         }
         var updates: [Update] = []
         var hasDots = false
-        for name in names.sorted() where name.hasPrefix(Self.updatePrefix) {
+        for name in names where name.hasPrefix(Self.updatePrefix) {
             let number = name.dropFirst(Self.updatePrefix.count).dropLast(Self.ending.count)
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
@@ -77,13 +77,11 @@ extension ConfigurationNode {
     func steps(leadingTo version: ConfigurationNode) throws -> MigrationSteps {
         let section = try ConfigurationSection(self, keys: ["directory"])
         let node = try section.required("directory")
-        let directory = try node.text()
-        guard !directory.isEmpty else { throw node.failure("is empty") }
-        let isAbsolute = directory.utf8.first == UInt8(ascii: "/")
+        let directory = try node.path()
         var numbering: MigrationSteps.Numbering?
         if case .text(let text) = version.value, text.contains(".") { numbering = .appVersions }
         let steps = try MigrationSteps(
-            folder: isAbsolute ? directory : FileName.sibling(directory, of: file), numbering: numbering)
+            folder: directory, numbering: numbering)
         try steps.check(leadingTo: try version.schemaVersion())
         return steps
     }

@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 extension Configuration {
     /// A database of the wanted shape that the app ships, with rows that it brings.
     public struct Template: Sendable, Equatable {
@@ -70,7 +72,8 @@ extension ConfigurationNode {
     func path() throws -> String {
         let text = try text()
         guard !text.isEmpty else { throw failure("is empty") }
-        return text.utf8.first == UInt8(ascii: "/") ? text : FileName.sibling(text, of: file)
+        let path = SystemPath.text(text.utf8)
+        return path.utf8.first == UInt8(ascii: "/") ? path : FileName.sibling(path, of: file)
     }
 
     /// New names with the old ones.

@@ -74,7 +74,7 @@ extension CipherStore {
         let compatibility = cipherCompatibility ?? newest
         guard (3...max(3, newest)).contains(compatibility) else {
             throw StoreError(
-                .configuration, path: database.path,
+                .configuration, path: try path(of: database),
                 "cipher format \(compatibility) is not one that this engine writes",
                 advice: "use a format from 3 to \(newest), or leave it out")
         }

@@ -207,7 +207,7 @@ extension StoreError {
     static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
-        } catch let error as StoreError where error.path == paths.copy {
+        } catch let error as StoreError where error.path?.isSameName(as: paths.copy) == true {
             throw StoreError(
                 error.code, path: paths.database, error.detail, advice: error.advice, underlying: error.underlying)
         }

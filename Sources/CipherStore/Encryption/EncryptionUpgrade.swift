@@ -33,7 +33,11 @@ package struct EncryptionUpgrade {
     let options: Options
 
     package init(path: String, provider: any KeyProvider, options: Options = Options()) throws {
-        self.init(try DatabasePaths(path), provider: options.waiting(for: provider), options: options)
+        self.init(at: try DatabasePaths(path), provider: provider, options: options)
+    }
+
+    package init(at paths: DatabasePaths, provider: any KeyProvider, options: Options) {
+        self.init(paths, provider: options.waiting(for: provider), options: options)
     }
 
     init(_ paths: DatabasePaths, provider: any KeyProvider, options: Options) {

@@ -9,6 +9,15 @@ package struct Rekeying {
     private let change: KeyChange
     private let options: EncryptionUpgrade.Options
 
+    package init(
+        path: String, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
+        newSettings: CipherSettings, options: EncryptionUpgrade.Options
+    ) throws {
+        self.init(
+            at: try DatabasePaths(path), oldKey: oldKey, newKey: newKey, formats: formats, newSettings: newSettings,
+            options: options)
+    }
+
     /// - Parameters:
     ///   - oldKey: The key of the file as it is.
     ///   - newKey: The key of the file as it is to be; `nil` where it is to keep its key. A new key that does not exist yet
@@ -16,13 +25,13 @@ package struct Rekeying {
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
     ///   - newSettings: Those that it is to have.
     package init(
-        path: String, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
+        at paths: DatabasePaths, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
         newSettings: CipherSettings, options: EncryptionUpgrade.Options
-    ) throws {
+    ) {
         var options = options
         options.keepBackup = false
         self.options = options
-        paths = try DatabasePaths(path)
+        self.paths = paths
         let provider: any KeyProvider = newKey.map { .rotation(from: oldKey, to: $0) } ?? oldKey
         change = KeyChange(
             paths: paths, provider: options.waiting(for: provider),

@@ -11,7 +11,11 @@ enum FileName {
 
     /// A file beside another one.
     static func sibling(_ name: String, of path: String) -> String {
-        let folder = FileSystem.split(path).folder
-        return folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+        inFolder(FileSystem.split(path).folder, name)
+    }
+
+    /// A file in a folder.
+    static func inFolder(_ folder: String, _ name: String) -> String {
+        folder == "/" ? "/\(name)" : "\(folder)/\(name)"
     }
 }

@@ -1,4 +1,5 @@
 internal import CSystemShims
+internal import CipherSQLite
 
 #if canImport(Glibc)
     internal import Glibc
@@ -25,7 +26,7 @@ enum FileSystem {
         let device: UInt64
         let inode: UInt64
 
-        fileprivate init(_ status: stat) {
+        init(_ status: stat) {
             isRegular = status.st_mode & S_IFMT == S_IFREG
             isDirectory = status.st_mode & S_IFMT == S_IFDIR
             isSymbolicLink = status.st_mode & S_IFMT == S_IFLNK
@@ -42,7 +43,7 @@ enum FileSystem {
     /// The status of what a name leads to, `nil` where there is nothing.
     static func status(_ path: String, followLinks: Bool = true) throws -> Status? {
         var result = stat()
-        guard (followLinks ? stat(path, &result) : lstat(path, &result)) == 0 else {
+        guard path.withSystemPath({ followLinks ? stat($0, &result) : lstat($0, &result) }) == 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("be examined", path)
         }
@@ -79,9 +80,9 @@ enum FileSystem {
     }
 
     private static func realPath(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
+        guard let resolved = path.withSystemPath({ realpath($0, nil) }) else { return nil }
         defer { free(resolved) }
-        return String(cString: resolved)
+        return SystemPath.text(cString: resolved)
     }
 
     /// The folder and the last part of a path.
@@ -94,21 +95,21 @@ enum FileSystem {
 
     /// Makes an empty file of mode 0600 where there is nothing, not even a link.
     static func createExclusively(_ path: String) throws {
-        let descriptor = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0o600)
+        let descriptor = path.withSystemPath { open($0, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw failure("be created", path) }
         // The umask may have taken bits away, never added any.
         let result = fchmod(descriptor, 0o600)
         let reason = errno
         close(descriptor)
         guard result == 0 else {
-            unlink(path)
+            _ = path.withSystemPath { unlink($0) }
             throw failure("be given its mode", path, reason)
         }
     }
 
     /// Makes a folder of mode 0700 where there is nothing; its name is durable then.
     static func createFolder(_ path: String) throws {
-        guard mkdir(path, 0o700) != 0 else {
+        guard path.withSystemPath({ mkdir($0, 0o700) }) != 0 else {
             try syncFolder(of: path)
             return
         }
@@ -117,13 +118,13 @@ enum FileSystem {
 
     /// Removes a folder, unless something is in it.
     static func removeFolderIfEmpty(_ path: String) throws {
-        guard rmdir(path) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
+        guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
         throw failure("be removed", path)
     }
 
     /// Writes bytes at the end of a file that exists.
     static func append(_ bytes: [UInt8], to path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)
+        let descriptor = path.withSystemPath { open($0, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure("be opened", path) }
         defer { close(descriptor) }
         try bytes.withUnsafeBytes { try write($0, to: descriptor, path) }
@@ -159,7 +160,7 @@ enum FileSystem {
 
     /// The text of a small file, `nil` where there is none.
     static func readText(_ path: String, limit: Int = 4096) throws -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let descriptor = path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else {
             if errno == ENOENT { return nil }
             throw failure("be opened", path)
@@ -173,7 +174,7 @@ enum FileSystem {
 
     @discardableResult
     static func removeIfPresent(_ path: String) throws -> Bool {
-        guard unlink(path) != 0 else { return true }
+        guard path.withSystemPath({ unlink($0) }) != 0 else { return true }
         if errno == ENOENT { return false }
         throw failure("be removed", path)
     }
@@ -182,7 +183,7 @@ enum FileSystem {
     ///
     /// A failure is final: the kernel may have dropped what it could not write.
     static func sync(_ path: String) throws {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure("be opened to be synced", path) }
         defer { close(descriptor) }
         guard syncToDisk(descriptor) else { throw failure("be synced", path) }
@@ -194,7 +195,7 @@ enum FileSystem {
     @discardableResult
     static func syncFolder(of path: String) throws -> Bool {
         let folder = split(path).folder
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw failure("be opened to be synced", folder) }
         defer { close(descriptor) }
         if fsync(descriptor) == 0 { return true }
@@ -204,42 +205,45 @@ enum FileSystem {
 
     static func rename(_ old: String, to new: String) throws {
         #if canImport(Glibc)
-            let result = Glibc.rename(old, new)
+            let result = old.withSystemPath { old in new.withSystemPath { Glibc.rename(old, $0) } }
         #elseif canImport(Musl)
-            let result = Musl.rename(old, new)
+            let result = old.withSystemPath { old in new.withSystemPath { Musl.rename(old, $0) } }
         #else
-            let result = Darwin.rename(old, new)
+            let result = old.withSystemPath { old in new.withSystemPath { Darwin.rename(old, $0) } }
         #endif
-        guard result == 0 else { throw failure("be renamed to \(new)", old) }
+        guard result == 0 else { throw failure("be renamed to \(SystemPath.printable(new))", old) }
     }
 
     /// Renames and replaces nothing.
     ///
     /// Returns whether the new name was free.
     static func renameIfFree(_ old: String, to new: String) throws -> Bool {
-        guard cs_rename_noreplace(old, new) != 0 else { return true }
+        let result = old.withSystemPath { old in new.withSystemPath { cs_rename_noreplace(old, $0) } }
+        guard result != 0 else { return true }
         if errno == EEXIST { return false }
-        throw failure("be renamed to \(new)", old)
+        throw failure("be renamed to \(SystemPath.printable(new))", old)
     }
 
     static func setOwner(_ path: String, _ owner: uid_t, _ group: gid_t) throws {
-        guard chown(path, owner, group) == 0 else { throw failure("be given its owner", path) }
+        guard path.withSystemPath({ chown($0, owner, group) }) == 0 else { throw failure("be given its owner", path) }
     }
 
     static func setMode(_ path: String, _ mode: mode_t) throws {
-        guard chmod(path, mode) == 0 else { throw failure("be given its mode", path) }
+        guard path.withSystemPath({ chmod($0, mode) }) == 0 else { throw failure("be given its mode", path) }
     }
 
     /// Whether this process may give a new file the owner and group of another.
     static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
-    static func canWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
-    static func canWriteInFolder(_ path: String) -> Bool { access(path, W_OK | X_OK) == 0 }
-    static func canRead(_ path: String) -> Bool { access(path, R_OK) == 0 }
+    static func canWrite(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK) } == 0 }
+    static func canWriteInFolder(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK | X_OK) } == 0 }
+    static func canRead(_ path: String) -> Bool { path.withSystemPath { access($0, R_OK) } == 0 }
 
     /// Bytes that this process may still write in a folder, as the file system and the process's limit allow.
     static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
         var status = statvfs()
-        guard statvfs(folder, &status) == 0 else { throw failure("be examined for free space", folder) }
+        guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {
+            throw failure("be examined for free space", folder)
+        }
         let (bytes, overflow) = Int64(clamping: status.f_bavail)
             .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         var limit = rlimit()
@@ -256,22 +260,25 @@ enum FileSystem {
     ///
     /// Returns the names of those that the system did not let us set.
     static func copyExtendedAttributes(from source: String, to copy: String) throws -> [String] {
-        let size = cs_listxattr(source, nil, 0)
+        let size = source.withSystemPath { cs_listxattr($0, nil, 0) }
         if size < 0, errno == ENOTSUP { return [] }
         guard size >= 0 else { throw failure("be asked for its extended attributes", source) }
         guard size > 0 else { return [] }
         var names = [CChar](repeating: 0, count: size)
-        let count = cs_listxattr(source, &names, size)
+        let count = source.withSystemPath { cs_listxattr($0, &names, size) }
         guard count >= 0 else { throw failure("be asked for its extended attributes", source) }
         var refused: [String] = []
         for name in names[..<count].split(separator: 0) {
-            let name = String(decoding: name.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            let length = cs_getxattr(source, name, nil, 0)
+            let name = SystemPath.text(name.map { UInt8(bitPattern: $0) })
+            let length = source.withSystemPath { source in name.withSystemPath { cs_getxattr(source, $0, nil, 0) } }
             guard length >= 0 else { throw failure("be asked for its extended attributes", source) }
             var value = [UInt8](repeating: 0, count: max(length, 1))
-            let got = cs_getxattr(source, name, &value, length)
+            let got = source.withSystemPath { source in
+                name.withSystemPath { cs_getxattr(source, $0, &value, length) }
+            }
             guard got >= 0 else { throw failure("be asked for its extended attributes", source) }
-            if cs_setxattr(copy, name, value, got) != 0 { refused.append(name) }
+            let result = copy.withSystemPath { copy in name.withSystemPath { cs_setxattr(copy, $0, value, got) } }
+            if result != 0 { refused.append(name) }
         }
         return refused
     }

@@ -32,7 +32,9 @@ struct SmallFile: ~Copyable {
 
     /// Opens a regular file; a FIFO or device is refused and does not block.
     init(path: String) throws(Failure) {
-        let descriptor = path.utf8.contains(0) ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        let descriptor =
+            path.utf8.contains(0)
+            ? -1 : path.withSystemPath { open($0, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             throw path.utf8.contains(0) || errno == ENOENT || errno == ENOTDIR ? .missing : .system(errno)
         }
@@ -132,7 +134,7 @@ extension SmallFile {
     static func isSame(_ left: String, _ right: String) -> Bool {
         var first = stat()
         var second = stat()
-        return stat(left, &first) == 0 && stat(right, &second) == 0
+        return left.withSystemPath { stat($0, &first) } == 0 && right.withSystemPath { stat($0, &second) } == 0
             && first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 

@@ -27,6 +27,9 @@ final class UpgradeLock: @unchecked Sendable {
     /// How long the lock then stays free: others look for it every hundredth of a second.
     private static let gap = 0.03
 
+    /// The bytes of a path: two that are equal as characters can be two folders.
+    private typealias Name = [UInt8]
+
     private struct Held {
         let descriptor: Int32
         var users: Int
@@ -36,10 +39,10 @@ final class UpgradeLock: @unchecked Sendable {
     // `folders`, `free` and `files` are read and written only under `lock`.
     private static let shared = UpgradeLock()
     private let lock = Lock()
-    private var folders: [String: Held] = [:]
+    private var folders: [Name: Held] = [:]
     /// Folders whose lock is left to others, and until when.
-    private var free: [String: Date] = [:]
-    private var files: Set<String> = []
+    private var free: [Name: Date] = [:]
+    private var files: Set<Name> = []
 
     /// Runs `body` with the lock held.
     ///
@@ -61,9 +64,9 @@ final class UpgradeLock: @unchecked Sendable {
                 if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
                 // A cancellation is not announced here either.
                 var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
-                if !files.contains(paths.database) {
+                if !files.contains(Name(paths.database.utf8)) {
                     if try join(paths.folder) {
-                        files.insert(paths.database)
+                        files.insert(Name(paths.database.utf8))
                         return
                     }
                     // Another process has it, and its end is not announced.
@@ -75,23 +78,23 @@ final class UpgradeLock: @unchecked Sendable {
     }
 
     private func join(_ folder: String) throws -> Bool {
-        let now = Date()
-        if let held = folders[folder] {
+        let (now, name) = (Date(), Name(folder.utf8))
+        if let held = folders[name] {
             guard now < held.turnEnds else { return false }
-            folders[folder]?.users += 1
+            folders[name]?.users += 1
             return true
         }
-        if let end = free[folder] {
+        if let end = free[name] {
             guard now >= end else { return false }
-            free[folder] = nil
+            free[name] = nil
         }
         guard let descriptor = try lockFolder(folder) else { return false }
-        folders[folder] = Held(descriptor: descriptor, users: 1, turnEnds: now.addingTimeInterval(Self.turn))
+        folders[name] = Held(descriptor: descriptor, users: 1, turnEnds: now.addingTimeInterval(Self.turn))
         return true
     }
 
     private func lockFolder(_ folder: String) throws -> Int32? {
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileSystem.failure("be opened to be locked", folder) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
         let reason = errno
@@ -104,15 +107,16 @@ final class UpgradeLock: @unchecked Sendable {
 
     private func release(_ paths: DatabasePaths) {
         lock.withLock {
-            files.remove(paths.database)
-            if let held = folders[paths.folder] {
-                folders[paths.folder]?.users -= 1
+            files.remove(Name(paths.database.utf8))
+            let folder = Name(paths.folder.utf8)
+            if let held = folders[folder] {
+                folders[folder]?.users -= 1
                 if held.users == 1 {
-                    folders[paths.folder] = nil
+                    folders[folder] = nil
                     // Closing the last descriptor of this opening ends the lock.
                     close(held.descriptor)
                     let now = Date()
-                    if now >= held.turnEnds { free[paths.folder] = now.addingTimeInterval(Self.gap) }
+                    if now >= held.turnEnds { free[folder] = now.addingTimeInterval(Self.gap) }
                 }
             }
             lock.wakeAll()

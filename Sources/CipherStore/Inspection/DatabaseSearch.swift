@@ -1,11 +1,5 @@
 import CipherSQLite
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -16,9 +10,10 @@ import CipherSQLite
 
 /// Finds the databases in a folder and all folders below it.
 ///
-/// A file is a database by its name, or by its content where the name tells nothing. What lies beside a database under one
-/// of SQLite's names or ours is none, and nothing is found twice: symbolic links are not followed, and of several hard
-/// links to one file the first counts.
+/// A file is a database by its name, or by its content where the name tells nothing. A name that SQLite or we give what
+/// lies beside a database counts by the content alone, and where that database exists it is told of and not entered.
+/// Nothing is found twice, and nothing outside of the folder: symbolic links are not followed, also where one takes the
+/// place of a folder meanwhile, and of several hard links to one file the first counts.
 package struct DatabaseSearch: Sendable {
     /// Which names are those of databases.
     package enum Names: Sendable {
@@ -38,6 +33,8 @@ package struct DatabaseSearch: Sendable {
             case symbolicLink
             /// Another name (hard link) of a database that was found before.
             case otherName(of: String)
+            /// A database under a name that is SQLite's or ours beside the database of that name.
+            case beside(database: String)
             /// It could not be told what this is.
             case failure(StoreError)
         }
@@ -46,11 +43,22 @@ package struct DatabaseSearch: Sendable {
         package let kind: Kind
         /// In bytes.
         package let size: Int64
-    }
+        /// The folder in which it was seen.
+        let folder: FileIdentity
+        fileprivate let file: FileIdentity?
 
-    private struct FileIdentity: Hashable {
-        let device: UInt64
-        let inode: UInt64
+        fileprivate init(_ path: String, _ kind: Kind, in folder: FileIdentity, _ status: FileSystem.Status? = nil) {
+            self.path = path
+            self.kind = kind
+            self.folder = folder
+            size = status?.size ?? 0
+            file = status.map(FileIdentity.init)
+        }
+
+        /// Whether the same file still has this name: what an upgrade left there is swept at its next run.
+        package func isStillThere() throws -> Bool {
+            try FileSystem.status(path, followLinks: false).map(FileIdentity.init) == file
+        }
     }
 
     private let names: Names
@@ -66,9 +74,11 @@ package struct DatabaseSearch: Sendable {
         guard let status = try FileSystem.status(root) else {
             throw StoreError(.missingFile, path: path, "there is no such file or folder", advice: "check the path")
         }
-        guard status.isDirectory else { return [Found(path: root, kind: .database, size: status.size)] }
+        guard status.isDirectory else {
+            return [Found(root, .database, in: try OpenFolder(FileSystem.split(root).folder).identity, status)]
+        }
         var search = DatabaseSearch(names: names)
-        try search.walk(root)
+        try search.walk(OpenFolder(root))
         return search.found
     }
 
@@ -76,61 +86,56 @@ package struct DatabaseSearch: Sendable {
         self.names = names
     }
 
-    private mutating func walk(_ root: String) throws {
-        var folders = [root]
-        while let folder = folders.popLast() {
-            var inner: [String] = []
+    private mutating func walk(_ root: OpenFolder) throws {
+        var folders = try look(through: root)
+        while let next = folders.popLast() {
             do {
-                for name in try Self.names(in: folder) {
-                    let path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
-                    if try look(at: path, named: name) { inner.append(path) }
+                folders += try look(through: OpenFolder(next.path, seen: next.identity))
+            } catch let error as StoreError {
+                found.append(Found(next.path, .failure(error), in: next.identity))
+            }
+        }
+    }
+
+    /// A folder that is still to be looked through.
+    private typealias Inner = (path: String, identity: FileIdentity)
+
+    /// Takes note of the databases in a folder, and returns the folders in it, the last one first.
+    private mutating func look(through folder: OpenFolder) throws -> [Inner] {
+        var inner: [Inner] = []
+        for name in try folder.names() {
+            let path = FileName.inFolder(folder.path, name)
+            do {
+                guard let status = try folder.status(of: name) else { continue }
+                if status.isDirectory {
+                    inner.append((path, FileIdentity(status)))
+                } else if let kind = try kind(of: name, path, status, folder) {
+                    found.append(Found(path, kind, in: folder.identity, status))
                 }
-            } catch let error as StoreError where folder != root {
-                found.append(Found(path: folder, kind: .failure(error), size: 0))
+            } catch let error as StoreError {
+                found.append(Found(path, .failure(error), in: folder.identity))
+            } catch let error as DatabaseError {
+                found.append(Found(path, .failure(.reading(error, path: path)), in: folder.identity))
             }
-            folders += inner.reversed()
         }
+        return inner.reversed()
     }
 
-    /// The names in a folder, by byte.
-    private static func names(in folder: String) throws -> [String] {
-        guard FileSystem.canRead(folder) else { throw FileSystem.failure("be read", folder, EACCES) }
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder)
-                .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        } catch {
-            throw StoreError(
-                .inputOutput, path: folder, "the folder cannot be read",
-                advice: "check the disk and whether the folder is still there, and try again")
+    /// What a file is to the search; `nil` where it is no database.
+    private mutating func kind(
+        of name: String, _ path: String, _ status: FileSystem.Status, _ folder: OpenFolder
+    ) throws -> Found.Kind? {
+        guard let isNamed = isNamed(name) else { return nil }
+        let other = DatabasePaths.database(besideWhich: name)
+        if status.isSymbolicLink {
+            return try other == nil && FileSystem.status(path)?.isRegular == true ? .symbolicLink : nil
         }
-    }
-
-    /// Takes note of a database.
-    ///
-    /// Returns whether it is a folder instead.
-    private mutating func look(at path: String, named name: String) throws -> Bool {
-        do {
-            guard let status = try FileSystem.status(path, followLinks: false) else { return false }
-            if status.isDirectory { return true }
-            guard !DatabasePaths.isBesideDatabase(name), let isNamed = isNamed(name) else { return false }
-            if status.isSymbolicLink {
-                let isFile = try FileSystem.status(path)?.isRegular ?? false
-                if isFile { found.append(Found(path: path, kind: .symbolicLink, size: 0)) }
-                return false
-            }
-            guard status.isRegular, try isNamed || Self.looksLikeDatabase(path, status) else { return false }
-            found.append(Found(path: path, kind: kind(path, status), size: status.size))
-        } catch let error as StoreError {
-            found.append(Found(path: path, kind: .failure(error), size: 0))
-        } catch let error as DatabaseError {
-            found.append(Found(path: path, kind: .failure(.reading(error, path: path)), size: 0))
+        guard status.isRegular, try isNamed && other == nil || Self.looksLikeDatabase(path, status) else { return nil }
+        if let other, try folder.status(of: other)?.isRegular == true {
+            return .beside(database: FileName.inFolder(folder.path, other))
         }
-        return false
-    }
-
-    private mutating func kind(_ path: String, _ status: FileSystem.Status) -> Found.Kind {
         guard status.links > 1 else { return .database }
-        let identity = FileIdentity(device: status.device, inode: status.inode)
+        let identity = FileIdentity(status)
         if let first = firstNames[identity] { return .otherName(of: first) }
         firstNames[identity] = path
         return .database
@@ -140,8 +145,9 @@ package struct DatabaseSearch: Sendable {
     private func isNamed(_ name: String) -> Bool? {
         switch names {
         case .usual: Self.endings.contains { name.lowercased().hasSuffix($0) }
-        case .matching(let pattern): fnmatch(pattern, name, 0) == 0 ? true : nil
-        case .equal(let wanted): name == wanted ? true : nil
+        case .matching(let pattern):
+            pattern.withSystemPath { pattern in name.withSystemPath { fnmatch(pattern, $0, 0) } } == 0 ? true : nil
+        case .equal(let wanted): name.isSameName(as: wanted) ? true : nil
         }
     }
 
@@ -155,6 +161,7 @@ package struct DatabaseSearch: Sendable {
         guard FileSystem.canRead(path) else { throw FileSystem.failure("be read", path, EACCES) }
         let beginning = try DatabaseFile(path: path).read(at: 0, count: 1024)
         if FileHeader.startsWithMagic(beginning) { return true }
+        guard !LogHeader.begins(beginning), !beginning.starts(with: JournalHeader.magic) else { return false }
         return status.size.isMultiple(of: 1024) && Set(beginning).count > 235
     }
 }

@@ -36,7 +36,7 @@ package struct Inspector {
     /// - Throws: ``StoreError`` with `notAFile` or `permission`, and with `corrupt` where SQLite would harm the file, or
     ///   another one, by what a sidecar says.
     func surface() throws -> Surface {
-        guard let status = try FileSystem.status(paths.database) else {
+        guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }
         guard status.isRegular else {

@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -16,11 +18,11 @@ final class SidecarFile {
     init?(_ path: String) throws {
         guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
         #if canImport(Glibc)
-            let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
         #elseif canImport(Musl)
-            let descriptor = Musl.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Musl.open($0, O_RDONLY | O_CLOEXEC) }
         #else
-            let descriptor = Darwin.open(path, O_RDONLY | O_CLOEXEC)
+            let descriptor = path.withSystemPath { Darwin.open($0, O_RDONLY | O_CLOEXEC) }
         #endif
         guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
         self.path = path
@@ -80,11 +82,14 @@ struct LogHeader {
     /// What each frame repeats; SQLite reads no further than it does.
     let salt: [UInt8]
 
+    /// Whether the first four bytes, which must be there, are a log's.
+    static func begins(_ bytes: [UInt8]) -> Bool { bytes.big32(0) & ~1 == 0x377f_0682 }
+
     /// `nil` for what SQLite takes for no log.
     init?(_ file: SidecarFile) throws {
         guard let bytes = try file.read(at: 0, count: Self.length) else { return nil }
         pageSize = Int(bytes.big32(8))
-        guard bytes.big32(0) & ~1 == 0x377f_0682, pageSize.isPageSize else { return nil }
+        guard Self.begins(bytes), pageSize.isPageSize else { return nil }
         salt = Array(bytes[16..<24])
     }
 

@@ -32,7 +32,14 @@ package struct Verification: Sendable, Encodable {
     package static func run(
         path: String, formats: [CipherSettings], key: () throws -> CipherKey
     ) throws -> Verification {
-        let reader = try DatabaseReader(path: path)
+        try run(at: DatabasePaths(path), formats: formats, key: key)
+    }
+
+    /// Checks a database as ``run(path:formats:key:)`` does.
+    package static func run(
+        at paths: DatabasePaths, formats: [CipherSettings], key: () throws -> CipherKey
+    ) throws -> Verification {
+        let reader = DatabaseReader(Inspector(paths, isAlone: true))
         return try reader.read(formats: formats, key: key) { connection, settings in
             try Verification(connection, settings, path: reader.path)
         }

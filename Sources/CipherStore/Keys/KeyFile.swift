@@ -26,18 +26,21 @@ package enum KeyFile {
                 advice: "make the folder first")
         }
         let temporary = FileName.sibling(temporaryName(), of: path)
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = temporary.withSystemPath {
+            open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        }
         guard descriptor >= 0 else { throw FileSystem.failure("be created", path) }
         do {
             defer { close(descriptor) }
             try write(key, to: descriptor, path)
         } catch {
-            unlink(temporary)
+            _ = temporary.withSystemPath { unlink($0) }
             throw error
         }
-        guard cs_rename_noreplace(temporary, path) == 0 else {
+        let result = temporary.withSystemPath { old in path.withSystemPath { cs_rename_noreplace(old, $0) } }
+        guard result == 0 else {
             let reason = errno
-            unlink(temporary)
+            _ = temporary.withSystemPath { unlink($0) }
             if reason == EEXIST { return false }
             throw FileSystem.failure("be created", path, reason)
         }

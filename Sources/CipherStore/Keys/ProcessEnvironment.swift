@@ -13,7 +13,7 @@ enum ProcessEnvironment {
     /// The value of a variable, without a copy of it as a `String`; `nil` where it is not set.
     static func value(of variable: String) -> SecretBytes? {
         // A NUL in the name would end it, and another variable be read.
-        guard !variable.utf8.contains(0), let value = getenv(variable) else { return nil }
+        guard !variable.utf8.contains(0), let value = variable.withSystemPath({ getenv($0) }) else { return nil }
         let bytes = UnsafeRawBufferPointer(start: value, count: strlen(value))
         return SecretBytes(count: bytes.count) { $0.copyMemory(from: bytes) }
     }

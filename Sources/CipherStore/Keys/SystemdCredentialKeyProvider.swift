@@ -33,7 +33,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
                 .keyUnavailable, "systemd gave this process no credentials",
                 advice: "add LoadCredential=\(name):/path/to/key to the service and start it with systemd")
         }
-        let path = folder.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } + "/\(name)"
+        let path = folder.withUnsafeBytes { SystemPath.text($0) } + "/" + SystemPath.text(name.utf8)
         do {
             let file = try SmallFile(path: path)
             return try KeyText.parse(

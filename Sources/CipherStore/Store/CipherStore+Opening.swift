@@ -24,9 +24,18 @@ extension CipherStore {
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> CipherStore {
+        try await open(
+            configuration, folder: try path(of: directory), keyProvider: keyProvider, options: options,
+            progress: progress)
+    }
+
+    static func open(
+        _ configuration: Configuration, folder: String, keyProvider: any KeyProvider, options: Options,
+        progress: (@Sendable (UpgradeProgress) -> Void)?
+    ) async throws -> CipherStore {
         try await cancellable { cancellation in
             try openHere(
-                configuration, directory: directory, keyProvider: keyProvider, options: options, progress: progress,
+                configuration, folder: folder, keyProvider: keyProvider, options: options, progress: progress,
                 cancellation: cancellation)
         }
     }
@@ -43,12 +52,12 @@ extension CipherStore {
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
     ) throws -> CipherStore {
         try openHere(
-            configuration, directory: directory, keyProvider: keyProvider, options: options, progress: progress,
-            cancellation: cancellation)
+            configuration, folder: try path(of: directory), keyProvider: keyProvider, options: options,
+            progress: progress, cancellation: cancellation)
     }
 
     private static func openHere(
-        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options,
+        _ configuration: Configuration, folder: String, keyProvider: any KeyProvider, options: Options,
         progress: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?
     ) throws -> CipherStore {
         guard options.maximumReaders > 0 else {
@@ -56,7 +65,7 @@ extension CipherStore {
                 .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
         }
         return try StoreOpening(
-            configuration: configuration, directory: try path(of: directory), provider: keyProvider,
+            configuration: configuration, directory: folder, provider: keyProvider,
             options: options.upgrade(progress, cancellation)
         ).run { opened in
             let connections = StoreConnections(
@@ -73,7 +82,7 @@ extension CipherStore {
                 .configuration, path: location.absoluteString, "the place is not given as a file URL",
                 advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
         }
-        return location.path(percentEncoded: false)
+        return location.systemPath
     }
 
     /// Runs `body` on a thread of its own, and lets the task's cancellation reach it.

@@ -28,20 +28,39 @@ package struct StoreOpening {
         configuration: Configuration, directory: String, provider: any KeyProvider,
         options: EncryptionUpgrade.Options = EncryptionUpgrade.Options(), mayCreate: Bool = true
     ) throws {
+        try self.init(
+            configuration, DatabasePaths(directory + "/" + configuration.databaseName), provider, options,
+            mayCreate: mayCreate)
+    }
+
+    private init(
+        _ configuration: Configuration, _ paths: DatabasePaths, _ provider: any KeyProvider,
+        _ options: EncryptionUpgrade.Options, mayCreate: Bool
+    ) throws {
         self.configuration = configuration
+        self.paths = paths
         self.mayCreate = mayCreate
         self.provider = options.waiting(for: provider)
         for format in configuration.encryption.formats {
             guard let fault = format.fault() else { continue }
             throw StoreError(.configuration, "a cipher format of the configuration cannot be: \(fault)")
         }
-        paths = try DatabasePaths(directory + "/" + configuration.databaseName)
         var options = options
         options.settings = configuration.encryption.format
         options.collations = configuration.collations
         options.keepBackup = configuration.encryption.keepBackup
         options.maximumAttempts = configuration.encryption.maximumAttempts
         self.options = options
+    }
+
+    /// The opening of one file that exists, whatever name the configuration has for it.
+    package init(
+        configuration: Configuration, at paths: DatabasePaths, provider: any KeyProvider,
+        options: EncryptionUpgrade.Options
+    ) throws {
+        var configuration = configuration
+        configuration.databaseName = FileSystem.split(paths.database).name
+        try self.init(configuration, paths, provider, options, mayCreate: false)
     }
 
     package func run() throws -> Opened { try run { $0 } }

@@ -1,4 +1,5 @@
 import CSystemShims
+import CipherSQLite
 import CipherStore
 
 #if canImport(Glibc)
@@ -19,7 +20,9 @@ enum ArgumentParser {
     ///   that were given in the wrong place.
     static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         // The first word is the program's name to getopt.
-        var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map { strdup($0) }
+        var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map {
+            $0.withSystemPath { strdup($0) }
+        }
         var table = options.enumerated().map { index, option in
             CSystemShims.option(
                 name: strdup(option.name), has_arg: option.value == nil ? no_argument : required_argument, flag: nil,
@@ -42,14 +45,15 @@ enum ArgumentParser {
             switch found.kind {
             case CS_ARGUMENT_OPTION:
                 let option = options[Int(found.index)]
-                let value = found.text.map { String(cString: $0) } ?? ""
+                let value = found.text.map { SystemPath.text(cString: $0) } ?? ""
                 // A shell variable that is not set gives such a value, and no option means anything by it.
                 guard option.value == nil || !value.isEmpty else { throw valueMissing(option) }
-                guard values.updateValue(value, forKey: option.name) == nil else {
+                let given = try option.kind.namesFile ? value : text(value, of: option.usage)
+                guard values.updateValue(given, forKey: option.name) == nil else {
                     throw CommandFailure.usage("--\(option.name) is given twice")
                 }
             case CS_ARGUMENT_OPERAND:
-                if let text = found.text { operands.append(String(cString: text)) }
+                if let text = found.text { operands.append(SystemPath.text(cString: text)) }
             case CS_ARGUMENT_END:
                 // getopt has moved nothing: behind `--` the arguments are where they were.
                 operands += arguments.dropFirst(Int(found.rest) - 1)
@@ -58,6 +62,16 @@ enum ArgumentParser {
                 throw failure(found, options)
             }
         }
+    }
+
+    /// An argument that is text and no name of a file.
+    static func text(_ argument: String, of usage: String) throws -> String {
+        let bytes = SystemPath.bytes(argument)
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard text.utf8.elementsEqual(bytes) else {
+            throw CommandFailure.usage("\(usage): the value is not valid UTF-8")
+        }
+        return text
     }
 
     private static func failure(_ found: cs_argument, _ options: [Option]) -> CommandFailure {
@@ -71,7 +85,7 @@ enum ArgumentParser {
                 let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
                 return .usage("unknown option -\(letter)", advice: "options are long ones, such as --help")
             }
-            let name = String(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
+            let name = SystemPath.text(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)
         }
     }

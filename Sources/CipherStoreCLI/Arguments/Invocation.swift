@@ -2,7 +2,7 @@
 struct Invocation: Sendable {
     private let values: [String: String]
     /// The operands, as many as the command has.
-    let operands: [String]
+    var operands: [String]
 
     init(values: [String: String], operands: [String]) {
         self.values = values

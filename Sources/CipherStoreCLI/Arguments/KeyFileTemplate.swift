@@ -6,9 +6,13 @@ import CipherStore
 struct KeyFileTemplate: KeyProvider {
     private let template: String
 
+    private static var placeholder: Regex<(Substring, Substring)> {
+        /\{(name|folder)\}/.matchingSemantics(.unicodeScalar)
+    }
+
     /// A template; `nil` for the path of one key file.
     init?(_ path: String) {
-        guard path.contains("{name}") || path.contains("{folder}") else { return nil }
+        guard path.contains(Self.placeholder) else { return nil }
         template = path
     }
 
@@ -18,12 +22,13 @@ struct KeyFileTemplate: KeyProvider {
 
     /// The key file of a database.
     func path(for database: String) -> String {
-        let parts = database.split(separator: "/")
-        let file = parts.last.map(String.init) ?? ""
-        let ending = file.lastIndex(of: ".") ?? file.endIndex
-        let name = ending == file.startIndex ? file : String(file[..<ending])
-        let folder = parts.dropLast().last.map(String.init) ?? ""
+        // By byte: a name may begin with a combining mark, which would make one character of itself and what is before.
+        let parts = database.utf8.split(separator: UInt8(ascii: "/"))
+        let file = parts.last ?? "".utf8[...]
+        let ending = file.lastIndex(of: UInt8(ascii: ".")) ?? file.endIndex
+        let name = String(Substring(ending == file.startIndex ? file : file[..<ending]))
+        let folder = String(Substring(parts.dropLast().last ?? "".utf8[...]))
         // In one pass, so that a name cannot hold a placeholder of its own.
-        return template.replacing(/\{(name|folder)\}/) { $0.output.1 == "name" ? name : folder }
+        return template.replacing(Self.placeholder) { $0.output.1 == "name" ? name : folder }
     }
 }

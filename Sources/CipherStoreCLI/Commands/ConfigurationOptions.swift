@@ -1,11 +1,5 @@
 import CipherStore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// The options that name a configuration and the folder of its database.
 enum ConfigurationOptions {
     static let configuration = Option(
@@ -32,6 +26,6 @@ enum ConfigurationOptions {
     }
 
     static func read(_ invocation: Invocation) throws -> Configuration {
-        try Configuration(contentsOf: URL(fileURLWithPath: try invocation.required(configuration), isDirectory: false))
+        try Configuration(file: try invocation.required(configuration))
     }
 }

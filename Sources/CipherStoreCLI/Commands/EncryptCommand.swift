@@ -42,19 +42,19 @@ enum EncryptCommand {
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
-        let encrypt = { @Sendable (path: String, options: EncryptionUpgrade.Options) in
+        let encrypt = { @Sendable (paths: DatabasePaths, options: EncryptionUpgrade.Options) in
             var options = options
             options.settings = settings
             options.keepBackup = invocation.has(keepBackup)
-            let upgrade = try EncryptionUpgrade(path: path, provider: provider, options: options)
+            let upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
             return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()
         }
         let path = invocation.operands[0]
         if try FleetOptions.isFleet(invocation) {
             return try Fleet(invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted")
-                .run { FleetResult(try encrypt($0, $1), path: $0) }
+                .run { FleetResult(try encrypt($0, $1), path: $0.database) }
         }
-        let report = try UpgradeOptions.run(invocation) { try encrypt(path, $0) }
+        let report = try UpgradeOptions.run(invocation) { try encrypt(DatabasePaths(path), $0) }
         return try ConversionFacts.print(report, invocation)
     }
 }

@@ -1,11 +1,5 @@
 import CipherStore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 extension Command {
     static let migrate = Command(
         name: "migrate",
@@ -55,15 +49,11 @@ enum MigrateCommand {
         let provider = try ConfigurationOptions.provider(invocation)
         let configuration = try ConfigurationOptions.read(invocation)
         return try Fleet(invocation, in: folder, .equal(configuration.databaseName), verb: "migrated")
-            .run { path, options in
-                let file = URL(fileURLWithPath: path)
-                var configuration = configuration
-                configuration.databaseName = file.lastPathComponent
+            .run { paths, options in
                 let opened = try StoreOpening(
-                    configuration: configuration, directory: file.deletingLastPathComponent().path, provider: provider,
-                    options: options, mayCreate: false
+                    configuration: configuration, at: paths, provider: provider, options: options
                 ).run()
-                return FleetResult(opened.report, path: path)
+                return FleetResult(opened.report, path: paths.database)
             }
     }
 

@@ -31,17 +31,17 @@ enum RekeyCommand {
         var settings = try CipherOptions.settings(invocation, oldest: 3)
         settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
         let formats = try CipherOptions.oldFormats(invocation)
-        let rekey = { @Sendable [settings] (path: String, options: EncryptionUpgrade.Options) in
+        let rekey = { @Sendable [settings] (paths: DatabasePaths, options: EncryptionUpgrade.Options) in
             try Rekeying(
-                path: path, oldKey: oldKey, newKey: newKey, formats: formats, newSettings: settings, options: options
+                at: paths, oldKey: oldKey, newKey: newKey, formats: formats, newSettings: settings, options: options
             ).run()
         }
         let path = invocation.operands[0]
         if try FleetOptions.isFleet(invocation) {
             return try Fleet(invocation, in: path, .usual, verb: "rekeyed")
-                .run { FleetResult(try rekey($0, $1), path: $0) }
+                .run { FleetResult(try rekey($0, $1), path: $0.database) }
         }
-        let report = try UpgradeOptions.run(invocation) { try rekey(path, $0) }
+        let report = try UpgradeOptions.run(invocation) { try rekey(DatabasePaths(path), $0) }
         return try ConversionFacts.print(report, invocation)
     }
 }

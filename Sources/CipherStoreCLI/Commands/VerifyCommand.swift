@@ -23,15 +23,15 @@ enum VerifyCommand {
         // An option that is wrong is wrong for a plaintext file, too.
         _ = try KeyOptions.key.provider(invocation)
         let formats = try CipherOptions.formats(invocation)
-        let verify = { @Sendable (path: String) in
-            try Verification.run(path: path, formats: formats) { try KeyOptions.key.key(invocation, for: path) }
+        let verify = { @Sendable (paths: DatabasePaths, path: String) in
+            try Verification.run(at: paths, formats: formats) { try KeyOptions.key.key(invocation, for: path) }
         }
         if try FleetOptions.isFleet(invocation) {
-            return try Fleet(invocation, in: path, .usual, verb: "sound").run { path, _ in
-                FleetResult(try verify(path), path: path)
+            return try Fleet(invocation, in: path, .usual, verb: "sound").run { paths, _ in
+                FleetResult(try verify(paths, paths.database), path: paths.database)
             }
         }
-        let found = try verify(path)
+        let found = try verify(DatabasePaths(path), path)
         for warning in found.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isSound else { return .done }

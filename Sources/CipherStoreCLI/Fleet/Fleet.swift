@@ -13,7 +13,7 @@ import CipherStore
 /// file that is converted and one for each that is found done: for small files that is nearly all of the time.
 struct Fleet {
     /// Does the work on one file.
-    typealias Work = @Sendable (_ path: String, EncryptionUpgrade.Options) throws -> FleetResult
+    typealias Work = @Sendable (DatabasePaths, EncryptionUpgrade.Options) throws -> FleetResult
 
     private let invocation: Invocation
     /// What people read of the files that were done, such as `encrypted`.
@@ -23,6 +23,7 @@ struct Fleet {
     private let progress: ProgressBar.Mode
     private let files: [DatabaseSearch.Found]
     private let apart: [FleetResult]
+    private let beside: [DatabaseSearch.Found]
     private let cancellation = UpgradeCancellation()
 
     /// Finds the databases.
@@ -38,12 +39,23 @@ struct Fleet {
         let found = try DatabaseSearch.run(in: folder, FleetOptions.names(invocation, default: names))
         files = found.filter { if case .database = $0.kind { true } else { false } }
         apart = found.compactMap { Self.result(withoutWorkOn: $0) }
+        beside = found.filter { if case .beside = $0.kind { true } else { false } }
+    }
+
+    /// What was left alone for its name, unless it was an upgrade's and was swept when its database had its turn.
+    private static func notTouched(_ found: DatabaseSearch.Found) -> FleetResult {
+        guard case .beside(let database) = found.kind else { return FleetResult(.left, "left", path: found.path) }
+        let failure = CommandFailure(
+            .badData, "besideDatabase", path: found.path,
+            "this is a database, and its name is that of a backup or another file of \(database): it was left alone",
+            advice: "give it another name, or delete it where it is a backup that is no longer needed")
+        return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 
     /// What is not entered is told of all the same.
     private static func result(withoutWorkOn found: DatabaseSearch.Found) -> FleetResult? {
         switch found.kind {
-        case .database: nil
+        case .database, .beside: nil
         case .symbolicLink: FleetResult(.skipped, "skipped", path: found.path, reason: "a symbolic link")
         case .otherName(let first):
             FleetResult(.skipped, "skipped", path: found.path, reason: "another name (hard link) of \(first)")
@@ -62,7 +74,7 @@ struct Fleet {
             if let bar { options.progress = { bar.update(file, $0.fraction) } }
             let result: FleetResult
             do {
-                result = try work(file.path, options)
+                result = try work(DatabasePaths(file), options)
             } catch {
                 result = FleetResult(error, path: file.path)
             }
@@ -73,6 +85,7 @@ struct Fleet {
         do {
             for result in apart { try tell(result, bar, &summary) }
             while let result = workers.nextResult() { try tell(result, bar, &summary) }
+            for file in beside where try file.isStillThere() { try tell(Self.notTouched(file), bar, &summary) }
             for file in workers.notBegun {
                 try tell(FleetResult(.left, "left", path: file.path), bar, &summary)
             }

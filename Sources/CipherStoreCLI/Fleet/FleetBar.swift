@@ -27,7 +27,8 @@ final class FleetBar: @unchecked Sendable {
     private var finished = 0
     private var failed = 0
     private var weight = 0.0
-    private var fractions: [String: (weight: Double, fraction: Double)] = [:]
+    /// By the bytes of the path.
+    private var fractions: [[UInt8]: (weight: Double, fraction: Double)] = [:]
 
     init?(_ mode: ProgressBar.Mode, _ files: [DatabaseSearch.Found]) {
         switch mode {
@@ -45,7 +46,7 @@ final class FleetBar: @unchecked Sendable {
     /// Takes note of how far a file is.
     func update(_ file: DatabaseSearch.Found, _ fraction: Double) {
         lock.withLock {
-            fractions[file.path] = (Self.weight(file), fraction)
+            fractions[Array(file.path.utf8)] = (Self.weight(file), fraction)
             draw(file.path)
         }
     }
@@ -53,7 +54,7 @@ final class FleetBar: @unchecked Sendable {
     /// Takes note of a file that has had its turn.
     func finish(_ file: DatabaseSearch.Found, failed isFailed: Bool) {
         lock.withLock {
-            fractions[file.path] = nil
+            fractions[Array(file.path.utf8)] = nil
             weight += Self.weight(file)
             finished += 1
             if isFailed { failed += 1 }

@@ -13,7 +13,8 @@ enum FleetOptions {
     static let jobs = Option(
         "jobs", value: "N", "With --recursive: how many databases at a time (as many as there are processors).")
     static let name = Option(
-        "name", value: "PATTERN", "With --recursive: only files whose name matches, such as 'tenant-*.db'.")
+        "name", value: "PATTERN", kind: .pattern,
+        "With --recursive: only files whose name matches, such as 'tenant-*.db'.")
     static let all = [recursive, jobs, name]
 
     /// What the help of each such command says.

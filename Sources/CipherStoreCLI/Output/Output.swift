@@ -1,3 +1,5 @@
+import CipherSQLite
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -8,7 +10,7 @@
 enum Output {
     /// A line of text for people, with what a terminal would act upon made visible.
     static func line(_ text: String = "") throws {
-        try standardOutput.write(TerminalText.escaped(text) + "\n")
+        try standardOutput.write(SystemPath.printable(text) + "\n")
     }
 
     /// Text as it is.
@@ -18,7 +20,9 @@ enum Output {
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try standardOutput.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+        // Bytes of names that are not UTF-8 would be read as characters that no name has.
+        let text = SystemPath.printable(json: String(decoding: try encoder.encode(value), as: UTF8.self))
+        try standardOutput.write(text + "\n")
     }
 
     /// Writes what is still held back.
@@ -31,7 +35,7 @@ enum Output {
     ///
     /// There is nobody to tell when it cannot be written.
     static func complain(_ text: String) {
-        FileDescriptorStream.writeAll(Array("cipherstore: \(TerminalText.escaped(text))\n".utf8), to: 2)
+        FileDescriptorStream.writeAll(Array("cipherstore: \(SystemPath.printable(text))\n".utf8), to: 2)
     }
 
     private static let standardOutput = FileDescriptorStream(descriptor: 1)

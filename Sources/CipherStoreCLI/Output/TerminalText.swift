@@ -1,31 +1,18 @@
-/// Text that is safe to show on a terminal: file names and stored values may hold sequences that it would act upon.
+import CipherSQLite
+
+/// Text that is safe to show on a terminal: stored values may hold sequences that it would act upon.
 enum TerminalText {
     /// The text with control characters, line ends and changes of direction written as escapes.
     static func escaped(_ text: String) -> String {
-        guard text.unicodeScalars.contains(where: mustBeEscaped) else { return text }
         var result = ""
         for scalar in text.unicodeScalars {
-            guard mustBeEscaped(scalar) else {
+            if let escape = SystemPath.escape(scalar) {
+                result += escape
+            } else {
                 result.unicodeScalars.append(scalar)
-                continue
-            }
-            switch scalar {
-            case "\n": result += "\\n"
-            case "\r": result += "\\r"
-            case "\t": result += "\\t"
-            default: result += "\\u{\(String(scalar.value, radix: 16))}"
             }
         }
         return result
-    }
-
-    private static func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0..<0x20, 0x7f..<0xa0: true
-        // Line and paragraph separators; embeddings, overrides and isolates of direction.
-        case 0x2028...0x202e, 0x2066...0x2069: true
-        default: false
-        }
     }
 
     /// How many columns of a terminal the text takes.

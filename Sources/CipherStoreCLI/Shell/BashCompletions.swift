@@ -72,7 +72,7 @@ enum BashCompletions {
 
     private static func word(_ kind: ArgumentKind) -> String {
         switch kind {
-        case .text: "text"
+        case .text, .pattern: "text"
         case .file: "file"
         case .directory: "directory"
         case .variable: "variable"

@@ -60,7 +60,7 @@ enum ZshCompletions {
 
     private static func action(_ kind: ArgumentKind) -> String {
         switch kind {
-        case .text: " "
+        case .text, .pattern: " "
         case .file: "_files"
         case .directory: "_files -/"
         case .variable: "_parameters -g \"*export*\""

@@ -27,6 +27,7 @@ struct DatabaseSearchTests {
             case .database: return name
             case .symbolicLink: return "\(name) (symbolic)"
             case .otherName: return "\(name) (hard)"
+            case .beside(let database): return "\(name) (beside \(FileSystem.split(database).name))"
             case .failure(let error): return "\(name) (\(error.code))"
             }
         }
@@ -51,17 +52,85 @@ struct DatabaseSearchTests {
         #expect(try found() == ["header"])
     }
 
-    @Test(
-        "What lies beside a database is none, even where it holds one",
-        arguments: [
-            "-wal", "-shm", "-journal", "-upgrade", "-upgrade-journal", "-plaintext", "-plaintext-new", "-attempt",
-            "-attempt-new",
-        ])
+    static let endings = [
+        "-wal", "-shm", "-journal", "-upgrade", "-plaintext", "-plaintext-new", "-attempt", "-attempt-new",
+    ]
+
+    @Test("A database under a name that another database may use is told of, where that one exists", arguments: endings)
     func sideFiles(ending: String) throws {
         try make("app.db")
-        try make("app.db\(ending)")
-        #expect(try found() == ["app.db"])
-        #expect(try found(.matching("*")) == ["app.db"])
+        for key in [nil, try TestKeys.raw()] {
+            try make("app.db\(ending)", key: key)
+            #expect(try found() == ["app.db", "app.db\(ending) (beside app.db)"])
+            #expect(try found(.matching("*")) == ["app.db", "app.db\(ending) (beside app.db)"])
+            #expect(try found(.matching("*.db")) == ["app.db"])
+            try FileManager.default.removeItem(atPath: folder.path("app.db\(ending)"))
+        }
+    }
+
+    @Test("A database is one under any name, where there is no other to which that name belongs", arguments: endings)
+    func ownNames(ending: String) throws {
+        try make("my\(ending)")
+        try make("our\(ending)", key: TestKeys.raw())
+        try make(ending)
+        try FileManager.default.createDirectory(atPath: folder.path("my"), withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(atPath: folder.path("our"), withDestinationPath: "my\(ending)")
+        #expect(try found(.matching("*[a-z]")) == [ending, "my\(ending)", "our (symbolic)", "our\(ending)"])
+    }
+
+    @Test("A log, a journal and an index are no databases, also where theirs is gone", arguments: [false, true])
+    func orphans(isEncrypted: Bool) throws {
+        for (mode, ending) in [("WAL", "-wal"), ("DELETE", "-journal")] {
+            let connection = try Connection(path: folder.path("app"), mode: .create)
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(mode)"))
+            try connection.executeScript(
+                "PRAGMA cache_size = 2; CREATE TABLE IF NOT EXISTS t(a); BEGIN; INSERT INTO t VALUES (randomblob(900000))"
+            )
+            if mode == "WAL" { try connection.execute("COMMIT") }
+            for ending in [ending, "-shm"] where try FileSystem.exists(folder.path("app\(ending)")) {
+                try FileManager.default.copyItem(
+                    atPath: folder.path("app\(ending)"), toPath: folder.path("gone\(ending)"))
+            }
+            connection.close()
+            try FileManager.default.removeItem(atPath: folder.path("app"))
+        }
+        #expect(try folder.names == ["gone-journal", "gone-shm", "gone-wal"])
+        // A log whose length is a multiple of 1,024, as one in 128 has.
+        let log = try FileHandle(forWritingTo: folder.url.appending(path: "gone-wal"))
+        try log.truncate(atOffset: 512 << 10)
+        try log.close()
+        #expect(try found(.matching("*")) == [])
+    }
+
+    @Test("A folder that is swapped for a link while the search is under way does not lead out of the tree")
+    func swappedFolder() throws {
+        try FileManager.default.createDirectory(atPath: folder.path("inner"), withIntermediateDirectories: false)
+        let seen = try OpenFolder(folder.path("inner")).identity
+        let outside = try TemporaryFolder()
+        try FileManager.default.removeItem(atPath: folder.path("inner"))
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("inner"), withDestinationPath: outside.url.path(percentEncoded: false))
+        #expect(try storeError { try OpenFolder(folder.path("inner"), seen: seen) } != nil)
+        #expect(try storeError { try OpenFolder(outside.path(""), seen: seen) }?.code == .busy)
+    }
+
+    @Test(
+        "What was found is not read where a link leads out of the tree by then", arguments: ["inner", "inner/app.db"])
+    func swappedFile(name: String) throws {
+        let outside = try TemporaryFolder()
+        for folder in [folder, outside] {
+            try FileManager.default.createDirectory(atPath: folder.path("inner"), withIntermediateDirectories: false)
+        }
+        try make("inner/app.db")
+        try FileManager.default.copyItem(atPath: folder.path("inner/app.db"), toPath: outside.path("inner/app.db"))
+        let found = try #require(try DatabaseSearch.run(in: folder.path(""), .usual).first)
+        let verify = { try Verification.run(at: DatabasePaths(found), formats: []) { try TestKeys.raw() } }
+        #expect(try verify().isSound)
+        try FileManager.default.removeItem(atPath: folder.path(name))
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path(name), withDestinationPath: outside.path(name))
+        #expect(try storeError { try verify() }?.code == .busy)
     }
 
     @Test("A pattern or one name leaves out everything else")

@@ -12,7 +12,7 @@ struct Preflight {
     ///
     /// Returns the file's status.
     func checkFiles() throws -> FileSystem.Status {
-        guard let status = try FileSystem.status(paths.database) else {
+        guard let status = try paths.status() else {
             throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
         }
         guard FileSystem.canWriteInFolder(paths.folder) else {

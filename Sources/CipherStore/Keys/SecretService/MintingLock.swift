@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -16,7 +18,7 @@ enum MintingLock {
     /// - Throws: ``StoreError`` with `permission` or `inputOutput` where the lock cannot be had, and what `body` throws.
     static func withLock<Result>(_ body: () throws -> Result) throws -> Result {
         let path = try folder() + "/.cipherstore-new-key"
-        let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
         guard descriptor >= 0 else { throw FileSystem.failure("be created", path) }
         // The file stays: removing it would let one process lock the old file and another a new one.
         defer { close(descriptor) }
@@ -29,7 +31,7 @@ enum MintingLock {
     /// The folder of the user's session, or the home folder of the account.
     private static func folder() throws -> String {
         if let folder = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR") {
-            let path = folder.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+            let path = folder.withUnsafeBytes { SystemPath.text($0) }
             if try FileSystem.status(path)?.isDirectory == true { return path }
         }
         guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else {
@@ -37,6 +39,6 @@ enum MintingLock {
                 .keyStoreUnavailable, "this user has no home folder, so a new key cannot be made safely",
                 advice: "set XDG_RUNTIME_DIR to a folder of this user")
         }
-        return String(cString: home)
+        return SystemPath.text(cString: home)
     }
 }

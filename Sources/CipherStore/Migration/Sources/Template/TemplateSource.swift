@@ -16,7 +16,7 @@ struct TemplateSource: SchemaSource {
     }
 
     func plan(for state: DatabaseState) throws -> Plan {
-        guard try DatabasePaths(template.file).database != state.connection.path else {
+        guard try !DatabasePaths(template.file).database.isSameName(as: state.connection.path) else {
             throw StoreError(
                 .configuration, path: template.file, "the template is the database itself",
                 advice: "give the database that the app ships as template.file")

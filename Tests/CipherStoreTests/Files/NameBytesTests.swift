@@ -1,0 +1,93 @@
+import CSystemShims
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Names that only their bytes tell apart.
+@Suite struct NameBytesTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// A folder with a plaintext database of one row.
+    private func make(_ name: [UInt8], row: String) throws -> String {
+        let inner = SystemPath.text(Array(folder.path("").utf8) + name)
+        try FileSystem.createFolder(inner)
+        let connection = try Connection(path: inner + "/app.db", mode: .create)
+        defer { connection.close() }
+        try connection.executeScript("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('\(row)', '')")
+        return inner
+    }
+
+    @Test("The bytes of a URL are the file's, in an upgrade and at a launch")
+    func url() async throws {
+        let mine = try make([0x78, 0xff], row: "mine")
+        let sibling = try make(Array("x\u{FFFD}".utf8), row: "other")
+        let before = try FolderDigest(URL(filePath: sibling))
+        let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/app.db"))
+        try await CipherStore.encrypt(url, keyProvider: StoreFixture.key)
+        #expect(try Inspector(path: mine + "/app.db").surface() == .opaque(hasPlaintextHeader: false))
+        let store = try await CipherStore.open(
+            .declaring(["chat": ["uid": "TEXT", "body": "TEXT"]]), directory: url.deletingLastPathComponent(),
+            keyProvider: StoreFixture.key)
+        #expect(try await store.read { try $0.values(String.self, "SELECT uid FROM chat") } == ["mine"])
+        await store.close()
+        #expect(try FolderDigest(URL(filePath: sibling)) == before)
+    }
+
+    @Test("Accounts in a folder that is not UTF-8 have their files there")
+    func accounts() async throws {
+        let mine = try make([0x78, 0xff], row: "mine")
+        let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/"))
+        let accounts = AccountStores(.declaring(["chat": ["uid": "TEXT"]]), directory: url) { _ in StoreFixture.key }
+        _ = try await accounts.open("anna")
+        await accounts.closeAll()
+        #expect(try FileSystem.names(in: mine) == ["anna", "app.db"])
+        let placed = AccountStores(.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])) { _ in
+            url.appending(path: "app.db")
+        } keyProvider: { _ in
+            StoreFixture.key
+        }
+        let store = try await placed.open("anna")
+        #expect(try await store.read { try $0.values(String.self, "SELECT uid FROM chat") } == ["mine"])
+        await placed.closeAll()
+    }
+
+    @Test("Two folders whose names are equal as characters have a lock each")
+    func locks() throws {
+        let composed = try make(Array("\u{e9}".utf8), row: "a")
+        let decomposed = try make(Array("e\u{301}".utf8), row: "b")
+        try UpgradeLock.withLock(DatabasePaths(composed + "/app.db"), timeout: 1) {
+            try UpgradeLock.withLock(DatabasePaths(decomposed + "/app.db"), timeout: 1) {
+                for inner in [composed, decomposed] {
+                    let descriptor = inner.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) }
+                    defer { close(descriptor) }
+                    #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0, "\(Array(inner.utf8).suffix(4))")
+                }
+            }
+        }
+    }
+
+    @Test("An extended attribute whose name is not UTF-8 is carried over")
+    func attribute() throws {
+        let (from, to) = (try folder.write("", to: "from"), try folder.write("", to: "to"))
+        let name = SystemPath.text(Array("user.x".utf8) + [0xff])
+        let isSet = from.withSystemPath { path in name.withSystemPath { cs_setxattr(path, $0, "v", 1) } } == 0
+        guard isSet else { return }
+        #expect(try FileSystem.copyExtendedAttributes(from: from, to: to) == [])
+        #expect(to.withSystemPath { path in name.withSystemPath { cs_getxattr(path, $0, nil, 0) } } == 1)
+    }
+}
