@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #ifdef __linux__
 #include <linux/fs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #endif
 
 // link(2) fails where the new name exists, so the pair below replaces nothing either; only a crash between the two
@@ -50,6 +52,59 @@ int cs_setxattr(const char *path, const char *name, const void *value, size_t si
     return setxattr(path, name, value, size, 0);
 }
 #endif
+
+#if defined(__linux__)
+// FUSE and network file systems grant leases too, but know of this machine's openings only. Source: statfs(2).
+int cs_lease_is_local(int descriptor) {
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return 0;
+    switch ((unsigned)status.f_type) {
+    case 0xEF53u:     // ext2, ext3, ext4
+    case 0x58465342u: // XFS
+    case 0x9123683Eu: // btrfs
+    case 0xF2F52010u: // F2FS
+    case 0x2FC12FC1u: // ZFS
+    case 0xCA451A4Eu: // bcachefs
+    case 0x3153464Au: // JFS
+    case 0x01021994u: // tmpfs
+    case 0x858458F6u: // ramfs
+    case 0x794C7630u: // overlay
+    case 0x4D44u:     // FAT
+    case 0x2011BAB0u: // exFAT
+        return 1;
+    default:
+        return 0;
+    }
+}
+int cs_lease_take(int descriptor) {
+    // The default, SIGIO, ends a process that does not expect it.
+    if (fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
+    return fcntl(descriptor, F_SETLEASE, F_WRLCK);
+}
+int cs_lease_is_whole(int descriptor) { return fcntl(descriptor, F_GETLEASE) == F_WRLCK; }
+void cs_lease_end(int descriptor) { (void)fcntl(descriptor, F_SETLEASE, F_UNLCK); }
+#else
+int cs_lease_is_local(int descriptor) {
+    (void)descriptor;
+    return 0;
+}
+int cs_lease_take(int descriptor) {
+    (void)descriptor;
+    errno = ENOTSUP;
+    return -1;
+}
+int cs_lease_is_whole(int descriptor) {
+    (void)descriptor;
+    return 0;
+}
+void cs_lease_end(int descriptor) { (void)descriptor; }
+#endif
+
+// The pending byte, the reserved byte and the shared ones. Source: SQLite, "Database File Format", section 1.6, and os.h.
+int cs_lock_database(int descriptor) {
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+    return fcntl(descriptor, F_SETLK, &range);
+}
 
 struct thread_start {
     char name[64];

@@ -9,7 +9,7 @@ package final class DatabaseFile {
     package enum Access: Sendable { case readOnly, readWrite }
 
     private let file: UnsafeMutablePointer<sqlite3_file>
-    private let owned: UnsafeMutableRawPointer?
+    private var owned: UnsafeMutableRawPointer?
     // SQLite's file layer keeps the pointer to the name for as long as the file is open.
     private let name: UnsafeMutablePointer<CChar>?
     private let path: String
@@ -55,11 +55,18 @@ package final class DatabaseFile {
         path = connection.path
     }
 
-    deinit {
+    deinit { close() }
+
+    /// Ends every lock and closes a file that was opened here.
+    ///
+    /// A second call does nothing; no other method may be called afterwards.
+    package func close() {
         guard let owned else { return }
-        _ = file.pointee.pMethods.pointee.xClose(file)
+        _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
+        _ = methods.xClose(file)
         owned.deallocate()
         name?.deallocate()
+        self.owned = nil
     }
 
     private var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
@@ -97,21 +104,47 @@ package final class DatabaseFile {
         try check(methods.xSync(file, SQLITE_SYNC_FULL), "synced")
     }
 
+    // MARK: Locks
+
     /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
     ///
     /// - Parameter timeout: How long to wait for that, in milliseconds.
     /// - Returns: `nil`, and `body` did not run, where somebody has all the time.
     package func whileUnused<Result>(timeout: Int32 = 0, _ body: () throws -> Result) rethrows -> Result? {
+        guard lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: true) else { return nil }
+        defer { unlock() }
+        return try body()
+    }
+
+    /// Takes the lock of a writer: others may read, nobody can write.
+    ///
+    /// - Parameter timeout: How long to wait for it, in milliseconds.
+    /// - Returns: Whether it was had.
+    package func reserve(timeout: Int32) -> Bool {
+        lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)
+    }
+
+    /// Makes a writer's lock an exclusive one, which nobody reads beside; meanwhile no further reader begins.
+    ///
+    /// - Parameter timeout: How long to wait for readers, in milliseconds.
+    /// - Returns: Whether it was had.
+    package func exclude(timeout: Int32) -> Bool {
+        lock([SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: false)
+    }
+
+    /// Ends every lock.
+    package func unlock() {
+        _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
+    }
+
+    private func lock(_ levels: [Int32], timeout: Int32, lettingGo: Bool) -> Bool {
         var left = timeout
-        defer { _ = methods.xUnlock(file, SQLITE_LOCK_NONE) }
-        while methods.xLock(file, SQLITE_LOCK_SHARED) != SQLITE_OK
-            || methods.xLock(file, SQLITE_LOCK_EXCLUSIVE) != SQLITE_OK
-        {
-            _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
-            guard left > 0 else { return nil }
+        while !levels.allSatisfy({ methods.xLock(file, $0) == SQLITE_OK }) {
+            if lettingGo { unlock() }
+            guard left > 0 else { return false }
             left -= max(1, sqlite3_sleep(min(left, 10)))
         }
-        return try body()
+        return true
     }
 }
 

@@ -9,6 +9,7 @@ import TestSupport
 //   CrashSubject make FILE plaintext|encrypted [hot]   a database in WAL mode, its latest rows in the -wal; or with a
 //                                        journal that must be rolled back
 //   CrashSubject encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
+//   CrashSubject … FILE stay             the same for any operation, and the process lives until a line is said to it
 //   CrashSubject rekey FILE              the change to another key
 //   CrashSubject decrypt FILE            the way back
 //   CrashSubject launch FILE [rekey|decrypt]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
@@ -201,7 +202,12 @@ do {
         try await BackfillSubject.run(place, place: more.first, batch: more.dropFirst().first.flatMap { Int($0) })
     case "write": try await StoreSubject.write(place, rows: more.first.flatMap { Int($0) })
     case "count": try await StoreSubject.count(place)
-    default: print(try await Subject.perform([command] + more, on: place))
+    default:
+        print(try await Subject.perform([command] + more.filter { $0 != "stay" }, on: place))
+        if more.contains("stay") {
+            fflush(nil)
+            _ = readLine()
+        }
     }
     if memory == .counting { print("allocations: \(fm_count())") }
 } catch {

@@ -10,37 +10,70 @@ import CipherSQLite
 
 // Holds a lock as another process would, says "ready", and ends at the end of its input.
 //
-// Usage: LockHolder write DATABASE | idle DATABASE | folder FOLDER
+// Usage: LockHolder write DATABASE | folder FOLDER | sql DATABASE [KEYBYTE]
 //
-// The idle one has read the database and holds it open without a lock; for each line of its input it tries to write a
-// row into the table t and says "written" or "refused".
+// The last opens the database, under a raw key of that byte where one is given, and runs each line of its input: SQL, of
+// which it says "ok" and the first column of the rows, or "error" and SQLite's code; or "half" and a query, of which it
+// reads one row and keeps the cursor.
+
+/// Runs lines of SQL over one connection.
+struct SQLLines {
+    private let connection: Connection
+    private var cursor: Statement?
+
+    init(_ path: String, keyByte: UInt8?) throws {
+        connection = try Connection(path: path, mode: .readWrite, busyTimeout: 0)
+        guard let keyByte else { return }
+        let key = [UInt8](repeating: keyByte, count: CipherKey.rawKeyLength)
+        try connection.setKey(.raw(SecretBytes(key)), settings: CipherSettings())
+    }
+
+    private func text(_ value: Value) -> String {
+        switch value {
+        case .integer(let number): String(number)
+        case .text(let text): text
+        default: "?"
+        }
+    }
+
+    mutating func run(_ line: String) -> String {
+        do {
+            guard line.hasPrefix("half ") else {
+                return try (["ok"] + connection.values(Value.self, SQL(text: line)).map(text)).joined(separator: " ")
+            }
+            let statement = try Statement(String(line.dropFirst(5)), on: connection)
+            cursor = statement
+            return try statement.step() ? "ok" : "none"
+        } catch let error as DatabaseError {
+            return "error \(error.code)"
+        } catch {
+            return "error"
+        }
+    }
+}
 
 let arguments = CommandLine.arguments
-guard arguments.count == 3 else { exit(64) }
+guard arguments.count >= 3 else { exit(64) }
 var connection: Connection?
+var lines: SQLLines?
 switch arguments[1] {
 case "write":
     connection = try Connection(path: arguments[2], mode: .readWrite)
     try connection?.execute("BEGIN IMMEDIATE")
-case "idle":
-    connection = try Connection(path: arguments[2], mode: .readWrite, busyTimeout: 0)
-    _ = try connection?.value(Int.self, "SELECT count(*) FROM t")
 case "folder":
     let descriptor = open(arguments[2], O_RDONLY | O_DIRECTORY)
     guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else { exit(74) }
+case "sql":
+    lines = try SQLLines(arguments[2], keyByte: arguments.dropFirst(3).first.flatMap { UInt8($0) })
 default:
     exit(64)
 }
 print("ready")
 fflush(nil)
-while readLine() != nil {
-    guard arguments[1] == "idle" else { continue }
-    do {
-        try connection?.execute("INSERT INTO t(a) VALUES ('late')")
-        print("written")
-    } catch is DatabaseError {
-        print("refused")
-    }
+while let line = readLine() {
+    guard let answer = lines?.run(line) else { continue }
+    print(answer)
     fflush(nil)
 }
+lines = nil
 connection?.close()

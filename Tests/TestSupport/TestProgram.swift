@@ -60,6 +60,9 @@ public struct TestProgram: Sendable {
         fileprivate let output: Pipe
         fileprivate let errors: Pipe
 
+        /// What the system calls the process.
+        public var processID: Int32 { process.processIdentifier }
+
         /// Ends it as a crash would.
         public func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
@@ -75,6 +78,12 @@ public struct TestProgram: Sendable {
         /// Says a line to it.
         public func tell(_ line: String) throws {
             try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        }
+
+        /// Says a line to it, and reads its answer.
+        public func ask(_ line: String) throws -> String {
+            try tell(line)
+            return try self.line()
         }
 
         /// Ends its input and waits for its end.

@@ -13,6 +13,18 @@ ssize_t cs_listxattr(const char *path, char *names, size_t size);
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size);
 int cs_setxattr(const char *path, const char *name, const void *value, size_t size);
 
+// Whether a file is on a file system that no other machine has a part in, so that the kernel knows of every opening.
+int cs_lease_is_local(int descriptor);
+// Takes a write lease (F_SETLEASE), whose end is announced by a signal that is ignored by default. Returns 0, or -1 with
+// errno set: EAGAIN where the file is open elsewhere, ENOTSUP where the system has no leases.
+int cs_lease_take(int descriptor);
+// Whether the lease stands and nobody waits for its end.
+int cs_lease_is_whole(int descriptor);
+void cs_lease_end(int descriptor);
+
+// Takes the exclusive lock of an SQLite database (F_SETLK). Returns 0, or -1 with errno set.
+int cs_lock_database(int descriptor);
+
 // Starts a detached thread that calls `body` with `argument`. The name is cut where the system takes no more of it; the
 // stack is given in bytes. Returns 0, or the error's number.
 int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)(void *));

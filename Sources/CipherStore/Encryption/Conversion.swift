@@ -40,6 +40,8 @@ struct Conversion {
         let preflight = Preflight(
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
         let status = try preflight.checkFiles()
+        let identity = FileIdentity(paths.database, status)
+        let ownership = try SoleOwnership.find(identity, timeout: options.busyTimeout)
         try checkSchemaUntouched(preflight, inspector)
         let keys = try targetKeys()
         defer { keys?.cancel() }
@@ -52,10 +54,10 @@ struct Conversion {
         observer.totalBytes = report.bytesBefore
         try observer.begin(.quiescing)
         let fileKey = try observer.locating {
-            try holdingSource(record) { hold in
+            try holdingSource(record, identity, ownership) { hold in
                 try hold.checkSchema(preflight)
                 let backup = Backup(paths: paths)
-                if options.keepBackup { try backup.checkRoomForIt(try hold.file()) }
+                if options.keepBackup { try backup.checkRoomForIt(hold.file) }
                 let fileKey = try buildAndProve(keys, status, observer, &report)
                 if let finishing {
                     try observer.begin(.migrating)
@@ -89,14 +91,15 @@ struct Conversion {
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
     private func holdingSource<Result>(
-        _ record: AttemptRecord, _ body: (SourceHold) throws -> Result
+        _ record: AttemptRecord, _ identity: FileIdentity, _ ownership: SoleOwnership,
+        _ body: (SourceHold) throws -> Result
     ) throws -> Result {
         var hold: SourceHold?
         do {
             try record.write(paths)
             let opened = try SourceHold(
-                paths, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog, busyTimeout: options.busyTimeout,
-                collations: options.collations)
+                paths, identity, ownership, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog,
+                busyTimeout: options.busyTimeout, collations: options.collations)
             hold = opened
             try opened.settle()
             return try body(opened)
@@ -186,19 +189,21 @@ struct Conversion {
         _ report: inout EncryptionReport
     ) throws {
         let swap = Swap(paths: paths, status: status)
-        let madeBackup = try options.keepBackup && backup.write(try hold.file(), status: status)
+        let madeBackup = try options.keepBackup && backup.write(hold.file, status: status)
+        let old: OldFile
         let otherNames: Int
         do {
             report.warnings += try swap.dress()
             try observer.checkCancellation()
-            otherNames = try swap.commit(isAtRest: hold.isAtRest)
+            old = try hold.becomeOldFile()
+            otherNames = try swap.commit(old)
         } catch {
             // The database lives on and changes, and its old backup would refuse the next run.
             if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
             throw error
         }
         if options.keepBackup { report.backup = paths.backup }
-        report.warnings += swap.finish(hold, otherNames: otherNames)
+        report.warnings += swap.finish(old, otherNames: otherNames)
     }
 }
 

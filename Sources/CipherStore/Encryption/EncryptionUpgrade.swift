@@ -84,11 +84,12 @@ package struct EncryptionUpgrade {
 
     /// A file of 0 bytes is a database without tables, and so may be a missing one.
     private func create() throws -> EncryptionReport {
-        _ = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
+        let made = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
             // Any write makes the file's first page.
             try connection.execute("PRAGMA user_version = 0")
         }
         var report = EncryptionReport(.created, path: paths.database)
+        report.warnings = made.warnings
         report.bytesAfter = try FileSystem.size(paths.database) ?? 0
         return report
     }

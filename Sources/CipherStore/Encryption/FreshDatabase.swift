@@ -8,7 +8,8 @@ struct FreshDatabase {
     /// Builds the database and gives it its name, unless something has that name by then.
     ///
     /// - Parameter fill: Brings the empty database to the current version.
-    func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report) {
+    /// - Returns: Its key, what `fill` returned, and what is to be told of an empty file that was replaced.
+    func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report, warnings: [String]) {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError(
                 .permission, path: paths.folder, "the folder cannot be written",
@@ -18,9 +19,9 @@ struct FreshDatabase {
         try Leftovers.sweep(paths)
         do {
             let (fileKey, report) = try build(key, fill)
-            try publish()
+            let warnings = try publish()
             try AttemptRecord.remove(paths)
-            return (fileKey, report)
+            return (fileKey, report, warnings)
         } catch {
             try Leftovers.sweep(paths)
             guard let error = error as? DatabaseError else { throw error }
@@ -49,14 +50,13 @@ struct FreshDatabase {
         return (fileKey, report)
     }
 
-    private func publish() throws {
-        if let status = try FileSystem.status(paths.database), status.size == 0 {
-            try replaceEmptyFile(status)
-        } else {
-            try removeSidecars()
-            guard try FileSystem.renameIfFree(paths.copy, to: paths.database) else { throw madeMeanwhile() }
-        }
+    /// Returns what is to be told.
+    private func publish() throws -> [String] {
+        if let status = try FileSystem.status(paths.database), status.size == 0 { return try replaceEmptyFile(status) }
+        try removeSidecars()
+        guard try FileSystem.renameIfFree(paths.copy, to: paths.database) else { throw madeMeanwhile() }
         try FileSystem.syncFolder(of: paths.database)
+        return []
     }
 
     /// What an earlier file left: the inspection found no page in it, but a journal without pages still cuts a database
@@ -67,25 +67,13 @@ struct FreshDatabase {
     }
 
     /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
-    ///
-    /// Held through SQLite's file layer: a connection's write lock would write the first page.
-    private func replaceEmptyFile(_ status: FileSystem.Status) throws {
+    private func replaceEmptyFile(_ status: FileSystem.Status) throws -> [String] {
         let swap = Swap(paths: paths, status: status)
-        let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        let isDone: Bool? = try file.whileUnused {
-            guard try file.size() == 0 else { throw madeMeanwhile() }
-            try removeSidecars()
-            _ = try swap.dress()
-            try swap.commit { true }
-            // A connection elsewhere that has the old file open then fails instead of writing into a nameless file.
-            if status.links == 1 { try file.write([UInt8](repeating: 0, count: 512), at: 0) }
-            return true
-        }
-        guard isDone == true else {
-            throw StoreError(
-                .busy, path: paths.database, "another process has the database open",
-                advice: "close it and try again; nothing was changed")
-        }
+        let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
+        try removeSidecars()
+        let refused = try swap.dress()
+        let otherNames = try swap.commit(old)
+        return refused + swap.finish(old, otherNames: otherNames)
     }
 
     private func madeMeanwhile() -> StoreError {

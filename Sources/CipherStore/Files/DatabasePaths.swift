@@ -31,6 +31,11 @@ package struct DatabasePaths: Sendable {
     var sharedMemory: String { database + "-shm" }
     var journal: String { database + "-journal" }
 
+    /// Whether SQLite would find a log, a journal or a log's index.
+    func hasSidecar() throws -> Bool {
+        try FileSystem.exists(wal) || FileSystem.exists(journal) || FileSystem.exists(sharedMemory)
+    }
+
     // Ours.
     /// The copy that is being built.
     ///

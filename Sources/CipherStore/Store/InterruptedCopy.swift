@@ -71,47 +71,56 @@ struct InterruptedCopy {
     /// Gives the copy the database's name, which must be free or that of an empty file.
     ///
     /// The upgrade lock is held. Returns what is to be told.
-    func takeOver(busyTimeout: Int32) throws -> String {
+    func takeOver(busyTimeout: Int32) throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError(
                 .permission, path: paths.folder,
                 "\(name) is to become the database, and the folder cannot be written",
                 advice: "give this user the permission to write it; nothing was changed")
         }
+        guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
+        let identity = FileIdentity(copy.database, status)
+        let ownership = try SoleOwnership.find(identity, timeout: busyTimeout)
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
         let hold = try SourceHold(
-            copy, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout, collations: collations)
+            copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
+            collations: collations)
+        var warnings = [
+            "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
+                + "it had deleted"
+        ]
         do {
             // A log or journal goes by the name of its database, so none may be left when the name changes.
             try hold.settle()
-            try hold.file().sync()
-            try rename()
+            try hold.file.sync()
+            let old = try hold.becomeOldFile()
+            guard try old.isAsItWas() else { throw FileUsers.others([]).busy(copy.database) }
+            warnings += try rename(busyTimeout)
+            warnings += old.endAfterRenaming()
         } catch {
             _ = hold.giveBack()
             throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
         }
-        try hold.release()
         if isWriteAheadLog { try restoreWriteAheadLog(busyTimeout) }
-        return
-            "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
-            + "it had deleted"
+        return warnings
     }
 
-    private func rename() throws {
+    /// Returns what is to be told.
+    private func rename(_ busyTimeout: Int32) throws -> [String] {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
         // A journal without pages still cuts a database to the length that it tells of.
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
-        if try FileSystem.exists(paths.database) {
-            let isDone = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
-                guard try FileSystem.size(paths.database) == 0 else { return false }
-                try FileSystem.rename(copy.database, to: paths.database)
-                return true
-            }
-            guard isDone == true else { throw madeMeanwhile() }
+        var warnings: [String] = []
+        if let status = try FileSystem.status(paths.database, followLinks: false) {
+            let old = try OldFile(empty: paths, status, timeout: busyTimeout)
+            guard try old.isAsItWas() else { throw madeMeanwhile() }
+            try FileSystem.rename(copy.database, to: paths.database)
+            warnings = old.end(spoiling: status.links == 1)
         } else {
             guard try FileSystem.renameIfFree(copy.database, to: paths.database) else { throw madeMeanwhile() }
         }
         try FileSystem.syncFolder(of: paths.database)
+        return warnings
     }
 
     private func madeMeanwhile() -> StoreError {

@@ -79,7 +79,7 @@ package struct StoreOpening {
             var warnings: [String] = []
             if try interrupted.isDatabase(Inspector(paths).surface()) {
                 try checkTakingOver()
-                warnings.append(try interrupted.takeOver(busyTimeout: options.busyTimeout))
+                warnings += try interrupted.takeOver(busyTimeout: options.busyTimeout)
             }
             let opened = try open()
             if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }
@@ -150,7 +150,7 @@ package struct StoreOpening {
 
     /// Builds a database beside the name and publishes it whole, at the current version.
     private func create() throws -> Opened {
-        let (unlocked, report) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
+        let (unlocked, report, warnings) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
             // A record beside a database that is gone: this is no fresh install.
             try SchemaMigrator(configuration: configuration).migrate(connection) {
                 try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
@@ -159,7 +159,7 @@ package struct StoreOpening {
         return Opened(
             path: paths.database, fileKey: unlocked,
             report: OpenReport(
-                outcome: .created, encryption: nil, migration: report, warnings: report.warnings))
+                outcome: .created, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
     /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.

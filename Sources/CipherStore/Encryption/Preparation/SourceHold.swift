@@ -1,11 +1,16 @@
 import CipherSQLite
 
-/// The file as it is, at rest: no log, no journal, and a write lock on it until the swap is done.
+/// The file as it is, at rest: no log, no journal, and a write lock on it until it becomes an ``OldFile``.
 ///
-/// Others may read meanwhile, nobody can write.
+/// Others may read meanwhile, nobody can write. The lock is the file's and no connection's: it may outlive the run, and a
+/// connection would keep the key with it.
 final class SourceHold {
     private let connection: Connection
+    private let lock: DatabaseFile
     private let paths: DatabasePaths
+    private let identity: FileIdentity
+    private let ownership: SoleOwnership
+    private var stateAtRest: FileIdentity.State?
     private let key: FileKey?
     private let busyTimeout: Int32
     let wasWriteAheadLog: Bool
@@ -15,16 +20,24 @@ final class SourceHold {
     /// A hot journal is rolled back.
     ///
     /// - Parameters:
+    ///   - identity: The file, and not what may have its name by now.
+    ///   - ownership: Whether nobody else had it open.
     ///   - key: The key of the file, which has been tried; `nil` for a plaintext one.
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     init(
-        _ paths: DatabasePaths, key: FileKey?, wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]
+        _ paths: DatabasePaths, _ identity: FileIdentity, _ ownership: SoleOwnership, key: FileKey?,
+        wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]
     ) throws {
         self.paths = paths
+        self.identity = identity
+        self.ownership = ownership
         self.key = key
         self.busyTimeout = busyTimeout
         self.wasWriteAheadLog = wasWriteAheadLog
-        if wasWriteAheadLog { try Self.waitUntilUnused(paths, timeout: busyTimeout) }
+        lock = try DatabaseFile(path: paths.database, access: .readWrite)
+        // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
+        // is refused.
+        if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
         connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
         if let key { try connection.setKey(key.key, settings: key.settings) }
         connection.allowDoubleQuotedStrings()
@@ -32,14 +45,6 @@ final class SourceHold {
         connection.beDefensive()
         for collation in collations { try connection.register(collation) }
         try connection.proveReadable(paths.database, isPlaintext: key == nil)
-    }
-
-    /// Leaving WAL mode needs the file alone.
-    ///
-    /// Asked for before anything else, for a checkpoint writes the file before it is refused.
-    private static func waitUntilUnused(_ paths: DatabasePaths, timeout: Int32) throws {
-        let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        guard file.whileUnused(timeout: timeout, {}) != nil else { throw busy(paths) }
     }
 
     /// Brings the file to rest and locks it.
@@ -51,10 +56,16 @@ final class SourceHold {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.proveReadable()
             try removeStraySidecars()
-            if try isAtRest() { return }
-            // Another process came between with a log or journal of its own. Or the journal is ours: SQLite mends the
-            // size in the header of a file that an old version wrote last, as soon as it has the write lock.
+            // SQLite mends the size in the header of a file that an old version wrote last, as soon as a connection has
+            // the write lock.
             try connection.execute("COMMIT")
+            guard lock.reserve(timeout: busyTimeout) else { throw Self.busy(paths) }
+            if try isAtRest() {
+                stateAtRest = try identity.state(start: lock.read(at: 0, count: FileIdentity.State.length))
+                return
+            }
+            // Another process came between with a log or journal of its own.
+            lock.unlock()
         }
         throw StoreError(
             .busy, path: paths.database, "other processes keep writing the file", advice: "close them and try again")
@@ -85,10 +96,13 @@ final class SourceHold {
     /// Whether the header says rollback mode and no sidecar exists.
     ///
     /// Only sure while the lock is held.
-    func isAtRest() throws -> Bool {
-        try !isWriteAheadLog()
-            && !FileSystem.exists(paths.wal) && !FileSystem.exists(paths.journal)
-            && !FileSystem.exists(paths.sharedMemory)
+    private func isAtRest() throws -> Bool {
+        // A transaction reads the header again, which may have changed since the last one.
+        try connection.execute("BEGIN")
+        try connection.proveReadable()
+        let isWriteAheadLog = try isWriteAheadLog()
+        try connection.execute("COMMIT")
+        return try !isWriteAheadLog && !paths.hasSidecar()
     }
 
     /// What the header says, which of an encrypted file SQLite itself reads under the lock.
@@ -103,45 +117,36 @@ final class SourceHold {
             advice: "close it and try again; nothing was changed")
     }
 
-    /// Lends the connection that holds the lock, for questions to the schema.
+    /// Lends a connection, for questions to the schema.
     func checkSchema(_ preflight: Preflight) throws {
         try preflight.checkSchema(connection)
     }
 
     /// The file's bytes, under the lock.
-    func file() throws -> DatabaseFile {
-        try DatabaseFile(of: connection)
-    }
+    var file: DatabaseFile { lock }
 
     /// Ends the lock, and gives the file its journal mode back.
     ///
     /// - Returns: Whether that could be done: another process may use the file by then.
     func giveBack() -> Bool {
-        do {
-            defer { connection.close() }
-            if connection.isInTransaction { try connection.execute("ROLLBACK") }
-            guard wasWriteAheadLog else { return true }
-        } catch {
-            return false
-        }
+        end()
+        guard wasWriteAheadLog else { return true }
         return Attempts.restoreWriteAheadLog(paths, key, busyTimeout: busyTimeout) == nil
     }
 
-    /// Overwrites page 1 of the file that has lost its name, and ends the lock.
+    /// Locks everybody out of the file, which is about to lose its name.
     ///
-    /// A connection of another process that still has the old file open, idle and so unnoticed, then fails instead of
-    /// writing into a file that is gone.
-    func spoil() throws {
-        defer { connection.close() }
-        let file = try file()
-        try file.write([UInt8](repeating: 0, count: 512), at: 0)
-        try file.sync()
-        try connection.execute("ROLLBACK")
+    /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
+    func becomeOldFile() throws -> OldFile {
+        connection.close()
+        guard let stateAtRest else { throw Self.busy(paths) }
+        return try OldFile(
+            paths, identity, ownership, reserved: lock, state: stateAtRest, timeout: busyTimeout)
     }
 
-    /// Ends the lock and leaves the old file as it is.
-    func release() throws {
-        defer { connection.close() }
-        try connection.execute("ROLLBACK")
+    /// Ends the lock and leaves the file as it is.
+    func end() {
+        connection.close()
+        lock.close()
     }
 }

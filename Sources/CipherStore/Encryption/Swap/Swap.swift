@@ -20,15 +20,15 @@ struct Swap {
     ///
     /// Before it, the old database is whole; after it, the new one.
     ///
-    /// - Parameter isAtRest: Whether the original has no sidecar.
+    /// - Parameter old: The original, of which this is the end.
     /// - Returns: How many other names (hard links) the original has.
     @discardableResult
-    func commit(isAtRest: () throws -> Bool) throws -> Int {
+    func commit(_ old: OldFile) throws -> Int {
         guard let current = try FileSystem.status(paths.database, followLinks: false),
-            current.device == status.device, current.inode == status.inode, try isAtRest()
+            current.device == status.device, current.inode == status.inode, try old.isAsItWas()
         else {
             throw StoreError(
-                .busy, path: paths.database, "another program replaced the file during the upgrade",
+                .busy, path: paths.database, "another program opened, wrote or replaced the file during the upgrade",
                 advice: "close that program and try again; nothing was changed")
         }
         try FileSystem.rename(paths.copy, to: paths.database)
@@ -39,7 +39,7 @@ struct Swap {
     ///
     /// The old file is spoilt only when the rename is known to be durable: a power loss may bring its name back before,
     /// and it is then the database.
-    func finish(_ hold: SourceHold, otherNames: Int) -> [String] {
+    func finish(_ old: OldFile, otherNames: Int) -> [String] {
         var warnings: [String] = []
         var isDurable = false
         do {
@@ -52,11 +52,6 @@ struct Swap {
             warnings.append(
                 "the old file has \(otherNames) other name(s) (hard links) and is still readable there")
         }
-        do {
-            if isDurable && otherNames == 0 { try hold.spoil() } else { try hold.release() }
-        } catch {
-            warnings.append("the old file could not be spoilt for connections that still have it open: \(error)")
-        }
-        return warnings
+        return warnings + old.end(spoiling: isDurable && otherNames == 0)
     }
 }

@@ -67,17 +67,6 @@ struct BackupAndLinkTests {
         #expect(try Fixture.rows(other, key: nil) == Fixture.allRows)
     }
 
-    @Test("A connection that still has the old file open fails instead of writing into a file that is gone")
-    func staleConnection() throws {
-        let file = try Fixture.file(version: 23, journal: "DELETE")
-        let stale = try Connection(path: file.path, mode: .readWrite)
-        defer { stale.close() }
-        _ = try stale.value(String.self, "PRAGMA journal_mode = MEMORY")
-        #expect(try stale.value(Int.self, "SELECT count(*) FROM t") == 3)
-        #expect(try upgrade(file.path).outcome == .encrypted)
-        #expect(throws: DatabaseError.self) { try stale.execute("INSERT INTO t VALUES ('lost')") }
-    }
-
     @Test(
         "A connection that is writing, or has the file open in WAL mode, makes the upgrade try later",
         arguments: ["DELETE", "WAL"])

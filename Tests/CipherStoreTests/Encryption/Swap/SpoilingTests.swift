@@ -2,12 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// When the old file, which has lost its name, is made unusable for connections that still have it open.
+/// When the old file, which has lost its name, is made unusable for whoever comes to it late.
 struct SpoilingTests {
     private static let subject = TestProgram.built("CrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
     private let folder = try? TemporaryFolder()
     private let traces = try? TemporaryFolder()
+
+    /// Linux's `O_PATH`, which Swift does not see.
+    private static let pathAlone: Int32 = 0o10000000
 
     /// Upgrades a file under the tracer, and tells of the calls that concern the swap.
     private func upgrade(_ inject: [String] = []) throws -> (calls: [String], output: String, old: Data?) {
@@ -15,12 +18,16 @@ struct SpoilingTests {
         let trace = try #require(traces).path("trace")
         for name in try folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
         #expect(try Self.subject.run(["make", folder.path("app.db")]).status == 0)
-        let old = try FileHandle(forReadingFrom: URL(filePath: folder.path("app.db")))
+        // A path alone: a descriptor that reads would keep the upgrade from beginning.
+        let old = open(folder.path("app.db"), Self.pathAlone | O_CLOEXEC)
+        #expect(old >= 0)
+        defer { close(old) }
         let run = try TestProgram.strace.run(
             ["-f", "-qq", "-y", "-o", trace, "-e", "trace=rename,fsync,fdatasync,pwrite64"] + inject
                 + [Self.subject.path, "encrypt", folder.path("app.db")])
         let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").map(String.init)
-        return (calls, run.output, try old.read(upToCount: 16))
+        let bytes = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/fd/\(old)")).read(upToCount: 16)
+        return (calls, run.output, bytes)
     }
 
     private func isSpoiling(_ call: String) -> Bool { call.contains("pwrite64(") && call.contains("app.db>(deleted)") }

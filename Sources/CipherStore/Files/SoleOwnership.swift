@@ -1,0 +1,46 @@
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Whether nobody else had a file open before it was converted.
+enum SoleOwnership: Equatable, Sendable {
+    case proven
+    /// The system does not tell, for this reason; that nobody has it open is not known then.
+    case cannotTell(String)
+
+    /// Finds out, before SQLite opens the file.
+    ///
+    /// - Parameter timeout: How long to wait for others to close it, in milliseconds.
+    /// - Throws: ``StoreError`` with `busy` where another process, or another part of this one, has it open.
+    static func find(_ file: FileIdentity, timeout: Int32) throws -> SoleOwnership {
+        switch try waiting(timeout, file) {
+        case .granted: .proven
+        case .unavailable(let reason): .cannotTell(reason)
+        case .inUse(let users): throw users.busy(file.path)
+        }
+    }
+
+    /// Asks for a lease until nobody else has the file open, or the time is over.
+    static func waiting(_ timeout: Int32, _ file: FileIdentity) throws -> LeasedFile.Answer {
+        let deadline = Date(timeIntervalSinceNow: Double(max(timeout, shortest)) / 1_000)
+        while true {
+            let answer = try LeasedFile.ask(file)
+            guard case .inUse = answer, Date() < deadline else { return answer }
+            usleep(10_000)
+        }
+    }
+
+    /// A process that is being started has its parent's descriptors until it executes its program; so long is waited in
+    /// any case, in milliseconds.
+    private static let shortest: Int32 = 250
+}

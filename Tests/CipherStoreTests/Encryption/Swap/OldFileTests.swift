@@ -1,0 +1,151 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Connections that have the old file open after the swap: where the system does not tell of them beforehand, or where one
+/// comes at the very moment.
+struct OldFileTests {
+    private static let holder = TestProgram.built("LockHolder")
+    private static let subject = TestProgram.built("CrashSubject")
+    private static let privileges = TestProgram(path: "/usr/bin/setpriv")
+    private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
+    /// Root without the right to lease another user's file stands for every system that does not tell.
+    private static var canForgoLeases: Bool {
+        isPossible && subject.isThere && privileges.isThere && NSUserName() == "root"
+    }
+    private static let conversions: [Conversions] = [.encrypt, .rekey, .decrypt]
+    private static let modes = ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF"]
+
+    private func start(_ conversion: Conversions, _ file: LegacyFile) throws -> TestProgram.Running {
+        try FileManager.default.setAttributes([.ownerAccountID: 12], ofItemAtPath: file.path)
+        return try Self.privileges.start([
+            "--bounding-set=-lease", Self.subject.path, conversion.rawValue, file.path, "stay",
+        ])
+    }
+
+    private func hold(_ file: LegacyFile, _ conversion: Conversions, _ lines: [String]) throws -> TestProgram.Running {
+        let other = try Self.holder.start(["sql", file.path] + conversion.oldKeyArgument)
+        #expect(try other.line() == "ready")
+        for line in lines { #expect(try other.ask(line).hasPrefix("ok")) }
+        return other
+    }
+
+    /// A transaction of the new file's that is on the disk in part, and in the journal.
+    private static let halfWritten = [
+        "PRAGMA cache_size = 1", "BEGIN",
+        """
+        INSERT INTO t WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 99)
+        SELECT hex(zeroblob(1000)) FROM s
+        """.replacingOccurrences(of: "\n", with: " "),
+        "UPDATE t SET a = 'lost'",
+    ]
+
+    @Test(
+        "A connection that nobody could know of is locked out of the old file, and the new file's journal survives it",
+        .enabled(if: canForgoLeases), arguments: conversions, modes)
+    func journal(_ conversion: Conversions, mode: String) throws {
+        let file = try conversion.file(journal: "DELETE")
+        let other = try hold(file, conversion, ["PRAGMA journal_mode = \(mode)", "SELECT count(*) FROM t"])
+        let run = try start(conversion, file)
+        #expect(try run.line().contains("; it is not known whether another process has the database open"))
+        let writer = try Self.holder.start(["sql", file.path] + conversion.newKeyArgument)
+        #expect(try writer.line() == "ready")
+        for line in Self.halfWritten { #expect(try writer.ask(line).hasPrefix("ok")) }
+        #expect(try other.ask("SELECT count(*) FROM t") == "error 5")
+        #expect(try other.ask("INSERT INTO t VALUES ('lost')") == "error 5")
+        #expect(try file.folder.names.contains("app.db-journal"))
+        writer.kill()
+        #expect(try writer.wait().wasKilled)
+        #expect(try other.ask("SELECT count(*) FROM t") == "error 5")
+        #expect(try conversion.values(file, "SELECT a FROM t ORDER BY rowid") == ["first", "second", "third"])
+        #expect(try run.wait().status == 0)
+        // Page 1 of the old file is gone, so that nothing is acknowledged there.
+        #expect(try other.ask("INSERT INTO t VALUES ('lost')") == "error 26")
+        #expect(try other.wait().status == 0)
+    }
+
+    @Test(
+        "A connection of a WAL file that had not read it yet cannot touch the new file's log",
+        .enabled(if: canForgoLeases), arguments: conversions)
+    func log(_ conversion: Conversions) throws {
+        let file = try conversion.file(journal: "WAL")
+        let other = try hold(file, conversion, [])
+        let run = try start(conversion, file)
+        #expect(try run.line().contains("; it is not known whether another process has the database open"))
+        let writer = try Self.holder.start(["sql", file.path] + conversion.newKeyArgument)
+        #expect(try writer.line() == "ready")
+        #expect(try writer.ask("INSERT INTO t VALUES ('new')") == "ok")
+        #expect(try other.ask("PRAGMA wal_checkpoint(PASSIVE)") == "error 5")
+        writer.kill()
+        #expect(try writer.wait().wasKilled)
+        #expect(try conversion.values(file, "SELECT a FROM t ORDER BY rowid") == ["first", "second", "third", "new"])
+        #expect(try run.wait().status == 0)
+        #expect(try other.wait().status == 0)
+    }
+
+    @Test(
+        "Who reads the file when its copy is ready keeps the copy out, though nobody could know of it beforehand",
+        .enabled(if: canForgoLeases), arguments: conversions,
+        [
+            ["BEGIN", "SELECT count(*) FROM t"], ["half SELECT a FROM t"],
+            ["PRAGMA locking_mode = EXCLUSIVE", "SELECT 1 FROM t"],
+        ])
+    func reader(_ conversion: Conversions, lines: [String]) throws {
+        let file = try conversion.file(journal: "DELETE")
+        let before = try file.digest()
+        let other = try hold(file, conversion, ["PRAGMA journal_mode = MEMORY"] + lines)
+        let run = try start(conversion, file)
+        #expect(try run.wait().output.hasPrefix("busy: "))
+        #expect(try file.digest() == before)
+        #expect(try other.ask("INSERT INTO t VALUES ('late')") == "ok")
+        if lines[0] == "BEGIN" { #expect(try other.ask("COMMIT") == "ok") }
+        #expect(try other.wait().status == 0)
+        #expect(try conversion.run(file).isEmpty)
+        #expect(try conversion.values(file, "SELECT a FROM t WHERE a = 'late'") == ["late"])
+    }
+
+    @Test(
+        "A connection that is being opened at the moment of the swap is told of, and locked out of the old file",
+        .enabled(if: isPossible))
+    func opening() throws {
+        let file = try Conversions.encrypt.file(journal: "DELETE")
+        let paths = try DatabasePaths(file.path)
+        let identity = FileIdentity(paths.database, try #require(try FileSystem.status(paths.database)))
+        let reserved = try DatabaseFile(path: paths.database, access: .readWrite)
+        #expect(reserved.reserve(timeout: 0))
+        let state = try identity.state(start: reserved.read(at: 0, count: FileIdentity.State.length))
+        let old = try OldFile(paths, identity, .proven, reserved: reserved, state: state, timeout: 0)
+        #expect(try old.isAsItWas())
+        // It waits in open(2), where no statement of its own can be waited for.
+        let other = try Self.holder.start(["sql", file.path])
+        while try old.isAsItWas() { sched_yield() }
+        try FileSystem.rename(paths.database, to: file.folder.path("old"))
+        let warnings = old.end(spoiling: true)
+        #expect(warnings.count == 1)
+        #expect(warnings.first?.contains("another process was opening the file") == true)
+        #expect(try other.line() == "ready")
+        #expect(try other.ask("SELECT count(*) FROM t") == "error 5")
+        #expect(try other.ask("INSERT INTO t VALUES ('lost')") == "error 5")
+        #expect(try other.wait().status == 0)
+    }
+
+    @Test("A file of 0 bytes that another program has open is not replaced", .enabled(if: isPossible))
+    func empty() throws {
+        let folder = try TemporaryFolder()
+        try folder.write("", to: "app.db")
+        let other = try Self.holder.start(["sql", folder.path("app.db")])
+        #expect(try other.line() == "ready")
+        var options = EncryptionUpgrade.Options()
+        options.busyTimeout = 0
+        let upgrade = try EncryptionUpgrade(
+            path: folder.path("app.db"), provider: TestKeys.provider(), options: options)
+        #expect(try storeError { try upgrade.run() }?.code == .busy)
+        #expect(try folder.names == ["app.db"])
+        #expect(try other.ask("CREATE TABLE t(a)") == "ok")
+        #expect(try other.wait().status == 0)
+        #expect(try upgrade.run().outcome == .encrypted)
+    }
+}
