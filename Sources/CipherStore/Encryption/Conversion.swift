@@ -40,7 +40,7 @@ struct Conversion {
         let preflight = Preflight(
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
         let status = try preflight.checkFiles()
-        let identity = FileIdentity(paths.database, status)
+        let identity = OriginalFile(paths.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: options.busyTimeout)
         try checkSchemaUntouched(preflight, inspector)
         let keys = try targetKeys()
@@ -91,7 +91,7 @@ struct Conversion {
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
     private func holdingSource<Result>(
-        _ record: AttemptRecord, _ identity: FileIdentity, _ ownership: SoleOwnership,
+        _ record: AttemptRecord, _ identity: OriginalFile, _ ownership: SoleOwnership,
         _ body: (SourceHold) throws -> Result
     ) throws -> Result {
         var hold: SourceHold?

@@ -1,3 +1,4 @@
+import CipherSQLite
 internal import CSystemShims
 
 #if canImport(Glibc)
@@ -41,9 +42,9 @@ final class LeasedFile {
     /// Asks for a lease on a file.
     ///
     /// - Throws: ``StoreError`` where the file cannot be opened for writing, and `busy` where it was replaced.
-    static func ask(_ file: FileIdentity) throws -> Answer {
+    static func ask(_ file: OriginalFile) throws -> Answer {
         guard !file.isOpenHere() else { return .inUse(.thisProcess) }
-        let descriptor = open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let descriptor = file.path.withSystemPath { open($0, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard descriptor >= 0 else {
             // Another program's lease, as a file server takes one.
             if errno == EWOULDBLOCK { return .inUse(file.otherUsers()) }
@@ -88,10 +89,10 @@ final class LeasedFile {
     }
 
     /// The status of the file, whatever its name is by now.
-    func state() throws -> FileIdentity.State {
+    func state() throws -> OriginalFile.State {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("be examined", path) }
-        return FileIdentity.State(status, start: try read(count: FileIdentity.State.length))
+        return OriginalFile.State(status, start: try read(count: OriginalFile.State.length))
     }
 
     /// Overwrites the beginning, and makes that durable.

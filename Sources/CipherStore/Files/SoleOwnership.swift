@@ -22,7 +22,7 @@ enum SoleOwnership: Equatable, Sendable {
     ///
     /// - Parameter timeout: How long to wait for others to close it, in milliseconds.
     /// - Throws: ``StoreError`` with `busy` where another process, or another part of this one, has it open.
-    static func find(_ file: FileIdentity, timeout: Int32) throws -> SoleOwnership {
+    static func find(_ file: OriginalFile, timeout: Int32) throws -> SoleOwnership {
         switch try waiting(timeout, file) {
         case .granted: .proven
         case .unavailable(let reason): .cannotTell(reason)
@@ -31,7 +31,7 @@ enum SoleOwnership: Equatable, Sendable {
     }
 
     /// Asks for a lease until nobody else has the file open, or the time is over.
-    static func waiting(_ timeout: Int32, _ file: FileIdentity) throws -> LeasedFile.Answer {
+    static func waiting(_ timeout: Int32, _ file: OriginalFile) throws -> LeasedFile.Answer {
         let deadline = Date(timeIntervalSinceNow: Double(max(timeout, shortest)) / 1_000)
         while true {
             let answer = try LeasedFile.ask(file)

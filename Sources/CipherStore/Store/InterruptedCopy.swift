@@ -79,7 +79,7 @@ struct InterruptedCopy {
                 advice: "give this user the permission to write it; nothing was changed")
         }
         guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
-        let identity = FileIdentity(copy.database, status)
+        let identity = OriginalFile(copy.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: busyTimeout)
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
         let hold = try SourceHold(

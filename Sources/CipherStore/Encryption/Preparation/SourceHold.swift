@@ -8,9 +8,9 @@ final class SourceHold {
     private let connection: Connection
     private let lock: DatabaseFile
     private let paths: DatabasePaths
-    private let identity: FileIdentity
+    private let identity: OriginalFile
     private let ownership: SoleOwnership
-    private var stateAtRest: FileIdentity.State?
+    private var stateAtRest: OriginalFile.State?
     private let key: FileKey?
     private let busyTimeout: Int32
     let wasWriteAheadLog: Bool
@@ -25,7 +25,7 @@ final class SourceHold {
     ///   - key: The key of the file, which has been tried; `nil` for a plaintext one.
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     init(
-        _ paths: DatabasePaths, _ identity: FileIdentity, _ ownership: SoleOwnership, key: FileKey?,
+        _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, key: FileKey?,
         wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]
     ) throws {
         self.paths = paths
@@ -61,7 +61,7 @@ final class SourceHold {
             try connection.execute("COMMIT")
             guard lock.reserve(timeout: busyTimeout) else { throw Self.busy(paths) }
             if try isAtRest() {
-                stateAtRest = try identity.state(start: lock.read(at: 0, count: FileIdentity.State.length))
+                stateAtRest = try identity.state(start: lock.read(at: 0, count: OriginalFile.State.length))
                 return
             }
             // Another process came between with a log or journal of its own.

@@ -14,9 +14,9 @@ final class OldFile {
     }
 
     private let paths: DatabasePaths
-    private let identity: FileIdentity
+    private let identity: OriginalFile
     private let hold: Hold
-    private let state: FileIdentity.State
+    private let state: OriginalFile.State
 
     /// Takes the exclusive lock.
     ///
@@ -26,8 +26,8 @@ final class OldFile {
     ///   - timeout: How long to wait for others to close or to end reading it, in milliseconds.
     /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
     init(
-        _ paths: DatabasePaths, _ identity: FileIdentity, _ ownership: SoleOwnership, reserved: DatabaseFile,
-        state: FileIdentity.State, timeout: Int32
+        _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
+        state: OriginalFile.State, timeout: Int32
     ) throws {
         self.paths = paths
         self.identity = identity
@@ -55,7 +55,7 @@ final class OldFile {
     ///
     /// Through SQLite's file layer: a connection's write lock would write the first page.
     convenience init(empty paths: DatabasePaths, _ status: FileSystem.Status, timeout: Int32) throws {
-        let identity = FileIdentity(paths.database, status)
+        let identity = OriginalFile(paths.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: timeout)
         let file = try DatabaseFile(path: paths.database, access: .readWrite)
         guard file.reserve(timeout: timeout), try file.size() == 0 else {
@@ -71,7 +71,7 @@ final class OldFile {
         switch hold {
         case .lease(let file): isSame = try file.isWhole && file.state() == state
         case .lock(let file, _):
-            isSame = try identity.state(start: file.read(at: 0, count: FileIdentity.State.length)) == state
+            isSame = try identity.state(start: file.read(at: 0, count: OriginalFile.State.length)) == state
         }
         return try isSame && !paths.hasSidecar()
     }

@@ -113,10 +113,10 @@ struct OldFileTests {
     func opening() throws {
         let file = try Conversions.encrypt.file(journal: "DELETE")
         let paths = try DatabasePaths(file.path)
-        let identity = FileIdentity(paths.database, try #require(try FileSystem.status(paths.database)))
+        let identity = OriginalFile(paths.database, try #require(try FileSystem.status(paths.database)))
         let reserved = try DatabaseFile(path: paths.database, access: .readWrite)
         #expect(reserved.reserve(timeout: 0))
-        let state = try identity.state(start: reserved.read(at: 0, count: FileIdentity.State.length))
+        let state = try identity.state(start: reserved.read(at: 0, count: OriginalFile.State.length))
         let old = try OldFile(paths, identity, .proven, reserved: reserved, state: state, timeout: 0)
         #expect(try old.isAsItWas())
         // It waits in open(2), where no statement of its own can be waited for.

@@ -1,3 +1,4 @@
+import CipherSQLite
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -7,7 +8,7 @@
 #endif
 
 /// One file, whatever name it has: its device and inode.
-struct FileIdentity {
+struct OriginalFile {
     let path: String
     private let device: UInt64
     private let inode: UInt64
@@ -105,7 +106,7 @@ struct FileIdentity {
     /// - Parameter start: Its first ``State/length`` bytes.
     func state(start: [UInt8]) throws -> State {
         var status = stat()
-        guard lstat(path, &status) == 0, matches(status) else { throw replaced() }
+        guard path.withSystemPath({ lstat($0, &status) }) == 0, matches(status) else { throw replaced() }
         return State(status, start: start)
     }
 
