@@ -60,6 +60,50 @@ struct DamagedIndexTests {
             entries: "(a, r, PRIMARY KEY(a, r))", damage: "DELETE FROM entries WHERE r = 9"),
     ]
 
+    /// Damage that no check of SQLite's sees, or that is in the definition, made in three steps.
+    static let unseen = [
+        (
+            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a) WHERE b > 5",
+            "DELETE FROM sqlite_master WHERE name = 'i'", "DELETE FROM t WHERE b = 7",
+            "INSERT INTO sqlite_master SELECT * FROM entry"
+        ),
+        (
+            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a)", "", "",
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a DESC)' WHERE name = 'i'"
+        ),
+        (
+            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a)", "", "UPDATE t SET a = upper(a) WHERE b > 4",
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a COLLATE NOCASE)' WHERE name = 'i'"
+        ),
+        (
+            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a)", "", "",
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(b)' WHERE name = 'i'"
+        ),
+    ]
+
+    @Test(
+        "Indexes with entries of rows that are gone, or of another definition, are filled from the rows",
+        arguments: unseen)
+    func healsUnseen(schema: String, before: String, change: String, after: String) throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript(schema + ";" + Self.rows)
+            try connection.executeScript("CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i'")
+            if !before.isEmpty { try connection.editSchema(before) }
+            try connection.executeScript(change)
+            try connection.editSchema(after)
+        }
+        let wanted = try file.readOriginal {
+            try $0.value(Int.self, "SELECT count(*) FROM t NOT INDEXED WHERE b > 5 AND a > ''")
+        }
+        _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        let health = try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") }
+        #expect(health == "ok")
+        let found = try file.read(key: TestKeys.raw()) {
+            try $0.value(Int.self, "SELECT count(*) FROM t INDEXED BY i WHERE b > 5 AND a > ''")
+        }
+        #expect(found == wanted)
+    }
+
     /// A database one of whose indexes was changed by itself: a table of that b-tree did it.
     private static func file(_ test: Case) throws -> LegacyFile {
         try LegacyFile { connection in

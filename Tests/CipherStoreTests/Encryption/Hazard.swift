@@ -11,29 +11,29 @@ struct Hazard: Sendable, CustomTestStringConvertible {
     let computed: Bool
     /// Whether the files are taken while the app has them open.
     let unclosed: Bool
-    /// Whether rows break their own constraints, which the report tells.
-    let breaksConstraints: Bool
+    /// Whether rows break their own constraints, or an index is damaged, which the report tells.
+    let warns: Bool
     let make: @Sendable (Connection) throws -> Void
 
     var testDescription: String { name }
 
     init(
         _ name: String, collations: [Collation] = [], computed: Bool = true, unclosed: Bool = false,
-        breaksConstraints: Bool = false, _ make: @escaping @Sendable (Connection) throws -> Void
+        warns: Bool = false, _ make: @escaping @Sendable (Connection) throws -> Void
     ) {
         self.name = name
         self.collations = collations
         self.computed = computed
         self.unclosed = unclosed
-        self.breaksConstraints = breaksConstraints
+        self.warns = warns
         self.make = make
     }
 
     init(
-        _ name: String, computed: Bool = true, unclosed: Bool = false, breaksConstraints: Bool = false,
+        _ name: String, computed: Bool = true, unclosed: Bool = false, warns: Bool = false,
         _ script: String
     ) {
-        self.init(name, computed: computed, unclosed: unclosed, breaksConstraints: breaksConstraints) { connection in
+        self.init(name, computed: computed, unclosed: unclosed, warns: warns) { connection in
             connection.allowDoubleQuotedStrings()
             try connection.executeScript(script)
         }
@@ -52,7 +52,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         options.settings = settings
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
         #expect(report.outcome == .encrypted)
-        #expect(report.warnings.isEmpty == !breaksConstraints, "\(report.warnings)")
+        #expect(report.warnings.isEmpty == !warns, "\(report.warnings)")
         #expect(try !file.startsAsPlaintext)
         let result = try file.dump(
             key: TestKeys.raw(), settings: settings, collations: collations, computed: computed)

@@ -175,7 +175,7 @@ struct SchemaHazardTests {
                 """)
         },
         Hazard(
-            "that miss entries, or have too many"
+            "that miss entries, or have too many", warns: true
         ) { connection in
             try connection.executeScript(
                 "CREATE TABLE t(a, b); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1, 2), (3, 4), (5, 6); CREATE INDEX j ON t(b);"

@@ -54,9 +54,11 @@ struct CopySkeleton {
             try connection.execute("UPDATE copy.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
         }
         var refilled: Set<[UInt8]> = []
+        var computed: Set<SchemaName> = []
         for (number, (entry, root)) in zip(entries, roots).enumerated() where entry.type == "table" {
             let filling = try TableFilling(
                 entry.name, number: number, isKeyed: root.isKeyed, rebuildsIndexes: rebuildsIndexes, connection)
+            computed.formUnion(filling.computedIndexes)
             if let definition = filling.definition {
                 let name = TableFilling.name(number)
                 try connection.execute(
@@ -74,7 +76,8 @@ struct CopySkeleton {
                         ? "\(entry.name)" : SQL(text: TableFilling.name(number)),
                     filling: filling))
         }
-        for (entry, root) in zip(entries, roots) where entry.type == "index" && refilled.contains(entry.table.folded) {
+        for (entry, root) in zip(entries, roots)
+        where entry.type == "index" && (refilled.contains(entry.table.folded) || computed.contains(entry.name)) {
             indexesToFill.append(Index(name: entry.name, table: entry.table))
             heldBack.append((entry.rowid, root.page))
             try connection.execute("DELETE FROM copy.sqlite_master WHERE rowid = \(entry.rowid)")

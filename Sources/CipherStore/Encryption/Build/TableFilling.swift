@@ -21,6 +21,9 @@ struct TableFilling {
     let targets: [String]
     /// The definition while the rows are copied; `nil` for the table's own.
     let definition: String?
+    /// The indexes on expressions or with a condition that SQLite can compute here: they are always filled from the rows,
+    /// for nothing tells whether their entries are right.
+    let computedIndexes: [SchemaName]
 
     /// - Parameters:
     ///   - number: Tells the copy's tables apart while they are filled.
@@ -35,17 +38,23 @@ struct TableFilling {
             source = "AS old NOT INDEXED"
             targets = ["rowid", "name", "seq"]
             definition = nil
+            computedIndexes = []
             return
         }
         var indexes: [(name: SchemaName, isUnique: Bool, isKey: Bool)] = []
+        var partial: Set<SchemaName> = []
         try connection.forEachRow("PRAGMA main.index_list(\(table))") { row in
             let origin = try row.get(String.self, at: 3)
             indexes.append((try row.get(at: 1), try row.get(Int.self, at: 2) != 0, origin == "pk"))
+            if try row.get(Int.self, at: 4) != 0 { partial.insert(try row.get(at: 1)) }
+        }
+        computedIndexes = try indexes.map(\.name).filter {
+            try (partial.contains($0) || Self.hasExpression($0, connection)) && Self.canCompute($0, connection)
         }
         let all = try TableColumns(table, schema: "main", connection)
         let key = indexes.first(where: \.isKey)
         let hasIntegerKey = all.hasPrimaryKey && key == nil
-        let renumbers = !isKeyed && indexes.isEmpty && !hasIntegerKey && all.rowidAlias != nil
+        let renumbers = !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey && all.rowidAlias != nil
         let refuses =
             all.hasGenerated && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
         let movesIndexes = rebuildsIndexes && indexes.count > (isKeyed ? 1 : 0)
@@ -67,6 +76,24 @@ struct TableFilling {
         targets = (rowid == nil ? [] : ["rowid"]) + all.stored.map { Self.target($0.position) }
         definition =
             "CREATE TABLE \(Self.name(number))(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
+    }
+
+    private static func hasExpression(_ index: SchemaName, _ connection: Connection) throws -> Bool {
+        var result = false
+        try connection.forEachRow("PRAGMA main.index_xinfo(\(index))") { row in
+            if try row.get(Int.self, at: 1) == -2 { result = true }
+        }
+        return result
+    }
+
+    /// Whether SQLite has every function that the index computes with.
+    private static func canCompute(_ index: SchemaName, _ connection: Connection) throws -> Bool {
+        do {
+            _ = try Statement("EXPLAIN REINDEX main.\(index)", on: connection)
+            return true
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            return false
+        }
     }
 
     /// The name of a table while it is filled with a definition of its own.

@@ -53,7 +53,10 @@ struct CopyProof {
             return try compare(source)
         } catch let error as StoreError where error.code == .proofFailed {
             // Rows out of order, say: the copy has them in order.
-            guard let complaint = try IntegrityComplaints(source).kinds.keys.min() else { throw error }
+            let complaints = try IntegrityComplaints(source).kinds.keys.sorted()
+            let aboutIndexes = complaints.filter(IntegrityComplaints.isAboutIndex)
+            if !hasRebuiltIndexes, !aboutIndexes.isEmpty { throw DamagedIndexes(complaints: aboutIndexes) }
+            guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
                 "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
@@ -100,7 +103,7 @@ struct CopyProof {
         for (walk, indexes) in zip(plan.walks, plan.indexes) {
             damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
         }
-        let complaints = try checkIntegrity(plan, pair)
+        let (complaints, healed) = try checkIntegrity(plan, pair)
         if !hasRebuiltIndexes {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex)
             guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
@@ -112,6 +115,7 @@ struct CopyProof {
             }
         }
         outcome.warnings += try IntegrityComplaints.ofValues(in: plan.constrained, pair.original)
+        outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
         return outcome
     }
@@ -201,11 +205,13 @@ struct CopyProof {
 
     /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
     ///
-    /// - Returns: What they say of the copy, and of the original as well.
-    private func checkIntegrity(_ plan: Plan, _ pair: ConnectionPair) throws -> [String] {
+    /// - Returns: What they say of the copy, and of the original as well; and what they say of the original's indexes alone.
+    private func checkIntegrity(
+        _ plan: Plan, _ pair: ConnectionPair
+    ) throws -> (complaints: [String], healed: [String]) {
         // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages else { return [] }
+        guard plan.needsIntegrityCheck || hasFreePages else { return ([], []) }
         let survey = BackgroundTask("survey") { [original] cancellation in
             let connection = try original.open { cancellation.isCancelled }
             defer { connection.close() }
@@ -218,10 +224,12 @@ struct CopyProof {
             throw StoreError.proof(original.path, page)
         }
         let complaints = try IntegrityComplaints(pair.copy)
-        if let complaint = complaints.firstBeyond(try survey.wait()) {
+        let before = try survey.wait()
+        if let complaint = complaints.firstBeyond(before) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
-        return complaints.kinds.keys.sorted()
+        let healed = before.kinds.keys.filter { complaints.kinds[$0] == nil && IntegrityComplaints.isAboutIndex($0) }
+        return (complaints.kinds.keys.sorted(), healed.sorted())
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.
