@@ -8,7 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #ifdef __linux__
 #include <linux/fs.h>
@@ -144,6 +149,20 @@ int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)
     }
     if (result != 0) free(start);
     return result;
+}
+
+void cs_open_standard_streams(void) {
+    for (int stream = 0; stream <= 2; stream++) {
+        // open(2) gives the lowest free number.
+        if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+    }
+}
+
+void cs_fit_memory_to_limit(void) {
+#if defined(__GLIBC__) && defined(M_ARENA_MAX)
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 void cs_arguments_begin(void) {

@@ -18,7 +18,7 @@ enum Tool {
         } catch {
             let report = FailureReport(error)
             Output.complain(report.line)
-            if status == .done { status = report.status }
+            if status == .done, !Output.isReport { status = report.status }
         }
         return status.code
     }
@@ -70,6 +70,7 @@ enum Tool {
         if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
             throw CommandFailure.usage("\(missing.usage) is required")
         }
+        if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)
     }
 

@@ -1,3 +1,4 @@
+import CSystemShims
 import CipherSQLite
 
 #if canImport(Glibc)
@@ -7,6 +8,9 @@ import CipherSQLite
 #else
     import Darwin
 #endif
+
+cs_open_standard_streams()
+cs_fit_memory_to_limit()
 
 // `CommandLine.arguments` repairs what is not UTF-8, and would name another file.
 let arguments = (1..<max(1, Int(CommandLine.argc))).compactMap {

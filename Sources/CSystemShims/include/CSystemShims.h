@@ -29,6 +29,14 @@ int cs_lock_database(int descriptor);
 // stack is given in bytes. Returns 0, or the error's number.
 int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)(void *));
 
+// Puts something in the place of a standard stream that is closed, which can be neither read nor written: a file that is
+// opened later would get its number, and messages would be written into it.
+void cs_open_standard_streams(void);
+
+// Where the process's address space is limited, keeps glibc from trying a heap of its own for each thread. It maps 128 MB
+// for that, and where there is no room it tries again at every allocation.
+void cs_fit_memory_to_limit(void);
+
 // What getopt_long(3) found. `index` counts in the caller's options and is -1 where it was not told.
 enum cs_argument_kind {
     CS_ARGUMENT_OPTION,

@@ -1,10 +1,10 @@
 import CipherSQLite
 
-/// The first 100 bytes of a database file.
+/// The first bytes of a database file: its header, and that of the b-tree page behind it.
 ///
 /// Source: SQLite, "Database File Format", section 1.3.
 struct FileHeader {
-    static let length = 100
+    static let length = 112
     private static let magic = Array("SQLite format 3\0".utf8)
 
     private let bytes: [UInt8]
@@ -21,10 +21,32 @@ struct FileHeader {
 
     static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }
 
-    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, and random bytes where
-    /// SQLite keeps zeros.
+    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, and random bytes from 32
+    /// on.
+    ///
+    /// SQLite keeps zeros at 72 to 91, and reads files that have others there. Of those the numbers between and the
+    /// beginning of the first b-tree page tell: random bytes pass with a chance of less than one in 2^60. What does not
+    /// pass is not taken for plaintext.
     static func isPlaintext(_ bytes: [UInt8]) -> Bool {
-        startsWithMagic(bytes) && bytes.count >= 92 && bytes[72..<92].allSatisfy { $0 == 0 }
+        guard startsWithMagic(bytes), bytes.count >= 92 else { return false }
+        return bytes[72..<92].allSatisfy { $0 == 0 } || isPlausible(bytes)
+    }
+
+    private static func isPlausible(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count >= length else { return false }
+        let header = FileHeader(bytes: bytes, fileSize: 0)
+        let usable = header.pageSize - Int(bytes[20])
+        guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
+            bytes[21..<24].elementsEqual([64, 32, 32]),
+            // The schema format and the encoding of text.
+            (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
+        else { return false }
+        // The page of the schema's table: a leaf, or one with children.
+        let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
+        let cells = Int(header.big16(103))
+        let content = header.big16(105) == 0 ? 65536 : Int(header.big16(105))
+        return (isLeaf || isInterior) && (isLeaf ? 108 : 112) + 2 * cells <= content && content <= usable
+            && Int(header.big16(101)) < usable && bytes[107] <= 60
     }
 
     var isPlaintext: Bool { Self.isPlaintext(bytes) }
@@ -51,7 +73,7 @@ struct FileHeader {
 
     /// The number of pages that the header claims, where it is to be trusted: its counter must equal the change counter.
     var claimedPages: Int? {
-        guard bytes.count >= Self.length, big32(28) > 0, big32(24) == big32(92) else { return nil }
+        guard bytes.count >= 100, big32(28) > 0, big32(24) == big32(92) else { return nil }
         return Int(big32(28))
     }
 

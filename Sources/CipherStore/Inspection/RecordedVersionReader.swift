@@ -168,10 +168,14 @@ extension RecordedVersion.VersionColumn {
         var found: (name: String, hasRows: Bool)?
         try connection.forEachRow(
             """
-            SELECT name, type = 'table' AND ifnull(rootpage, 0) > 0 AND sql LIKE 'CREATE TABLE%' FROM main.sqlite_master
+            SELECT name, type = 'table' AND ifnull(rootpage, 0) > 0, CAST(sql AS TEXT) FROM main.sqlite_master
             WHERE type IN ('table', 'view') AND name = \(table) COLLATE NOCASE
             """
-        ) { found = (try $0.get(at: 0), try $0.get(Int?.self, at: 1) == 1) }
+        ) { row in
+            let sql = try row.get(String?.self, at: 2) ?? ""
+            let hasRows = try row.get(Int?.self, at: 1) == 1 && SchemaShape.isShape(of: sql, "table", hasRoot: true)
+            found = (try row.get(at: 0), hasRows)
+        }
         guard let found else { return nil }
         guard found.hasRows else {
             throw StoreError(

@@ -33,11 +33,14 @@ struct Command: Sendable {
     let examples: [String]
     /// Whether what it prints is a text by itself, for which there is no JSON.
     let printsText: Bool
+    /// Whether the exit status is its result, and what it prints only tells of it.
+    let isToldByStatus: Bool
     let run: @Sendable (Invocation) throws -> ExitStatus
 
     init(
         name: String, summary: String, operands: [Operand] = [], options: [Option] = [], notes: [String] = [],
-        examples: [String] = [], printsText: Bool = false, run: @escaping @Sendable (Invocation) throws -> ExitStatus
+        examples: [String] = [], printsText: Bool = false, isToldByStatus: Bool = false,
+        run: @escaping @Sendable (Invocation) throws -> ExitStatus
     ) {
         self.name = name
         self.summary = summary
@@ -46,6 +49,7 @@ struct Command: Sendable {
         self.notes = notes
         self.examples = examples
         self.printsText = printsText
+        self.isToldByStatus = isToldByStatus
         self.run = run
     }
 

@@ -10,6 +10,7 @@ extension Command {
                 + "the schema as it is are recorded; later migrations begin there."
         ],
         examples: ["baseline --config app.plist --directory . --key-file key --at 24"],
+        isToldByStatus: true,
         run: BaselineCommand.run)
 }
 

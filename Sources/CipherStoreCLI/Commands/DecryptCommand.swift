@@ -14,6 +14,7 @@ extension Command {
             "A file that is plaintext already is left as it is, with exit status 0.",
         ],
         examples: ["decrypt app.db --key-file key"],
+        isToldByStatus: true,
         run: DecryptCommand.run)
 }
 

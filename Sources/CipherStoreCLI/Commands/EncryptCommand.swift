@@ -26,6 +26,7 @@ extension Command {
             "encrypt app.db --key-file key --shadow --json",
             "encrypt tenants --recursive --key-file 'keys/{name}.key'",
         ],
+        isToldByStatus: true,
         run: EncryptCommand.run)
 }
 

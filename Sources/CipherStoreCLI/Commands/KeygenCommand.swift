@@ -11,6 +11,7 @@ extension Command {
                 + "without the key nobody can read the database, and there is no way around it."
         ],
         examples: ["keygen key"],
+        isToldByStatus: true,
         run: KeygenCommand.run)
 }
 

@@ -15,6 +15,7 @@ extension Command {
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
+        isToldByStatus: true,
         run: MigrateCommand.run)
 }
 

@@ -21,6 +21,7 @@ extension Command {
             "rekey app.db --key-file key --new-key-file new-key",
             "rekey app.db --key-file key --cipher-compatibility 4",
         ],
+        isToldByStatus: true,
         run: RekeyCommand.run)
 }
 

@@ -10,6 +10,7 @@ extension Command {
                 + "forgotten. No table is touched."
         ],
         examples: ["repair --config app.plist --directory . --key-file key"],
+        isToldByStatus: true,
         run: RepairCommand.run)
 }
 

@@ -14,6 +14,7 @@ extension Command {
             FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],
+        isToldByStatus: true,
         run: VerifyCommand.run)
 }
 

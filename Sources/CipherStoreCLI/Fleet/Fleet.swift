@@ -81,35 +81,42 @@ struct Fleet {
             bar?.finish(file, failed: result.kind == .failed)
             return result
         }
-        var summary = FleetSummary()
-        do {
-            for result in apart { try tell(result, bar, &summary) }
-            while let result = workers.nextResult() { try tell(result, bar, &summary) }
-            for file in beside where try file.isStillThere() { try tell(Self.notTouched(file), bar, &summary) }
-            for file in workers.notBegun {
-                try tell(FleetResult(.left, "left", path: file.path), bar, &summary)
-            }
-        } catch {
-            // Standard output is gone, and with it the reader: the files in hand are given back first.
-            cancellation.cancel()
-            while workers.nextResult() != nil {}
-            bar?.erase()
-            throw error
-        }
+        var account = Account(summary: FleetSummary(), bar: bar)
+        for result in apart { tell(result, &account) }
+        while let result = workers.nextResult() { tell(result, &account) }
+        for file in beside where try file.isStillThere() { tell(Self.notTouched(file), &account) }
+        for file in workers.notBegun { tell(FleetResult(.left, "left", path: file.path), &account) }
         bar?.erase()
-        summary.seconds = Date().timeIntervalSince(began)
-        return try end(summary)
+        account.summary.seconds = Date().timeIntervalSince(began)
+        guard let failure = account.outputFailure else { return try end(account.summary) }
+        let report = FailureReport(failure)
+        Output.complain(report.line)
+        return account.summary.left > 0 ? report.status : account.summary.status
     }
 
-    private func tell(_ result: FleetResult, _ bar: FleetBar?, _ summary: inout FleetSummary) throws {
-        summary.add(result)
-        if result.failure != nil || !result.warnings.isEmpty { bar?.erase() }
+    /// What has become of the files so far.
+    private struct Account {
+        var summary: FleetSummary
+        let bar: FleetBar?
+        /// Why standard output cannot be written.
+        var outputFailure: (any Error)?
+    }
+
+    private func tell(_ result: FleetResult, _ account: inout Account) {
+        account.summary.add(result)
+        if result.failure != nil || !result.warnings.isEmpty { account.bar?.erase() }
         if let failure = result.failure { Output.complain(failure.line) }
         for warning in result.warnings { Output.complain("warning: \(result.path): \(warning)") }
-        guard invocation.has(.json) else { return }
-        try Output.json(result)
-        // A line that was read is a file that was done, whatever becomes of this process.
-        try Output.flush()
+        guard invocation.has(.json), account.outputFailure == nil else { return }
+        do {
+            try Output.json(result)
+            // A line that was read is a file that was done, whatever becomes of this process.
+            try Output.flush()
+        } catch {
+            // The reader is gone: the files in hand are given back, and no other is begun.
+            account.outputFailure = error
+            cancellation.cancel()
+        }
     }
 
     private func end(_ summary: FleetSummary) throws -> ExitStatus {

@@ -14,6 +14,8 @@ final class FileDescriptorStream: @unchecked Sendable {
     private var buffer: [UInt8] = []
     private let descriptor: Int32
     private(set) var hasBegun = false
+    /// Whether nothing is written before it is asked for.
+    var holdsBack = false
 
     init(descriptor: Int32) {
         self.descriptor = descriptor
@@ -22,7 +24,7 @@ final class FileDescriptorStream: @unchecked Sendable {
     func write(_ text: String) throws {
         hasBegun = true
         buffer += text.utf8
-        if buffer.count >= 64 << 10 { try flush() }
+        if !holdsBack, buffer.count >= 64 << 10 { try flush() }
     }
 
     func flush() throws {

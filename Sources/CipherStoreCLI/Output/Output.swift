@@ -25,6 +25,13 @@ enum Output {
         try standardOutput.write(text + "\n")
     }
 
+    /// Takes what is printed from now on for a report on work that is done by then: the exit status tells of the work,
+    /// also where the report cannot be written.
+    static func beginReport() { standardOutput.holdsBack = true }
+
+    /// Whether that was said.
+    static var isReport: Bool { standardOutput.holdsBack }
+
     /// Writes what is still held back.
     static func flush() throws { try standardOutput.flush() }
 

@@ -48,6 +48,16 @@ struct RecordedVersionReaderTests {
         #expect(try read(.table(.init(table: "v", column: "n", offset: offset))) == expected)
     }
 
+    @Test("A table whose text has more white space than SQLite writes is one")
+    func whiteSpace() throws {
+        try connection.executeScript(
+            """
+            CREATE TABLE v(n); INSERT INTO v VALUES (3); PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = 'CREATE /* of versions */ TABLE v(n)'
+            """)
+        #expect(try read(.table(.init(table: "v", column: "n"))) == 3)
+    }
+
     @Test(
         "What runs when it is read is no record, whatever its name",
         arguments: [

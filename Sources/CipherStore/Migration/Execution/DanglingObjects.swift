@@ -4,11 +4,11 @@ internal import CipherSQLite
 ///
 /// Legacy databases have such, so a migration is held to make no new ones.
 struct DanglingObjects {
-    /// What cannot be compiled: a view, or a table with triggers.
+    /// What cannot be compiled: the statement that reads a view, or one that fires a table's triggers.
     private struct Subject: Hashable {
         let kind: String
         let name: SQLName
-        let message: String
+        let statement: String
     }
 
     private var failures: [Subject: (text: String, error: DatabaseError)] = [:]
@@ -21,7 +21,8 @@ struct DanglingObjects {
     /// What SQLite says against a view, or against the triggers of the table that a trigger belongs to.
     func messages(about object: DatabaseState.Object) -> Set<String> {
         let (kind, name) = Self.subject(object)
-        return Set(failures.keys.filter { $0.kind == kind && $0.name == SQLName(name) }.map(\.message))
+        let own = failures.filter { $0.key.kind == kind && $0.key.name == SQLName(name) }
+        return Set(own.values.map(\.error.message))
     }
 
     private static func subject(_ object: DatabaseState.Object) -> (kind: String, name: String) {
@@ -33,7 +34,7 @@ struct DanglingObjects {
     /// - Parameter isChanged: Whether the connection may have compiled views before the schema was what it is.
     init(in connection: Connection, _ state: DatabaseState, isChanged: Bool = true) throws {
         for view in state.objects where view.type == "view" {
-            try compile("SELECT * FROM main.\(identifier: view.name)", Self.subject(view), connection)
+            try compile("SELECT", "SELECT * FROM main.\(identifier: view.name)", Self.subject(view), connection)
         }
         var tables: [SQLName: String] = [:]
         for trigger in state.objects where trigger.type == "trigger" { tables[SQLName(trigger.table)] = trigger.table }
@@ -44,16 +45,16 @@ struct DanglingObjects {
     private mutating func compileTriggers(of table: String, _ connection: Connection) throws {
         let subject = ("the triggers of", table)
         let name = "main.\(SQL.quoted(identifier: table))"
-        try compile(SQL(text: "DELETE FROM \(name)"), subject, connection)
+        try compile("DELETE", SQL(text: "DELETE FROM \(name)"), subject, connection)
         var columns: [ColumnState] = []
-        try noting(subject) {
+        try noting(subject, "columns") {
             columns = try ColumnState.read(table: table, from: connection).filter { $0.generation == nil }
         }
         let names = columns.map { SQL.quoted(identifier: $0.name) }
         guard let first = names.first else { return }
-        try compile(SQL(text: "INSERT INTO \(name) (\(first)) SELECT NULL"), subject, connection)
+        try compile("INSERT", SQL(text: "INSERT INTO \(name) (\(first)) SELECT NULL"), subject, connection)
         let all = names.map { "\($0) = NULL" }.joined(separator: ", ")
-        try compile(SQL(text: "UPDATE \(name) SET \(all)"), subject, connection)
+        try compile("UPDATE", SQL(text: "UPDATE \(name) SET \(all)"), subject, connection)
     }
 
     /// Has the connection read the schema anew.
@@ -72,30 +73,35 @@ struct DanglingObjects {
     }
 
     private mutating func compile(
-        _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
+        _ statement: String, _ sql: SQL, _ subject: (kind: String, name: String), _ connection: Connection
     ) throws {
         // Not a statement that the connection keeps: that was compiled before the migration.
-        try noting(subject) { _ = try Statement(sql, on: connection) }
+        try noting(subject, statement) { _ = try Statement(sql, on: connection) }
     }
 
-    private mutating func noting(_ subject: (kind: String, name: String), _ body: () throws -> Void) throws {
+    private mutating func noting(
+        _ subject: (kind: String, name: String), _ statement: String, _ body: () throws -> Void
+    ) throws {
         do {
             try body()
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // So SQLite answers where a view has triggers for other statements only.
             guard !error.message.hasSuffix("because it is a view") else { return }
-            let key = Subject(kind: subject.kind, name: SQLName(subject.name), message: error.message)
+            let key = Subject(kind: subject.kind, name: SQLName(subject.name), statement: statement)
             failures[key] = ("\(subject.kind) \(subject.name): \(error.message)", error)
         }
     }
 
-    /// Fails where there is one that was not there before.
+    /// Fails where a statement cannot be compiled any more that could be before.
+    ///
+    /// One that could not be before may fail for another reason now.
     ///
     /// - Parameter origins: What the renamed tables were.
     func requireNoneBeyond(_ before: DanglingObjects, origins: [SQLName: Plan.Origin], path: String) throws {
         let new = failures.filter { subject, _ in
             let former = Subject(
-                kind: subject.kind, name: origins[subject.name]?.table ?? subject.name, message: subject.message)
+                kind: subject.kind, name: origins[subject.name]?.table ?? subject.name,
+                statement: subject.statement)
             return before.failures[subject] == nil && before.failures[former] == nil
         }
         guard let first = new.values.min(by: { $0.text < $1.text }) else { return }

@@ -1,0 +1,73 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Plaintext files with bytes where SQLite keeps zeros, and encrypted ones with a readable header.
+@Suite struct FileHeaderTests {
+    private static func poke(_ path: String, _ offset: UInt64, _ bytes: [UInt8]) throws {
+        let handle = try FileHandle(forUpdating: URL(filePath: path))
+        defer { handle.closeFile() }
+        try handle.seek(toOffset: offset)
+        try handle.write(contentsOf: Data(bytes))
+    }
+
+    @Test(
+        "A plaintext file is one whatever is at 72 to 91, with every page size, many tables or none",
+        arguments: ["512", "1024", "4096", "65536"],
+        ["", "CREATE TABLE t(a); INSERT INTO t VALUES (1)", "many"])
+    func plaintext(pageSize: String, script: String) throws {
+        let many = (0..<300).map { "CREATE TABLE t\($0)(a, b, c)" }.joined(separator: ";")
+        let file = try LegacyFile { connection in
+            try connection.executeScript(
+                "PRAGMA page_size = \(pageSize); PRAGMA user_version = 3; BEGIN; \(script == "many" ? many : script); COMMIT"
+            )
+        }
+        try Self.poke(file.path, 72, (0..<20).map { _ in UInt8.random(in: 1...255) })
+        #expect(try Inspector(path: file.path).surface() == .plaintext)
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(report.outcome == .encrypted)
+        #expect(try file.dump(key: TestKeys.raw()) == file.originalDump())
+    }
+
+    @Test("What is random behind a readable header is never plaintext")
+    func random() {
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        bytes[..<16] = Array("SQLite format 3\0".utf8)[...]
+        bytes[16..<24] = [16, 0, 1, 1, 80, 64, 32, 32]
+        for _ in 0..<100_000 {
+            for index in stride(from: 32, to: 112, by: 1) { bytes[index] = UInt8.random(in: .min ... .max) }
+            guard !FileHeader.isPlaintext(bytes) else {
+                Issue.record("taken for plaintext: \(bytes[32..<112])")
+                return
+            }
+        }
+        // Nearly all of it as in a plaintext file, and still refused: one number is out of its range.
+        bytes = Array(bytes[..<32]) + [UInt8](repeating: 0, count: 4096 - 32)
+        bytes.replaceSubrange(100..<108, with: [0x0d, 0, 0, 0, 0, 0x0f, 0xb0, 0])
+        bytes[75] = 1
+        #expect(FileHeader.isPlaintext(bytes))
+        for (offset, value) in [(44, 1), (47, 5), (56, 1), (59, 4), (100, 0x0a), (101, 0xff), (103, 0xff), (107, 61)] {
+            var other = bytes
+            other[offset] = UInt8(value)
+            #expect(!FileHeader.isPlaintext(other), "\(offset)")
+        }
+    }
+
+    @Test(
+        "An encrypted file with a readable header is none", .enabled(if: Engine.current.hasCompatibilityPragma))
+    func encrypted() throws {
+        let folder = try TemporaryFolder()
+        for number in 0..<50 {
+            let path = folder.path("\(number).db")
+            let connection = try Connection(path: path, mode: .create)
+            try connection.setKey(
+                TestKeys.rawWithSalt(UInt8(number)), settings: CipherSettings(plaintextHeaderSize: 32))
+            try connection.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (\(number))")
+            connection.close()
+            #expect(try Inspector(path: path).surface() == .opaque(hasPlaintextHeader: true))
+        }
+    }
+}
