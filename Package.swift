@@ -135,8 +135,14 @@ let package = Package(
         ),
         .executableTarget(
             name: "LockHolder",
-            dependencies: ["CipherSQLite"],
+            dependencies: ["CipherSQLite", "TestSupport"],
             path: "Tests/LockHolder",
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "Schedules",
+            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            path: "Tests/Schedules",
             swiftSettings: strict
         ),
         .testTarget(

@@ -78,7 +78,8 @@ import Testing
                 ])
             while try !tool.errorsSoFar.contains("preparing") { try #require(tool.isRunning) }
             while tool.isRunning { _ = kill(tool.identifier, SIGINT) }
-            #expect(try tool.finish().status == 1_000 + SIGINT)
+            // The first may have ended the waiting before the second came.
+            #expect([130, 1_000 + SIGINT].contains(try tool.finish().status))
             _ = try holder.finish()
             #expect(try fixture.snapshot()["app.db"] == before["app.db"])
 

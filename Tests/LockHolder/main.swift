@@ -1,4 +1,5 @@
 import CipherSQLite
+import TestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -15,42 +16,6 @@ import CipherSQLite
 // The last opens the database, under a raw key of that byte where one is given, and runs each line of its input: SQL, of
 // which it says "ok" and the first column of the rows, or "error" and SQLite's code; or "half" and a query, of which it
 // reads one row and keeps the cursor.
-
-/// Runs lines of SQL over one connection.
-struct SQLLines {
-    private let connection: Connection
-    private var cursor: Statement?
-
-    init(_ path: String, keyByte: UInt8?) throws {
-        connection = try Connection(path: path, mode: .readWrite, busyTimeout: 0)
-        guard let keyByte else { return }
-        let key = [UInt8](repeating: keyByte, count: CipherKey.rawKeyLength)
-        try connection.setKey(.raw(SecretBytes(key)), settings: CipherSettings())
-    }
-
-    private func text(_ value: Value) -> String {
-        switch value {
-        case .integer(let number): String(number)
-        case .text(let text): text
-        default: "?"
-        }
-    }
-
-    mutating func run(_ line: String) -> String {
-        do {
-            guard line.hasPrefix("half ") else {
-                return try (["ok"] + connection.values(Value.self, SQL(text: line)).map(text)).joined(separator: " ")
-            }
-            let statement = try Statement(SQL(text: String(line.dropFirst(5))), on: connection)
-            cursor = statement
-            return try statement.step() ? "ok" : "none"
-        } catch let error as DatabaseError {
-            return "error \(error.code)"
-        } catch {
-            return "error"
-        }
-    }
-}
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else { exit(64) }
@@ -71,9 +36,9 @@ default:
 print("ready")
 fflush(nil)
 while let line = readLine() {
-    guard let answer = lines?.run(line) else { continue }
+    guard let answer = lines?.answer(line) else { continue }
     print(answer)
     fflush(nil)
 }
-lines = nil
+lines?.close()
 connection?.close()

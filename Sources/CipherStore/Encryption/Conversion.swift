@@ -41,7 +41,11 @@ struct Conversion {
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
         let status = try preflight.checkFiles()
         let identity = OriginalFile(paths.database, status)
-        let ownership = try SoleOwnership.find(identity, timeout: options.busyTimeout)
+        let ownership = try observer.locating {
+            try observer.begin(.quiescing)
+            return try SoleOwnership.find(
+                identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
+        }
         try checkSchemaUntouched(preflight, inspector)
         let keys = try targetKeys()
         defer { keys?.cancel() }
@@ -195,7 +199,7 @@ struct Conversion {
         do {
             report.warnings += try swap.dress()
             try observer.checkCancellation()
-            old = try hold.becomeOldFile()
+            old = try hold.becomeOldFile(checking: observer.checkCancellation)
             otherNames = try swap.commit(old)
         } catch {
             // The database lives on and changes, and its old backup would refuse the next run.

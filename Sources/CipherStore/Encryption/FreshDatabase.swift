@@ -69,9 +69,9 @@ struct FreshDatabase {
     /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
     private func replaceEmptyFile(_ status: FileSystem.Status) throws -> [String] {
         let swap = Swap(paths: paths, status: status)
+        let refused = try swap.dress()
         let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
         try removeSidecars()
-        let refused = try swap.dress()
         let otherNames = try swap.commit(old)
         return refused + swap.finish(old, otherNames: otherNames)
     }

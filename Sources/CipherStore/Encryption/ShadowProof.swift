@@ -34,7 +34,7 @@ struct ShadowProof {
         var report = EncryptionReport(.shadow, path: paths.database)
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
-        if let warning = try inUse() { report.warnings.append(warning) }
+        if let warning = try inUse(status) { report.warnings.append(warning) }
         let isReadable: Void? = try inspector.readingPlaintext { snapshot in
             try preflight.checkSchema(snapshot)
             let key = try upgrade.newFileKey()
@@ -80,11 +80,18 @@ struct ShadowProof {
         }
     }
 
-    /// A file in WAL mode that somebody has open cannot be upgraded, and its shadow can be proven all the same.
-    private func inUse() throws -> String? {
-        guard try inspector.header().isWriteAheadLog else { return nil }
-        let file = try DatabaseFile(path: paths.database, access: .readWrite)
-        guard file.whileUnused(timeout: upgrade.options.busyTimeout, {}) == nil else { return nil }
-        return "another process has the database open: the upgrade itself would be refused as busy"
+    /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.
+    private func inUse(_ status: FileSystem.Status) throws -> String? {
+        do {
+            let ownership = try SoleOwnership.find(FileIdentity(paths.database, status), timeout: 0)
+            guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
+            let file = try DatabaseFile(path: paths.database, access: .readWrite)
+            if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
+            return Self.inUse("another process has the database open")
+        } catch let error as StoreError where error.code == .busy {
+            return Self.inUse(error.detail)
+        }
     }
+
+    private static func inUse(_ who: String) -> String { "\(who): the upgrade itself would be refused as busy" }
 }

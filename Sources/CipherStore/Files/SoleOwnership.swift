@@ -20,10 +20,14 @@ enum SoleOwnership: Equatable, Sendable {
 
     /// Finds out, before SQLite opens the file.
     ///
-    /// - Parameter timeout: How long to wait for others to close it, in milliseconds.
+    /// - Parameters:
+    ///   - timeout: How long to wait for others to close it, in milliseconds.
+    ///   - check: Ends the waiting by throwing.
     /// - Throws: ``StoreError`` with `busy` where another process, or another part of this one, has it open.
-    static func find(_ file: OriginalFile, timeout: Int32) throws -> SoleOwnership {
-        switch try waiting(timeout, file) {
+    static func find(
+        _ file: OriginalFile, timeout: Int32, checking check: () throws -> Void = {}
+    ) throws -> SoleOwnership {
+        switch try waiting(timeout, file, checking: check) {
         case .granted: .proven
         case .unavailable(let reason): .cannotTell(reason)
         case .inUse(let users): throw users.busy(file.path)
@@ -31,11 +35,14 @@ enum SoleOwnership: Equatable, Sendable {
     }
 
     /// Asks for a lease until nobody else has the file open, or the time is over.
-    static func waiting(_ timeout: Int32, _ file: OriginalFile) throws -> LeasedFile.Answer {
+    static func waiting(
+        _ timeout: Int32, _ file: OriginalFile, checking check: () throws -> Void
+    ) throws -> LeasedFile.Answer {
         let deadline = Date(timeIntervalSinceNow: Double(max(timeout, shortest)) / 1_000)
         while true {
             let answer = try LeasedFile.ask(file)
             guard case .inUse = answer, Date() < deadline else { return answer }
+            try check()
             usleep(10_000)
         }
     }

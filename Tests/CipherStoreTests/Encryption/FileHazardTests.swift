@@ -62,6 +62,7 @@ struct FileHazardTests {
         let page = try DatabaseFile(path: file.path, access: .readWrite)
         let places = try page.read(at: 4_096 + 8, count: 4)
         try page.write([places[2], places[3], places[0], places[1]], at: 4_096 + 8)
+        page.close()
         let before = try file.digest()
         let error = try #require(
             #expect(throws: StoreError.self) {

@@ -136,12 +136,14 @@ final class SourceHold {
 
     /// Locks everybody out of the file, which is about to lose its name.
     ///
+    /// - Parameter check: Ends the waiting by throwing.
     /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
-    func becomeOldFile() throws -> OldFile {
+    func becomeOldFile(checking check: () throws -> Void = {}) throws -> OldFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }
         return try OldFile(
-            paths, identity, ownership, reserved: lock, state: stateAtRest, timeout: busyTimeout)
+            paths, identity, ownership, reserved: lock, state: stateAtRest, timeout: busyTimeout,
+            checking: check)
     }
 
     /// Ends the lock and leaves the file as it is.

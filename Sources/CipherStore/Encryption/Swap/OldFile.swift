@@ -24,10 +24,11 @@ final class OldFile {
     ///   - reserved: Has a writer's lock on the file. No other connection of this process is open to it.
     ///   - state: What the file was when the copy was begun.
     ///   - timeout: How long to wait for others to close or to end reading it, in milliseconds.
+    ///   - check: Ends the waiting for others to close it by throwing.
     /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
     init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
-        state: OriginalFile.State, timeout: Int32
+        state: OriginalFile.State, timeout: Int32, checking check: () throws -> Void = {}
     ) throws {
         self.paths = paths
         self.identity = identity
@@ -39,7 +40,7 @@ final class OldFile {
         }
         // A lease is for whoever has the only descriptor. Who wrote in between has changed the state.
         reserved.close()
-        switch try SoleOwnership.waiting(timeout, identity) {
+        switch try SoleOwnership.waiting(timeout, identity, checking: check) {
         case .granted(let leased):
             try leased.lock()
             hold = .lease(leased)
