@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cases import KEY, Case, Operation, database_cases, example_cases, hazard_cases
@@ -59,9 +60,7 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
     )
     said = (ended.stderr or ended.stdout).decode(errors="backslashreplace").strip()
 
-    def result(outcome: str, detail: str, rows: int = 0) -> Result:
-        return Result(case.name, operation.name, outcome, detail, rows)
-
+    result = partial(Result, case.name, operation.name)
     if ended.returncode in _REFUSALS:
         if changed := _changes(before, _contents(run)):
             return result("REFUSED AND CHANGED", f"{changed}; {said}")
@@ -72,11 +71,12 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
         return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")
     if operation.leaves_files:
         changed = _changes(before, _contents(run))
-        return result("CHANGED", changed) if changed else result(_SHADOWED, "")
-    return _compared(tool, case, operation, original, run, ended.stdout, result)
+        return result("CHANGED", changed) if changed else result(_SHADOWED)
+    return _compared(tool, case, operation, original, run, ended.stdout)
 
 
-def _compared(tool, case, operation, original, run, output, result) -> Result:  # type: ignore[no-untyped-def]
+def _compared(tool: Path, case: Case, operation: Operation, original: Path, run: Path, output: bytes) -> Result:
+    result = partial(Result, case.name, operation.name)
     left = [name for name in _contents(run) if not _is_allowed(name, case.database)]
     if left:
         return result("LEFT BEHIND", ", ".join(left))

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from damaged import damaged_index_hazards
 from engine import Database, Key
-from equality import Allowed
-from hazards import TARGET, all_hazards
+from equality import Allowed, Change
+from examples import all_examples
+from hazard import TARGET, Hazard
+from named import collation_hazards, name_hazards, pair_hazards
 from snapshot import Snapshot
+from structures import structure_hazards
 
 KEY = Key(b"x'" + b"5e" * 32 + b"'")
 NEW_KEY = Key(b"x'" + b"7b" * 32 + b"'")
@@ -21,9 +25,7 @@ _TARGET_CONFIGURATION = {
     "dbName": "app.db",
     "dbVersion": 3,
     "encryption": {"sinceVersion": 2},
-    "dbTables": [
-        {TARGET.decode(): [{"id": "INTEGER PRIMARY KEY"}, {"note": "TEXT"}, {"amount": "INTEGER DEFAULT 7"}]}
-    ],
+    "dbTables": [{TARGET.decode(): [{"id": "INTEGER PRIMARY KEY"}, {"note": "TEXT"}, {"amount": "INTEGER DEFAULT 7"}]}],
 }
 
 
@@ -72,13 +74,13 @@ class Case:
     database: str = "app.db"
 
 
-_COMMANDS = (
+_COMMANDS: tuple[Operation, ...] = (
     Operation("encrypt", "encrypt", None, KEY),
     Operation("encrypt --shadow", "encrypt", None, KEY, ("--shadow",), leaves_files=True),
     Operation("rekey", "rekey", KEY, NEW_KEY),
     Operation("decrypt", "decrypt", KEY, None),
 )
-_TARGET_ALLOWED = Allowed(3, {TARGET: frozenset()})
+_TARGET_ALLOWED = Allowed(3, {TARGET: Change()})
 _MIGRATE = Operation(
     "migrate", "migrate", None, KEY, configuration=_TARGET_CONFIGURATION, allowed=_TARGET_ALLOWED,
 )  # fmt: skip
@@ -88,7 +90,13 @@ _MIGRATE_ENCRYPTED = Operation(
 
 
 def hazard_cases() -> Iterator[Case]:
-    for hazard in all_hazards():
+    for hazard in (
+        *name_hazards(),
+        *pair_hazards(),
+        *collation_hazards(),
+        *structure_hazards(),
+        *damaged_index_hazards(),
+    ):
         operations = _COMMANDS + (_MIGRATE,)
         # The rebuild by itself, where the table that is built anew has something of the hazard.
         if hazard.target_columns:
@@ -121,11 +129,23 @@ def example_cases(repository: Path) -> Iterator[Case]:
     configuration["encryption"]["unexpectedPlaintext"] = "encrypt"
     chat = Operation(
         "migrate", "migrate", None, KEY, configuration=configuration,
-        allowed=Allowed(26, {b"chat": frozenset(), b"contact": frozenset(), b"draft": frozenset()}),
+        allowed=Allowed(26, {b"chat": Change(), b"contact": Change(), b"draft": Change()}),
     )  # fmt: skip
     for path in sorted((repository / "Tests/CipherStoreTests/Fixtures").glob("*.db")):
         yield Case(path.name, _Copier(path), _FORMATS)
         yield Case(f"{path.name}, as the app opens it", _Copier(path), (chat,), database="local.db")
+    for example in all_examples():
+        operations = tuple(
+            Operation(
+                name, "migrate", key, KEY, configuration=repository / "Config" / example.configuration,
+                allowed=example.allowed,
+            )
+            for name, key in (("migrate", None), ("migrate, encrypted", KEY))
+        )  # fmt: skip
+        hazard = Hazard(example.name, example.script, has_target=False)
+        yield Case(
+            example.name, hazard.make, operations, example.may_be_refused, database=example.database
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -70,17 +70,12 @@ class Key:
     plaintext_header: int = 0
 
 
-@_COLLATION
 def _reversed(_context: int, left_count: int, left: int, right_count: int, right: int) -> int:
-    """An order that no built-in collation has."""
     a, b = ctypes.string_at(left, left_count)[::-1], ctypes.string_at(right, right_count)[::-1]
     return (a > b) - (a < b)
 
 
-@_COLLATION
-def _bytewise(_context: int, left_count: int, left: int, right_count: int, right: int) -> int:
-    a, b = ctypes.string_at(left, left_count), ctypes.string_at(right, right_count)
-    return (a > b) - (a < b)
+_REVERSED = _COLLATION(_reversed)
 
 
 class Database:
@@ -149,9 +144,9 @@ class Database:
         finally:
             _C.sqlite3_free(address)
 
-    def add_collation(self, name: bytes, is_reversed: bool = False) -> None:
-        function = _reversed if is_reversed else _bytewise
-        self._check(_C.sqlite3_create_collation_v2(self._handle, name, 1, None, function, None))
+    def add_collation(self, name: bytes) -> None:
+        """Registers an order that no built-in collation has."""
+        self._check(_C.sqlite3_create_collation_v2(self._handle, name, 1, None, _REVERSED, None))
 
     def _steps(self, statement: c_void_p, sql: bytes) -> Iterator[None]:
         while (code := _C.sqlite3_step(statement)) == _ROW:
@@ -164,7 +159,8 @@ class Database:
             raise EngineError(f"{self._message()} ({code}) {sql[:300]!r}")
 
     def _message(self) -> str:
-        return _C.sqlite3_errmsg(self._handle).decode(errors="backslashreplace")
+        text: bytes = _C.sqlite3_errmsg(self._handle)
+        return text.decode(errors="backslashreplace")
 
 
 def _value(statement: c_void_p, column: int) -> Value:

@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from engine import EngineError
+from engine import EngineError, Row
 from fileformat import Malformed, decoded
 from indexes import index_complaint
 from snapshot import Entry, Snapshot, shown
 
 _HISTORY = b"cipherstore_history"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a migration may change in a table."""
+
+    # Columns with their new names, or with None where their values may change.
+    columns: dict[bytes, bytes | None] = field(default_factory=dict)
+    may_gain_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,9 +33,9 @@ class Allowed:
     its indexes and triggers.
     """
 
-    version: int
-    # The names of tables, each with the columns whose values may change or go.
-    tables: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
+    # The new user_version; None where it may be any.
+    version: int | None
+    tables: dict[bytes, Change] = field(default_factory=dict)
 
 
 @dataclass
@@ -53,8 +62,8 @@ def compared(old: Snapshot, new: Snapshot, allowed: Allowed | None = None) -> Ve
                 differ(complaint)
     except Malformed as error:
         differ(f"the file format: {error}")
-    for complaint in sorted(new.complaints - old.complaints):
-        differ(f"integrity_check: {shown(complaint)}")
+    for line in sorted(new.complaints - old.complaints):
+        differ(f"integrity_check: {shown(line)}")
     verdict.inherited = sorted(new.complaints & old.complaints)
     return verdict
 
@@ -62,7 +71,7 @@ def compared(old: Snapshot, new: Snapshot, allowed: Allowed | None = None) -> Ve
 def _compare_header(old: Snapshot, new: Snapshot, allowed: Allowed | None, verdict: Verdict) -> None:
     for name, number in old.header.items():
         wanted = allowed.version if allowed and name == "user_version" else number
-        if new.header[name] != wanted:
+        if wanted is not None and new.header[name] != wanted:
             verdict.differences.append(f"{name} is {new.header[name]}, not {wanted}")
 
 
@@ -120,27 +129,36 @@ def _compare_table(
     if allowed is not None:
         left, right = _comparable(old, before, left, allowed), _comparable(new, before, right, allowed)
     verdict.rows += len(left)
+    if allowed is not None and old.utf8(before.name) == b"sqlite_sequence":
+        _compare_counters(old, left, new, right, allowed, verdict)
+        return
+    change = allowed.tables.get(old.utf8(before.name)) if allowed is not None else None
+    if change is not None and change.may_gain_rows:
+        kept = {rowid for rowid, _ in left}
+        right = [row for row in right if row[0] in kept]
     lost = Counter(rowid for rowid, _ in left) - Counter(rowid for rowid, _ in right)
     gained = Counter(rowid for rowid, _ in right) - Counter(rowid for rowid, _ in left)
     if lost or gained:
         differ(f"{before}: {lost.total()} of {len(left)} rows are lost and {gained.total()} are new, by their rowids")
         return
-    if allowed is not None and (name := old.utf8(before.name)) in allowed.tables:
-        _compare_columns(old, before, new, after, allowed.tables[name], verdict)
+    if change is not None:
+        _compare_columns(old, before, new, after, change, verdict)
         return
-    unequal = [place for place, (a, b) in enumerate(zip(left, right)) if a != b and not _same(a, b)]
+    unequal = [place for place, (a, b) in enumerate(zip(left, right, strict=True)) if a != b and not _same(a, b)]
     if not unequal:
         return
     # Records of the same rows may differ in their bytes, such as short ones after ALTER TABLE ADD COLUMN.
     try:
         first, second = old.values(before), new.values(after)
-        unequal = [place for place, (a, b) in enumerate(zip(first, second)) if a != b]
+        unequal = [place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b]
         if not unequal and len(first) == len(second) == len(left):
             return
         shown_rows = (first[unequal[0]], second[unequal[0]]) if unequal else ("", "")
     except EngineError:
         shown_rows = (decoded(left[unequal[0]][1]), decoded(right[unequal[0]][1]))
-    differ(f"{before}: {len(unequal)} of {len(left)} rows differ, such as {shown_rows[0]!r:.300} <> {shown_rows[1]!r:.300}")
+    differ(
+        f"{before}: {len(unequal)} of {len(left)} rows differ, such as {shown_rows[0]!r:.300} <> {shown_rows[1]!r:.300}"
+    )
 
 
 def _same(a: tuple[int | None, bytes], b: tuple[int | None, bytes]) -> bool:
@@ -150,40 +168,66 @@ def _same(a: tuple[int | None, bytes], b: tuple[int | None, bytes]) -> bool:
 def _comparable(
     snapshot: Snapshot, table: Entry, rows: list[tuple[int | None, bytes]], allowed: Allowed
 ) -> list[tuple[int | None, bytes]]:
-    """Without the counter of the history, and without the statistics of a table that is built anew."""
-    name = snapshot.utf8(table.name)
-    if name == b"sqlite_sequence":
-        gone = {_HISTORY}
-    elif name.startswith(b"sqlite_stat"):
-        gone = set(allowed.tables)
-    else:
+    """Without the statistics of a table that is built anew."""
+    if not snapshot.utf8(table.name).startswith(b"sqlite_stat"):
         return rows
-    return [row for row in rows if snapshot.utf8(_text(row[1])) not in gone]
+    return [row for row in rows if snapshot.utf8(_text(row[1])) not in allowed.tables]
+
+
+def _compare_counters(
+    old: Snapshot, left: list[tuple[int | None, bytes]], new: Snapshot, right: list[tuple[int | None, bytes]],
+    allowed: Allowed, verdict: Verdict,
+) -> None:  # fmt: skip
+    """The rows of sqlite_sequence; the counter of a table that is built anew may be another row, and not be less."""
+    before, after = ([decoded(record) for _, record in rows] for rows in (left, right))
+    lost = Counter(before) - Counter(after)
+    added = list((Counter(after) - Counter(before)).elements())
+    for row in lost:
+        larger = [other for other in added if other[0] == row[0] and _count_of(other) >= _count_of(row)]
+        if not (larger and old.utf8(_text_of(row)) in allowed.tables):
+            verdict.differences.append(f"sqlite_sequence: {row!r:.200} is lost")
+    for row in added:
+        if new.utf8(_text_of(row)) not in {*allowed.tables, _HISTORY}:
+            verdict.differences.append(f"sqlite_sequence: {row!r:.200} is new")
 
 
 def _text(record: bytes) -> bytes:
-    """The first value of a record, where it is text."""
-    kind, content = decoded(record)[0]
+    return _text_of(decoded(record))
+
+
+def _text_of(row: Row) -> bytes:
+    """The first value, where it is text."""
+    kind, content = row[0]
     return content if kind == "t" and isinstance(content, bytes) else b""
 
 
+def _count_of(row: Row) -> int:
+    return row[1][1] if isinstance(row[1][1], int) else 0
+
+
 def _compare_columns(
-    old: Snapshot, before: Entry, new: Snapshot, after: Entry, free: frozenset[bytes], verdict: Verdict
+    old: Snapshot, before: Entry, new: Snapshot, after: Entry, change: Change, verdict: Verdict
 ) -> None:
-    """The columns of the same name of a table that a migration may have built anew."""
+    """The columns that a table still has after a migration that may have built it anew."""
     old_names = [column.name for column in old.columns(before)]
     new_names = [column.name for column in new.columns(after)]
-    first, second = old.values(before), new.values(after)
+    first, second = _by_rowid(old, before), _by_rowid(new, after)
     for place, name in enumerate(old_names):
-        if name in free:
+        new_name = change.columns.get(name, name)
+        if new_name is None:
             continue
-        if name not in new_names:
+        if new_name not in new_names:
             verdict.differences.append(f"{before}: column {shown(name)} is lost")
             continue
-        other = new_names.index(name)
-        unequal = [(a[place], b[other]) for a, b in zip(first, second) if a[place] != b[other]]
+        other = new_names.index(new_name)
+        unequal = [(a[place], second[rowid][other]) for rowid, a in first.items() if a[place] != second[rowid][other]]
         if unequal:
             verdict.differences.append(
                 f"{before}: {len(unequal)} values of column {shown(name)} differ, such as "
                 f"{unequal[0][0]!r:.200} <> {unequal[0][1]!r:.200}"
             )
+
+
+def _by_rowid(snapshot: Snapshot, table: Entry) -> dict[int | None, Row]:
+    rowids = [rowid for rowid, _ in snapshot.table(table).rows]
+    return dict(zip(rowids, snapshot.values(table), strict=True))

@@ -36,7 +36,7 @@ class Image:
 
     def table(self, root: int) -> Iterator[tuple[int, bytes]]:
         """Each row of a table with rowids, with its record, in their order."""
-        for page, header, kind, cells in self._walk(root, {_TABLE_INTERIOR, _TABLE_LEAF}):
+        for page, kind, cells in self._walk(root, {_TABLE_INTERIOR, _TABLE_LEAF}):
             if kind == _TABLE_LEAF:
                 for cell in cells:
                     length, place = _varint(page, cell)
@@ -46,7 +46,7 @@ class Image:
     def index(self, root: int) -> Iterator[bytes]:
         """Each record of an index, or of a table without rowids, in their order."""
         largest = (self._usable - 12) * 64 // 255 - 23
-        for page, header, kind, cells in self._walk(root, {_INDEX_INTERIOR, _INDEX_LEAF}):
+        for page, kind, cells in self._walk(root, {_INDEX_INTERIOR, _INDEX_LEAF}):
             for cell in cells:
                 length, place = _varint(page, cell + (4 if kind == _INDEX_INTERIOR else 0))
                 yield self._payload(page, place, length, largest)
@@ -62,11 +62,11 @@ class Image:
             raise Malformed(f"page {number} is not in the file")
         return self._data[start : start + self._page_size], 100 if number == 1 else 0
 
-    def _walk(self, root: int, kinds: set[int]) -> Iterator[tuple[bytes, int, int, list[int]]]:
+    def _walk(self, root: int, kinds: set[int]) -> Iterator[tuple[bytes, int, list[int]]]:
         """The pages of a b-tree, the cells of an interior index page each after its left child."""
         seen: set[int] = set()
 
-        def visit(number: int) -> Iterator[tuple[bytes, int, int, list[int]]]:
+        def visit(number: int) -> Iterator[tuple[bytes, int, list[int]]]:
             if number in seen:
                 raise Malformed(f"page {number} is in a tree twice")
             seen.add(number)
@@ -79,11 +79,11 @@ class Image:
             first = header + (8 if is_leaf else 12)
             cells = list(struct.unpack_from(f">{count}H", page, first))
             if is_leaf:
-                yield page, header, kind, cells
+                yield page, kind, cells
                 return
             for cell in cells:
                 yield from visit(int.from_bytes(page[cell : cell + 4], "big"))
-                yield page, header, kind, [cell]
+                yield page, kind, [cell]
             yield from visit(int.from_bytes(page[header + 8 : header + 12], "big"))
 
         yield from visit(root)

@@ -4,7 +4,9 @@ usage: oracle.py OLD NEW [--old-key FILE] [--new-key FILE] [--old-format N] [--n
                          [--old-header BYTES] [--new-header BYTES] [--migrated VERSION [--table NAME]…]
 
 With --migrated, the version is the new one, a history of CipherStore's is no difference, and the tables that are named
-may be built anew: they keep their rows, and the values of the columns that they had. A key file has a passphrase or a raw key, as the command line takes it. Ends with 1 where something differs.
+may be built anew: they keep their rows, and the values of the columns that they had.
+
+A key file has a passphrase or a raw key, as the command line takes it. Ends with 1 where something differs.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import sys
 from pathlib import Path
 
 from engine import EngineError, Key
-from equality import Allowed, compared
+from equality import Allowed, Change, compared
 from fileformat import Malformed
 from snapshot import Snapshot
 
@@ -33,7 +35,7 @@ def main() -> int:
     arguments = parser.parse_args()
     allowed = None
     if arguments.migrated is not None:
-        allowed = Allowed(arguments.migrated, dict.fromkeys(arguments.table, frozenset()))
+        allowed = Allowed(arguments.migrated, dict.fromkeys(arguments.table, Change()))
     try:
         with (
             Snapshot(arguments.old, _key(arguments.old_key, arguments.old_format, arguments.old_header)) as old,

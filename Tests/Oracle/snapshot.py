@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine import Database, EngineError, Key, Row, quoted
+from engine import Database, EngineError, Key, Row, Value, quoted
 from fileformat import Image, Malformed, decoded
 
 # Offsets of the header's numbers that a copy must keep.
@@ -119,10 +119,12 @@ class Snapshot:
     def columns(self, entry: Entry) -> list[Column]:
         """A table's columns, those among them that are computed."""
         sql = b"SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"
-        rows = [[value for _, value in row] for row in self._database.rows(sql, self.utf8(entry.name))]
-        keys = sum(key != 0 for _, _, key, _ in rows)
+        rows = list(self._database.rows(sql, self.utf8(entry.name)))
+        keys = sum(key != ("i", 0) for _, _, key, _ in rows)
         return [
-            Column(name, hidden == 2, keys == 1 and key == 1 and kind.upper() == b"INTEGER")
+            Column(
+                _bytes(name), hidden == ("i", 2), keys == 1 and key == ("i", 1) and _bytes(kind).upper() == b"INTEGER"
+            )
             for name, hidden, key, kind in rows
         ]
 
@@ -154,6 +156,10 @@ class Snapshot:
         if encoding == "utf-8":
             return text
         return text.decode(encoding, "replace").encode("utf-8")
+
+
+def _bytes(value: Value) -> bytes:
+    return value[1] if isinstance(value[1], bytes) else b""
 
 
 def shown(name: bytes) -> str:
