@@ -3,7 +3,8 @@
 usage: attack.py TOOL [--only TEXT] [--operation NAME] [--jobs N] [--keep DIR] [--refusals] [DATABASE…]
 
 Two outcomes are allowed: exit status 0 and a database that is equal to the original, or a refusal with one of the
-documented exit statuses and every file as it was, to the byte. A refusal is a failure too where nothing in the database
+documented exit statuses and every file as it was, to the byte; where a log or a hot journal was recovered, equal by the
+oracle. A refusal is a failure too where nothing in the database
 is a reason for one. With databases given, those alone are tried, as they are on the disk.
 """
 
@@ -32,8 +33,8 @@ from snapshot import Snapshot
 
 # The documented exit statuses of a refusal (sysexits.h); 70 is an internal failure and 64 a fault of this program.
 _REFUSALS = {65, 66, 73, 74, 75, 77, 78}
-_EQUAL, _REFUSED, _SHADOWED = "equal", "refused", "unchanged"
-_ALLOWED = {_EQUAL, _REFUSED, _SHADOWED}
+_EQUAL, _REFUSED, _RECOVERED, _SHADOWED = "equal", "refused", "refused, recovered", "unchanged"
+_ALLOWED = {_EQUAL, _REFUSED, _RECOVERED, _SHADOWED}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
     result = partial(Result, case.name, operation.name)
     if ended.returncode in _REFUSALS:
         if changed := _changes(before, _contents(run)):
+            if _is_recovered(case, operation, original, run):
+                return result(_RECOVERED, f"{ended.returncode}: {said}")
             return result("REFUSED AND CHANGED", f"{changed}; {said}")
         # What must leave the files cannot roll a journal back.
         is_allowed = case.may_be_refused or (operation.leaves_files and f"{case.database}-journal" in before)
@@ -73,6 +76,22 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
         changed = _changes(before, _contents(run))
         return result("CHANGED", changed) if changed else result(_SHADOWED)
     return _compared(tool, case, operation, original, run, ended.stdout)
+
+
+def _is_recovered(case: Case, operation: Operation, original: Path, run: Path) -> bool:
+    """Whether a refusal made of a live log or a hot journal what SQLite itself makes of it, and nothing else."""
+    if not any(original.with_name(original.name + ending).exists() for ending in ("-wal", "-journal")):
+        return False
+    if not all(_is_allowed(name, case.database) for name in _contents(run)):
+        return False
+    try:
+        with (
+            Snapshot(original, operation.key, case.collations) as old,
+            Snapshot(run / case.database, operation.key, case.collations) as new,
+        ):
+            return not compared(old, new).differences
+    except (EngineError, Malformed):
+        return False
 
 
 def _compared(tool: Path, case: Case, operation: Operation, original: Path, run: Path, output: bytes) -> Result:
@@ -92,7 +111,7 @@ def _compared(tool: Path, case: Case, operation: Operation, original: Path, run:
     if verdict.differences:
         return result("LOST", "; ".join(verdict.differences[:4]), verdict.rows)
     if verdict.inherited and not json.loads(output.splitlines()[-1]).get("warnings"):
-        return result("DAMAGE NOT TOLD", f"{len(verdict.inherited)} complaints, such as {verdict.inherited[0]!r:.200}")
+        return result("DAMAGE NOT TOLD", f"{len(verdict.inherited)} complaints, such as {verdict.inherited[0]:.200}")
     if is_damaged and not verdict.inherited:
         key = ["--key-file", str(run.parent / "new" if operation.new_key != KEY else run.parent / "key")]
         checked = subprocess.run(
@@ -168,7 +187,7 @@ def main() -> int:
                 rows += result.rows
                 if result.outcome not in _ALLOWED:
                     failures += 1
-                if result.outcome not in _ALLOWED or (arguments.refusals and result.outcome == _REFUSED):
+                if result.outcome not in _ALLOWED or (arguments.refusals and result.outcome in (_REFUSED, _RECOVERED)):
                     print(f"{result.outcome}: {result.operation}: {result.case}: {result.detail:.600}")
     for (operation, outcome), count in sorted(counts.items()):
         print(f"{operation:22} {outcome:22} {count:6}")

@@ -14,6 +14,8 @@ from indexes import index_complaint
 from snapshot import Entry, Snapshot, shown
 
 _HISTORY = b"cipherstore_history"
+# Columns that take all of the rowid's names.
+_HIDING = {b"rowid", b"_rowid_", b"oid"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Verdict:
     """What is lost or changed, and what was damaged before and still is."""
 
     differences: list[str] = field(default_factory=list)
-    inherited: list[bytes] = field(default_factory=list)
+    inherited: list[str] = field(default_factory=list)
     rows: int = 0
 
 
@@ -57,15 +59,20 @@ def compared(old: Snapshot, new: Snapshot, allowed: Allowed | None = None) -> Ve
         for before, after in pairs:
             if before.kind == b"table" and before.root and after.root:
                 _compare_table(old, before, new, after, allowed, verdict)
-        for entry in new.entries:
-            if entry.kind == b"index" and entry.root and (complaint := index_complaint(new, entry)):
-                differ(complaint)
+        known = [complaint for entry in old.entries if (complaint := _index_complaint(old, entry))]
+        found = [complaint for entry in new.entries if (complaint := _index_complaint(new, entry))]
+        verdict.inherited += [complaint for complaint in found if complaint in known]
+        verdict.differences += [complaint for complaint in found if complaint not in known]
     except Malformed as error:
         differ(f"the file format: {error}")
     for line in sorted(new.complaints - old.complaints):
         differ(f"integrity_check: {shown(line)}")
-    verdict.inherited = sorted(new.complaints & old.complaints)
+    verdict.inherited += [shown(line) for line in sorted(new.complaints & old.complaints)]
     return verdict
+
+
+def _index_complaint(snapshot: Snapshot, entry: Entry) -> str | None:
+    return index_complaint(snapshot, entry) if entry.kind == b"index" and entry.root else None
 
 
 def _compare_header(old: Snapshot, new: Snapshot, allowed: Allowed | None, verdict: Verdict) -> None:
@@ -136,6 +143,9 @@ def _compare_table(
     if change is not None and change.may_gain_rows:
         kept = {rowid for rowid, _ in left}
         right = [row for row in right if row[0] in kept]
+    if change is None and _HIDING <= {name.lower() for name in old.columns(before)}:
+        # No SQL reaches the rowids of such a table; the order of its rows is what shows.
+        left, right = [(None, record) for _, record in left], [(None, record) for _, record in right]
     lost = Counter(rowid for rowid, _ in left) - Counter(rowid for rowid, _ in right)
     gained = Counter(rowid for rowid, _ in right) - Counter(rowid for rowid, _ in left)
     if lost or gained:
@@ -209,8 +219,8 @@ def _compare_columns(
     old: Snapshot, before: Entry, new: Snapshot, after: Entry, change: Change, verdict: Verdict
 ) -> None:
     """The columns that a table still has after a migration that may have built it anew."""
-    old_names = [column.name for column in old.columns(before)]
-    new_names = [column.name for column in new.columns(after)]
+    old_names = old.columns(before)
+    new_names = new.columns(after)
     first, second = _by_rowid(old, before), _by_rowid(new, after)
     for place, name in enumerate(old_names):
         new_name = change.columns.get(name, name)

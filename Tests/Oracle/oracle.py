@@ -48,7 +48,7 @@ def main() -> int:
     for line in verdict.differences:
         print(line)
     for complaint in verdict.inherited:
-        print(f"damaged before, and still: {complaint!r}", file=sys.stderr)
+        print(f"damaged before, and still: {complaint}", file=sys.stderr)
     return 1 if verdict.differences else 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine import Database, EngineError, Key, Row, Value, quoted
+from engine import Database, EngineError, Key, Row, quoted
 from fileformat import Image, Malformed, decoded
 
 # Offsets of the header's numbers that a copy must keep.
@@ -29,17 +29,6 @@ class Entry:
 
     def __str__(self) -> str:
         return f"{self.kind.decode(errors='replace')} {shown(self.name)}"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table, its name in UTF-8."""
-
-    name: bytes
-    # Whether it is computed when it is read, and so in no record.
-    is_virtual: bool
-    # Whether it is the rowid's other name, for which a record has NULL.
-    is_rowid: bool
 
 
 @dataclass
@@ -106,32 +95,25 @@ class Snapshot:
             return Table(entry, [(None, record) for record in self._image.index(entry.root)])
         return Table(entry, list(self._image.table(entry.root)))
 
-    def has_rowids(self, entry: Entry) -> bool:
-        return not self._image.is_index(entry.root)
-
     def index(self, entry: Entry) -> list[bytes]:
         return list(self._image.index(entry.root))
+
+    def index_anew(self, entry: Entry) -> list[bytes]:
+        """The records of an index after it was built anew; nothing of it stays."""
+        self._database.run(b"BEGIN; REINDEX main." + quoted(self.utf8(entry.name)) + b";")
+        try:
+            return list(Image(self._database.image()).index(entry.root))
+        finally:
+            self._database.run(b"ROLLBACK;")
 
     def values(self, entry: Entry) -> list[Row]:
         """The rows of a table as SQLite shows them, by the positions of their columns."""
         return list(self._database.rows(b"SELECT * FROM main." + quoted(self.utf8(entry.name)) + b" NOT INDEXED"))
 
-    def columns(self, entry: Entry) -> list[Column]:
-        """A table's columns, those among them that are computed."""
-        sql = b"SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"
-        rows = list(self._database.rows(sql, self.utf8(entry.name)))
-        keys = sum(key != ("i", 0) for _, _, key, _ in rows)
-        return [
-            Column(
-                _bytes(name), hidden == ("i", 2), keys == 1 and key == ("i", 1) and _bytes(kind).upper() == b"INTEGER"
-            )
-            for name, hidden, key, kind in rows
-        ]
-
-    def index_columns(self, entry: Entry) -> list[int]:
-        """The position of the table's column for each of an index; -1 for the rowid, -2 for an expression."""
-        rows = self._database.rows(b"SELECT cid FROM pragma_index_xinfo(?)", self.utf8(entry.name))
-        return [row[0][1] for row in rows]  # type: ignore[misc]
+    def columns(self, entry: Entry) -> list[bytes]:
+        """The names of a table's columns in UTF-8, those of computed ones too."""
+        rows = self._database.rows(b"SELECT name FROM pragma_table_xinfo(?)", self.utf8(entry.name))
+        return [name[1] if isinstance(name[1], bytes) else b"" for (name,) in rows]
 
     @cached_property
     def complaints(self) -> frozenset[bytes]:
@@ -147,19 +129,12 @@ class Snapshot:
             if line not in (b"", b"ok")
         )
 
-    def complains_of(self, entry: Entry) -> bool:
-        return any(self.utf8(entry.name) in complaint for complaint in self.complaints)
-
     def utf8(self, text: bytes) -> bytes:
         """A text of the schema as SQL has it."""
         encoding = _ENCODINGS[self.header["encoding"]]
         if encoding == "utf-8":
             return text
         return text.decode(encoding, "replace").encode("utf-8")
-
-
-def _bytes(value: Value) -> bytes:
-    return value[1] if isinstance(value[1], bytes) else b""
 
 
 def shown(name: bytes) -> str:
