@@ -23,6 +23,24 @@ struct DatabaseMutation {
         }
     }
 
+    /// Gives names of the schema other bytes, which need not be UTF-8, everywhere in the file, so that it stays whole.
+    ///
+    /// SQLite takes every byte from 0x80 on for a letter, so that a name without quotes remains one. Several names of
+    /// one length are often equal once a text has repaired them.
+    mutating func rename(_ random: inout Random) {
+        for word in ["item", "bare", "body", "pair", "long", "seen", "what", "plain", "search"] where random.oneIn(3) {
+            let name = word.utf8.map { _ in random.byte() | 0x80 }
+            let old = Array(word.utf8)
+            var place = 0
+            while place + old.count <= bytes.count {
+                if bytes[place] == old[0], bytes[place..<(place + old.count)].elementsEqual(old) {
+                    bytes.replaceSubrange(place..<(place + old.count), with: name)
+                }
+                place += 1
+            }
+        }
+    }
+
     private mutating func mutateHeader(_ random: inout Random) {
         let fields =
             [(16, 2), (18, 1), (19, 1), (20, 1), (21, 1), (22, 1), (23, 1)]

@@ -38,14 +38,18 @@ struct Fuzzing {
             try note("\(kind.rawValue)\t\(trial.outcome)", trial.fault, number, folder)
         } else {
             let name = random.pick(SeedDatabases.names)
-            let folder = try damage(name, &random)
+            // Numbers of its own, so that what else a trial does is as before.
+            var naming = Random(seed: ~number)
+            let folder = try damage(name, &random, &naming)
             let input = try copy(folder)
             let trial = try FileTrial.run(folder)
             try note("database \(name)\t\(trial.outcome)", trial.fault, number, input)
         }
     }
 
-    private func damage(_ name: String, _ random: inout Random) throws -> TemporaryFolder {
+    private func damage(
+        _ name: String, _ random: inout Random, _ naming: inout Random
+    ) throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         for ending in ["", "-wal", "-journal"] {
             let source = seeds.path("\(name).db\(ending)")
@@ -56,6 +60,16 @@ struct Fuzzing {
         let target = sidecar.flatMap { random.oneIn(3) ? nil : $0 } ?? "app.db"
         let url = folder.url.appending(path: target)
         var bytes = [UInt8](try Data(contentsOf: url))
+        // Not beside a log or a journal, which would have pages with the old names.
+        if sidecar == nil, naming.oneIn(3) {
+            var mutation = DatabaseMutation(bytes: bytes)
+            mutation.rename(&naming)
+            bytes = mutation.bytes
+            if naming.oneIn(2) {
+                try Data(bytes).write(to: url)
+                return folder
+            }
+        }
         for _ in 0...random.pick([0, 0, 0, 1, 3]) {
             if target.hasSuffix("-wal") {
                 var mutation = LogMutation(bytes: bytes)

@@ -28,10 +28,10 @@ public struct DatabaseDump: Equatable, Sendable {
             }
         }
         try note("schema") {
-            try $0.list("schema", "FROM sqlite_master", ["rowid", "type", "name", "tbl_name", "sql"], connection)
+            try $0.list("schema", "SELECT rowid, type, name, tbl_name, sql FROM sqlite_master", connection)
             let tables = try connection.values(
-                String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
-            for table in tables { try $0.note(table) { try $0.listTable(table, computed, connection) } }
+                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+            for table in tables { try $0.note(table.description) { try $0.listTable(table, computed, connection) } }
         }
     }
 
@@ -52,68 +52,74 @@ public struct DatabaseDump: Equatable, Sendable {
                 + (lines.count == other.lines.count ? [] : ["\(lines.count) <> \(other.lines.count) lines"]))
     }
 
-    private mutating func listTable(_ table: String, _ computed: Bool, _ connection: Connection) throws {
-        let name = SQL.quoted(identifier: table)
-        var columns: [String] = []
-        var taken: [String] = []
-        let hasHidden = Engine.current.sqliteVersionNumber >= 3_031_000
-        try connection.forEachRow(SQL(text: "PRAGMA \(hasHidden ? "table_xinfo" : "table_info")(\(name))")) { row in
-            let column = try row.get(String.self, at: 1)
-            taken.append(column.lowercased())
-            if try !hasHidden || computed || row.get(Int.self, at: 6) != 2 {
-                columns.append(SQL.quoted(identifier: column))
-            }
-        }
-        let alias = ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
-        if let alias, try hasRowid(name, alias, connection) {
-            try list(table, "FROM \(name) NOT INDEXED ORDER BY \(alias)", [alias] + columns, connection)
+    private mutating func listTable(_ table: SchemaName, _ computed: Bool, _ connection: Connection) throws {
+        let (columns, taken) = try Self.columns(table, computed, connection)
+        let alias = ["rowid", "_rowid_", "oid"].first { !taken.contains(Array($0.utf8)) }
+        let label = table.description
+        if let alias = alias.map({ SQL(text: $0) }), try hasRowid(table, alias, connection) {
+            // By itself, for SQLite allows 2,000 columns in a result, and a table may have as many.
+            try list("\(label), rowids", "SELECT \(alias) FROM \(table) NOT INDEXED ORDER BY \(alias)", connection)
+            rows += try list(label, "SELECT \(columns) FROM \(table) NOT INDEXED ORDER BY \(alias)", connection)
         } else {
             // An index that holds all columns would stand in for the table, whatever NOT INDEXED says.
-            var key: String?
-            try connection.forEachRow(SQL(text: "PRAGMA index_list(\(name))")) { row in
+            var key: SchemaName?
+            try connection.forEachRow("PRAGMA index_list(\(table))") { row in
                 if try row.get(String.self, at: 3) == "pk" { key = try row.get(at: 1) }
             }
-            let source = key.map { "INDEXED BY \(SQL.quoted(identifier: $0))" } ?? "NOT INDEXED"
-            try list(table, "FROM \(name) \(source)", columns, connection)
+            let source: SQL = key.map { "INDEXED BY \($0)" } ?? "NOT INDEXED"
+            rows += try list(label, "SELECT \(columns) FROM \(table) \(source)", connection)
         }
     }
 
-    private func hasRowid(_ name: String, _ alias: String, _ connection: Connection) throws -> Bool {
+    /// What to select: all columns by their places, so that no name can be taken for a string or for another name; where
+    /// some are left out, the others by names that are qualified.
+    ///
+    /// - Returns: That, and the names of the columns in lower case.
+    private static func columns(
+        _ table: SchemaName, _ computed: Bool, _ connection: Connection
+    ) throws -> (list: SQL, taken: [[UInt8]]) {
+        let hasHidden = Engine.current.sqliteVersionNumber >= 3_031_000
+        let pragma = SQL(text: hasHidden ? "table_xinfo" : "table_info")
+        var kept: [SQL] = []
+        var taken: [[UInt8]] = []
+        try connection.forEachRow("PRAGMA \(pragma)(\(table))") { row in
+            let column = try row.get(SchemaName.self, at: 1)
+            taken.append(column.folded)
+            if try !hasHidden || computed || row.get(Int.self, at: 6) != 2 { kept.append("\(table).\(column)") }
+        }
+        guard kept.count < taken.count, let first = kept.first else { return ("*", taken) }
+        return (kept.dropFirst().reduce(first) { "\($0), \($1)" }, taken)
+    }
+
+    private func hasRowid(_ table: SchemaName, _ alias: SQL, _ connection: Connection) throws -> Bool {
         do {
-            _ = try connection.value(Int64.self, SQL(text: "SELECT \(alias) FROM \(name) NOT INDEXED LIMIT 1"))
+            _ = try connection.value(Int64.self, "SELECT \(alias) FROM \(table) NOT INDEXED LIMIT 1")
             return true
         } catch let error as DatabaseError where error.message.contains("no such column") {
             return false
         }
     }
 
-    /// In slices, for SQLite allows 2,000 columns in a result.
-    private mutating func list(
-        _ table: String, _ source: String, _ columns: [String], _ connection: Connection
-    ) throws {
-        for first in stride(from: 0, to: columns.count, by: 500) {
-            let slice = columns[first..<min(first + 500, columns.count)]
-            let list = slice.map { "typeof(\($0)), \($0)" }.joined(separator: ", ")
-            var count = 0
-            try connection.forEachRow(SQL(text: "SELECT \(list) \(source)")) { row in
-                lines.append("\(table): " + (0..<slice.count).map { Self.text(row, 2 * $0) }.joined(separator: ", "))
-                count += 1
-            }
-            if first == 0 { rows += count }
+    /// - Returns: The number of rows.
+    @discardableResult
+    private mutating func list(_ table: String, _ query: SQL, _ connection: Connection) throws -> Int {
+        var count = 0
+        try connection.forEachRow(query) { row in
+            lines.append("\(table): " + (0..<row.count).map { Self.text(row, $0) }.joined(separator: ", "))
+            count += 1
         }
+        return count
     }
 
     private static func text(_ row: borrowing Row, _ index: Int) -> String {
-        guard case .text(let type) = row.value(at: index) else { return "?" }
-        if type == "integer" || type == "real" {
-            switch row.value(at: index + 1) {
-            case .integer(let integer): return "integer \(integer)"
-            case .real(let real): return "real \(String(real.bitPattern, radix: 16))"
-            case let other: return "\(other)"
-            }
+        switch row.value(at: index) {
+        case .null: return "null"
+        case .integer(let integer): return "integer \(integer)"
+        case .real(let real): return "real \(String(real.bitPattern, radix: 16))"
+        // As bytes: what is not valid text stays as it is.
+        case .text: return "text " + row.withBytes(at: index, hexadecimal)
+        case .blob: return "blob " + row.withBytes(at: index, hexadecimal)
         }
-        // As bytes, without asking for text before: nothing is converted, and what is not valid text stays as it is.
-        return "\(type) " + row.withBytes(at: index + 1, hexadecimal)
     }
 
     private static func hexadecimal(_ bytes: UnsafeRawBufferPointer) -> String {

@@ -1,0 +1,13 @@
+# The oracle of Tests/Oracle, for the scripts that run it. Sourced from the repository's root.
+
+# Whether the oracle's SQLCipher is there, installing it where it is not.
+have_oracle() {
+    local packages=.build/oracle/packages
+    [ -d "$packages/sqlcipher3" ] ||
+        python3 -m pip install --quiet --disable-pip-version-check --target "$packages" sqlcipher3-binary 2>/dev/null
+}
+
+# Runs one of its programs.
+oracle() {
+    PYTHONPATH=$PWD/.build/oracle/packages PYTHONDONTWRITEBYTECODE=1 python3 "Tests/Oracle/$1" "${@:2}"
+}

@@ -1,0 +1,200 @@
+"""Runs commands on databases and judges what they left by the oracle.
+
+usage: attack.py TOOL [--only TEXT] [--operation NAME] [--jobs N] [--keep DIR] [--refusals] [DATABASE…]
+
+Two outcomes are allowed: exit status 0 and a database that is equal to the original, or a refusal with one of the
+documented exit statuses and every file as it was, to the byte; where a log or a hot journal was recovered, equal by the
+oracle. A refusal is a failure too where nothing in the database
+is a reason for one. With databases given, those alone are tried, as they are on the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cases import KEY, Case, Operation, database_cases, example_cases, hazard_cases
+from engine import EngineError
+from equality import compared
+from fileformat import Malformed
+from snapshot import Snapshot
+
+# The documented exit statuses of a refusal (sysexits.h); 70 is an internal failure and 64 a fault of this program.
+_REFUSALS = {65, 66, 73, 74, 75, 77, 78}
+_EQUAL, _REFUSED, _RECOVERED, _SHADOWED = "equal", "refused", "refused, recovered", "unchanged"
+_ALLOWED = {_EQUAL, _REFUSED, _RECOVERED, _SHADOWED}
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one command ended on one database."""
+
+    case: str
+    operation: str
+    outcome: str
+    detail: str = ""
+    rows: int = 0
+
+
+def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result:
+    """Runs the operation in a copy of the case's files and compares."""
+    source, run = folder / "source", folder / "run"
+    source.mkdir()
+    original = source / case.database
+    case.make(original, operation.key)
+    shutil.copytree(source, run)
+    before = _contents(run)
+    ended = subprocess.run(
+        [tool, *operation.arguments(run, folder)], capture_output=True, timeout=120, env=os.environ | {"TZ": "UTC"}
+    )
+    said = (ended.stderr or ended.stdout).decode(errors="backslashreplace").strip()
+
+    result = partial(Result, case.name, operation.name)
+    if ended.returncode in _REFUSALS:
+        if changed := _changes(before, _contents(run)):
+            if _is_recovered(case, operation, original, run):
+                return result(_RECOVERED, f"{ended.returncode}: {said}")
+            return result("REFUSED AND CHANGED", f"{changed}; {said}")
+        # What must leave the files cannot roll a journal back.
+        is_allowed = case.may_be_refused or (operation.leaves_files and f"{case.database}-journal" in before)
+        return result(_REFUSED if is_allowed else "REFUSED A SOUND FILE", f"{ended.returncode}: {said}")
+    if ended.returncode != 0:
+        return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")
+    if operation.leaves_files:
+        changed = _changes(before, _contents(run))
+        return result("CHANGED", changed) if changed else result(_SHADOWED)
+    return _compared(tool, case, operation, original, run, ended.stdout)
+
+
+def _is_recovered(case: Case, operation: Operation, original: Path, run: Path) -> bool:
+    """Whether a refusal made of a live log or a hot journal what SQLite itself makes of it, and nothing else."""
+    if not any(original.with_name(original.name + ending).exists() for ending in ("-wal", "-journal")):
+        return False
+    if not all(_is_allowed(name, case.database) for name in _contents(run)):
+        return False
+    try:
+        with (
+            Snapshot(original, operation.key, case.collations) as old,
+            Snapshot(run / case.database, operation.key, case.collations) as new,
+        ):
+            return not compared(old, new).differences
+    except (EngineError, Malformed):
+        return False
+
+
+def _compared(tool: Path, case: Case, operation: Operation, original: Path, run: Path, output: bytes) -> Result:
+    result = partial(Result, case.name, operation.name)
+    left = [name for name in _contents(run) if not _is_allowed(name, case.database)]
+    if left:
+        return result("LEFT BEHIND", ", ".join(left))
+    try:
+        with (
+            Snapshot(original, operation.key, case.collations) as old,
+            Snapshot(run / case.database, operation.new_key, case.collations) as new,
+        ):
+            verdict = compared(old, new, operation.allowed)
+            is_damaged = bool(old.complaints)
+    except (EngineError, Malformed) as error:
+        return result("LOST", f"cannot be read: {error}")
+    if verdict.differences:
+        return result("LOST", "; ".join(verdict.differences[:4]), verdict.rows)
+    if verdict.inherited and not json.loads(output.splitlines()[-1]).get("warnings"):
+        return result("DAMAGE NOT TOLD", f"{len(verdict.inherited)} complaints, such as {verdict.inherited[0]:.200}")
+    if is_damaged and not verdict.inherited:
+        key = ["--key-file", str(run.parent / "new" if operation.new_key != KEY else run.parent / "key")]
+        checked = subprocess.run(
+            [tool, "verify", run / case.database, *(key if operation.new_key else [])], capture_output=True, timeout=120
+        )
+        if checked.returncode != 0:
+            return result("NOT VERIFIED", checked.stderr.decode(errors="replace")[:300])
+    return result(_EQUAL, "", verdict.rows)
+
+
+def _is_allowed(name: str, database: str) -> bool:
+    return name in {database, f"{database}-wal", f"{database}-shm"}
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def _changes(before: dict[str, bytes], after: dict[str, bytes]) -> str:
+    return ", ".join(
+        f"{name} is {'gone' if name not in after else 'new' if name not in before else 'changed'}"
+        for name in sorted(before | after)
+        if before.get(name) != after.get(name)
+    )
+
+
+def _tried(task: tuple[Path, Case, tuple[str, ...], Path | None]) -> list[Result]:
+    tool, case, wanted, keep = task
+    results = []
+    for operation in case.operations:
+        if wanted and operation.name not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            operation.write_files(folder)
+            try:
+                result = judged(tool, case, operation, folder)
+            except subprocess.TimeoutExpired:
+                result = Result(case.name, operation.name, "HUNG")
+            if keep and result.outcome not in _ALLOWED:
+                shutil.copytree(folder, keep / f"{case.name} {operation.name}".replace("/", "_"), dirs_exist_ok=True)
+        results.append(result)
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("tool", type=Path)
+    parser.add_argument("databases", type=Path, nargs="*")
+    parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--operation", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--keep", type=Path, help="where the files of failures are kept")
+    parser.add_argument("--refusals", action="store_true", help="print the allowed refusals too")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    if arguments.databases:
+        cases: Iterator[Case] = database_cases(arguments.databases)
+    else:
+        cases = iter([*hazard_cases(), *example_cases(Path(__file__).parents[2])])
+    tasks = [
+        (arguments.tool.resolve(), case, tuple(arguments.operation), arguments.keep)
+        for case in cases
+        if arguments.only in case.name
+    ]
+    counts: Counter[tuple[str, str]] = Counter()
+    databases, failures, rows = set(), 0, 0
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for results in pool.map(_tried, tasks, chunksize=4):
+            for result in results:
+                counts[result.operation, result.outcome] += 1
+                databases.add(result.case)
+                rows += result.rows
+                if result.outcome not in _ALLOWED:
+                    failures += 1
+                if result.outcome not in _ALLOWED or (arguments.refusals and result.outcome in (_REFUSED, _RECOVERED)):
+                    print(f"{result.outcome}: {result.operation}: {result.case}: {result.detail:.600}")
+    for (operation, outcome), count in sorted(counts.items()):
+        print(f"{operation:22} {outcome:22} {count:6}")
+    print(f"{failures} failures in {counts.total()} runs on {len(databases)} databases, {rows} rows compared, "
+          f"{time.monotonic() - began:.0f} s")  # fmt: skip
+    return 1 if failures or not databases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
