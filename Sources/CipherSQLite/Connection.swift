@@ -62,7 +62,8 @@ public final class Connection {
         let name = layer.map { $0.path ?? "copy" } ?? path
         let result = sqlite3_open_v2(
             FileURI.text(name, query: query.joined(separator: "&")), &opened,
-            flags | (layer?.path == nil ? 0 : cs_open_without_links()) | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+            flags | (layer?.path == nil ? 0 : cs_open_without_links()) | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
+                | SQLITE_OPEN_PRIVATECACHE, nil)
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result

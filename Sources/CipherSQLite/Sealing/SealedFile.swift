@@ -41,7 +41,9 @@ final class SealedFile: LayeredFile {
     func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
         guard failure == SQLITE_OK else { return failure }
         // The pager writes whole pages to a database.
-        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else { return DescriptorFile.writeFailure }
+        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else {
+            return DescriptorFile.writeFailure
+        }
         let number = Self.page(at: offset)
         if let known = places[number] {
             if known.batch == current {

@@ -191,7 +191,8 @@ struct Conversion {
         _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
         let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
-        let madeBackup = try options.keepBackup
+        let madeBackup =
+            try options.keepBackup
             && Backup(paths: paths).write(
                 hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder)
         let old: OldFile

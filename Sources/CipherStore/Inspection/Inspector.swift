@@ -227,9 +227,10 @@ package struct Inspector {
     }
 
     private func sidecars() throws -> [String: Int64] {
-        let unfinished = try AttemptRecord.read(paths).map {
-            [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
-        } ?? []
+        let unfinished =
+            try AttemptRecord.read(paths).map {
+                [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
+            } ?? []
         var sidecars: [String: Int64] = [:]
         for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + unfinished {
             if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }

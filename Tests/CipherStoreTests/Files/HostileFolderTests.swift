@@ -58,7 +58,8 @@ struct HostileFolderTests {
         #expect(try file.dump(key: nil) == original)
     }
 
-    @Test("What is put in the place of the record or the backup is not written to", arguments: ["-attempt", "-plaintext"])
+    @Test(
+        "What is put in the place of the record or the backup is not written to", arguments: ["-attempt", "-plaintext"])
     func otherNames(ending: String) throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let (path, secret) = (file.path + ending, secret)

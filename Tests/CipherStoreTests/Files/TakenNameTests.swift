@@ -34,11 +34,14 @@ struct TakenNameTests {
         #expect(try Data(contentsOf: URL(filePath: path)) == content, "\(ending)")
     }
 
-    @Test("A key file that has the name of a sidecar outlives an encryption, a shadow proof and a launch", arguments: endings)
+    @Test(
+        "A key file that has the name of a sidecar outlives an encryption, a shadow proof and a launch",
+        arguments: endings)
     func keyOfPlaintext(ending: String) throws {
         for journal in ["DELETE", "WAL"] {
             try keepsKey(Fixture.file(version: 23, journal: journal), ending) { provider in
-                _ = try EncryptionUpgrade(path: (provider as? FileKeyProvider)?.database ?? "", provider: provider).run()
+                _ = try EncryptionUpgrade(path: (provider as? FileKeyProvider)?.database ?? "", provider: provider)
+                    .run()
             }
             try keepsKey(Fixture.file(version: 23, journal: journal), ending) { provider in
                 _ = try EncryptionUpgrade(path: (provider as? FileKeyProvider)?.database ?? "", provider: provider)
@@ -114,7 +117,8 @@ struct TakenNameTests {
         }
     }
 
-    @Test("A name that leaves no room for those beside it is refused before anything is done", arguments: [228, 229, 255])
+    @Test(
+        "A name that leaves no room for those beside it is refused before anything is done", arguments: [228, 229, 255])
     func longName(length: Int) throws {
         let name = String(repeating: "n", count: length)
         let file = try Fixture.file(version: 23, journal: "DELETE")

@@ -58,7 +58,8 @@ struct AttemptRecord: Equatable {
     private static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
         bytes.count == tokenLength
             && bytes.allSatisfy {
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
             }
     }
 

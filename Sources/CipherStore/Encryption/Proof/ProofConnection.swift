@@ -14,7 +14,8 @@ struct ProofConnection: Sendable {
     ///
     /// `isCancelled` is asked now and then while a statement runs.
     func open(isCancelled: @escaping () -> Bool) throws -> Connection {
-        let connection = try Connection(path: path, mode: .readOnly, through: copy?.layer() ?? FileLayer(guarding: path))
+        let connection = try Connection(
+            path: path, mode: .readOnly, through: copy?.layer() ?? FileLayer(guarding: path))
         connection.refuseDoubleQuotedStrings()
         if let copy { connection.distrust(fileSize: try copy.size()) } else { try connection.distrust(path) }
         connection.beDefensive()

@@ -15,7 +15,9 @@ struct Backup {
     ///
     /// - Parameter temporaryName: Its name until it is whole.
     /// - Returns: Whether there was none before.
-    func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws -> Bool {
+    func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws
+        -> Bool
+    {
         if try folder.status(paths.backupName) != nil { return false }
         let backup = try NewFile(temporaryName, in: folder)
         var offset: Int64 = 0

@@ -30,7 +30,9 @@ struct SpoilingTests {
         return (calls, run.output, bytes)
     }
 
-    private func isSpoiling(_ call: String) -> Bool { call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains(", 512, 0)") }
+    private func isSpoiling(_ call: String) -> Bool {
+        call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains(", 512, 0)")
+    }
 
     private func isFolderSync(_ call: String) -> Bool {
         guard call.contains(" fsync("), let folder else { return false }
