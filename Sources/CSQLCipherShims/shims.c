@@ -35,6 +35,14 @@ int cs_config_trusted_schema(sqlite3 *db, int enabled) {
 #endif
 }
 
+int cs_open_without_links(void) {
+#ifdef SQLITE_OPEN_NOFOLLOW
+    return SQLITE_OPEN_NOFOLLOW;
+#else
+    return 0;
+#endif
+}
+
 int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
 
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }

@@ -21,21 +21,50 @@
 #include <sys/vfs.h>
 #endif
 
-// link(2) fails where the new name exists, so the pair below replaces nothing either; only a crash between the two
+// linkat(2) fails where the new name exists, so the pair below replaces nothing either; only a crash between the two
 // calls leaves both names, and the caller sweeps the old one.
-static int rename_by_link(const char *from, const char *to) {
-    if (link(from, to) != 0) return -1;
-    return unlink(from);
+static int rename_by_link(int folder, const char *from, const char *to) {
+    if (linkat(folder, from, folder, to, 0) != 0) return -1;
+    return unlinkat(folder, from, 0);
 }
 
-int cs_rename_noreplace(const char *from, const char *to) {
+int cs_rename_noreplace(int folder, const char *from, const char *to) {
 #if defined(__APPLE__)
-    return renamex_np(from, to, RENAME_EXCL);
+    return renameatx_np(folder, from, folder, to, RENAME_EXCL);
 #else
-    long result = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    long result = syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE);
     if (result == 0) return 0;
     // Old kernels and some file systems do not know the flag.
-    if (errno == ENOSYS || errno == EINVAL) return rename_by_link(from, to);
+    if (errno == ENOSYS || errno == EINVAL) return rename_by_link(folder, from, to);
+    return -1;
+#endif
+}
+
+int cs_rename_exchange(int folder, const char *one, const char *other) {
+#if defined(__APPLE__)
+    return renameatx_np(folder, one, folder, other, RENAME_SWAP);
+#else
+    return (int)syscall(SYS_renameat2, folder, one, folder, other, RENAME_EXCHANGE);
+#endif
+}
+
+int cs_open_nameless(int folder) {
+#if defined(O_TMPFILE)
+    return openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+#else
+    (void)folder;
+    errno = ENOTSUP;
+    return -1;
+#endif
+}
+
+int cs_open_pin(int folder, const char *name) {
+#if defined(O_PATH)
+    return openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+#else
+    (void)folder;
+    (void)name;
+    errno = ENOTSUP;
     return -1;
 #endif
 }
@@ -45,17 +74,19 @@ ssize_t cs_listxattr(const char *path, char *names, size_t size) { return listxa
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
     return getxattr(path, name, value, size, 0, 0);
 }
-int cs_setxattr(const char *path, const char *name, const void *value, size_t size) {
-    return setxattr(path, name, value, size, 0, 0);
+int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
+    return fsetxattr(file, name, value, size, 0, 0);
 }
+int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name, 0); }
 #else
 ssize_t cs_listxattr(const char *path, char *names, size_t size) { return listxattr(path, names, size); }
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size) {
     return getxattr(path, name, value, size);
 }
-int cs_setxattr(const char *path, const char *name, const void *value, size_t size) {
-    return setxattr(path, name, value, size, 0);
+int cs_fsetxattr(int file, const char *name, const void *value, size_t size) {
+    return fsetxattr(file, name, value, size, 0);
 }
+int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name); }
 #endif
 
 #if defined(__linux__)

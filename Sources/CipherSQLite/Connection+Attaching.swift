@@ -3,14 +3,15 @@ internal import CSQLCipher
 extension Connection {
     /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.
     ///
-    /// - Parameter fileSystem: The file layer that seals pages, for a file that gets no key; `nil` for SQLite's own.
-    package func attachEmpty(
-        _ path: String, as schema: String, sealingThrough fileSystem: SealingFileSystem? = nil
-    ) throws {
-        let uri = SQL.quoted(text: FileURI.text(path, query: "mode=rw" + (fileSystem.map { "&vfs=\($0.name)" } ?? "")))
+    /// - Parameters:
+    ///   - layer: Leads to the file.
+    ///   - sealed: Whether the layer seals the pages, of a file that gets no key.
+    package func attachEmpty(_ layer: FileLayer, as schema: String, sealed: Bool) throws {
+        let uri = SQL.quoted(text: FileURI.text("copy", query: "mode=rw&vfs=\(layer.name)"))
+        layers.append(layer)
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
-        guard fileSystem != nil else { return }
-        // Pages of the size of SQLCipher's, with room behind their content for the seal.
+        guard sealed else { return }
+        // Pages of the size of SQLCipher's, with room after their content for the seal.
         try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(PageSealer.pageSize)"))
         var reserved = Int32(PageSealer.reservedSize)
         try check(sqlite3_file_control(handle, schema, Self.reserveBytes, &reserved))

@@ -1,4 +1,5 @@
 internal import CSQLCipher
+internal import CSQLCipherShims
 
 /// An open database.
 ///
@@ -20,6 +21,8 @@ public final class Connection {
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
+    /// The file layers of ours that it uses, which must outlive it.
+    var layers: [FileLayer] = []
     /// What is known of the key.
     var keyState = KeyState.none
     /// Whether statements run only inside of a transaction.
@@ -37,7 +40,10 @@ public final class Connection {
     ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
     ///   - leavesIndex: Whether the index of a log (`-shm`), which must be there, is only read. No other connection of
     ///     this process may be opened to the file meanwhile: it would get an index that it cannot write.
-    package init(path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false) throws {
+    ///   - layer: Leads to the file; `nil` for SQLite's own, which opens whatever the path leads to.
+    package init(
+        path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false, through layer: FileLayer? = nil
+    ) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
                 extendedCode: DatabaseError.misuse,
@@ -52,9 +58,12 @@ public final class Connection {
             case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             }
         var opened: OpaquePointer?
+        let query = [leavesIndex ? "readonly_shm=1" : nil, layer.map { "vfs=\($0.name)" }].compactMap(\.self)
+        let name = layer.map { $0.path ?? "copy" } ?? path
         let result = sqlite3_open_v2(
-            FileURI.text(path, query: leavesIndex ? "readonly_shm=1" : ""), &opened,
-            flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+            FileURI.text(name, query: query.joined(separator: "&")), &opened,
+            flags | (layer?.path == nil ? 0 : cs_open_without_links()) | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX
+                | SQLITE_OPEN_PRIVATECACHE, nil)
         guard result == SQLITE_OK, let opened else {
             let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
             let code = opened.map { sqlite3_extended_errcode($0) } ?? result
@@ -63,6 +72,7 @@ public final class Connection {
         }
         self.path = path
         handle = opened
+        if let layer { layers.append(layer) }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, busyTimeout)
         try execute("PRAGMA temp_store = MEMORY")

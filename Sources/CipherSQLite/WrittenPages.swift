@@ -7,7 +7,7 @@ internal import CSQLCipher
 /// Source: SQLite, "The SQLite OS Interface or VFS": a file's methods are a table that it points to, and a table in its
 /// place can pass every call on.
 package final class WrittenPages {
-    /// What SQLite is given: its own structure first, and behind it the way back to this object.
+    /// What SQLite is given: its own structure first, and after it the way back to this object.
     private struct Methods {
         var methods: sqlite3_io_methods
         let original: UnsafePointer<sqlite3_io_methods>
@@ -55,9 +55,8 @@ package final class WrittenPages {
     /// The number, from 1, of the first page that is not in the file as it was written last; `nil` where all are.
     ///
     /// - Throws: ``DatabaseError`` where the file cannot be read.
-    package func firstLost(in path: String) throws -> Int? {
-        let file = try DatabaseFile(path: path)
-        return try fingerprints.indices.first { page in
+    package func firstLost(in file: some ReadableFile) throws -> Int? {
+        try fingerprints.indices.first { page in
             guard fingerprints[page] != 0 else { return false }
             let bytes = try file.read(at: Int64(page) * Int64(pageSize), count: pageSize)
             return bytes.withUnsafeBytes { Self.fingerprint($0) } != fingerprints[page]

@@ -58,6 +58,8 @@ public struct StoreError: Error, Sendable {
         case proofFailed
         /// A backup exists already and is not this file's.
         case backupExists
+        /// A file of another program has a name that the upgrade needs, or the name would be too long.
+        case nameTaken
         /// The upgrade did not end, several times in a row.
         case repeatedFailure
         /// The store was closed.

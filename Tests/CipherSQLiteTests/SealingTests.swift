@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// What is written through the sealing file layer is what SQLCipher itself would have written.
-@Suite("Sealing", .enabled(if: SealingFileSystem.canWrite(CipherSettings())))
+@Suite("Sealing", .enabled(if: FileLayer.canSeal(CipherSettings())))
 struct SealingTests {
     private let fixture: EngineFixture
     private let key: CipherKey
@@ -18,8 +18,10 @@ struct SealingTests {
         cachePages: Int = 50, startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool = start,
         _ body: (Connection) throws -> Void
     ) throws {
-        let fileSystem = try SealingFileSystem(key: key, startThread: startThread)
-        let connection = try attach(fileSystem)
+        let file = try file()
+        defer { withExtendedLifetime(file) {} }
+        let layer = try layer(file, startThread)
+        let connection = try attach(layer)
         do {
             defer { connection.close() }
             try connection.execute("PRAGMA copy.journal_mode = OFF")
@@ -27,7 +29,7 @@ struct SealingTests {
             try connection.execute(SQL(text: "PRAGMA copy.cache_size = \(cachePages)"))
             try body(connection)
         }
-        try fileSystem.checkWritten(fixture.path)
+        try layer.checkWritten(fixture.path)
     }
 
     @Sendable private static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
@@ -35,12 +37,25 @@ struct SealingTests {
         return true
     }
 
-    private func attach(_ fileSystem: SealingFileSystem) throws -> Connection {
-        let connection = try Connection(path: ":memory:", mode: .create)
+    /// The file, open, and made where there is none.
+    private func file() throws -> FileHandle {
         if !FileManager.default.fileExists(atPath: fixture.path) {
             try Data().write(to: URL(fileURLWithPath: fixture.path))
         }
-        try connection.attachEmpty(fixture.path, as: "copy", sealingThrough: fileSystem)
+        return try FileHandle(forUpdating: URL(fileURLWithPath: fixture.path))
+    }
+
+    private func layer(
+        _ file: FileHandle, _ startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
+    ) throws -> FileLayer {
+        try FileLayer(
+            sealing: DescriptorFile(descriptor: file.fileDescriptor, path: fixture.path), key: key,
+            startThread: startThread)
+    }
+
+    private func attach(_ layer: FileLayer) throws -> Connection {
+        let connection = try Connection(path: ":memory:", mode: .create)
+        try connection.attachEmpty(layer, as: "copy", sealed: true)
         return connection
     }
 
@@ -134,8 +149,9 @@ struct SealingTests {
 
     @Test("A journal, which would be plaintext, cannot be opened through the layer")
     func refusesJournals() throws {
-        let fileSystem = try SealingFileSystem(key: key, startThread: Self.start)
-        let connection = try attach(fileSystem)
+        let file = try file()
+        defer { withExtendedLifetime(file) {} }
+        let connection = try attach(layer(file, Self.start))
         defer { connection.close() }
         #expect(throws: DatabaseError.self) { try connection.execute("CREATE TABLE copy.t(a)") }
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "-journal"))

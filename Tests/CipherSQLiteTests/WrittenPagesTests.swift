@@ -36,12 +36,12 @@ struct WrittenPagesTests {
         // More than the cache holds is written before it is known that it will be taken back.
         try connection.executeScript(
             "PRAGMA cache_size = 5; BEGIN; UPDATE t SET a = randomblob(400); ROLLBACK; PRAGMA cache_size = 2000;")
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
         try connection.executeScript("DELETE FROM t WHERE rowid > 100; VACUUM;")
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
         try connection.executeScript("PRAGMA page_size = 1024; VACUUM; INSERT INTO t VALUES (2);")
         #expect(try connection.value(Int.self, "PRAGMA page_size") == 1024)
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
@@ -55,12 +55,12 @@ struct WrittenPagesTests {
             try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = 'u'"))
         let after = try bytes()
         try forget(page: page, of: before)
-        #expect(try pages.firstLost(in: fixture.path) == page)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == page)
         try forget(page: page, of: after)
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
         // A page that nobody wrote meanwhile.
         try forget(page: page + 1, of: [UInt8](repeating: 7, count: before.count))
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
     }
 
     @Test("is missed where the file was cut off, and the connection goes on as before once it is not watched")
@@ -69,11 +69,11 @@ struct WrittenPagesTests {
         let pages = try WrittenPages(of: connection)
         try connection.execute("INSERT INTO t SELECT randomblob(300) FROM t")
         pages.stop()
-        #expect(try pages.firstLost(in: fixture.path) == nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
         try connection.execute("INSERT INTO u VALUES (1)")
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 1000)
         connection.close()
         try Data(before).write(to: URL(filePath: fixture.path))
-        #expect(try pages.firstLost(in: fixture.path) != nil)
+        #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) != nil)
     }
 }

@@ -19,6 +19,7 @@ struct Disk {
     private enum NameChange {
         case set(String, file: Int)
         case move(String, to: String)
+        case exchange(String, String)
         case remove(String)
     }
 
@@ -49,6 +50,7 @@ struct Disk {
             for entry in pending where entry.ended < operation.began { Self.apply(entry.change, &durableNames) }
             pending.removeAll { $0.ended < operation.began }
         case .rename(let old, let new): change(.move(old, to: new), operation)
+        case .exchange(let one, let other): change(.exchange(one, other), operation)
         case .link(let old, let new):
             if let file = names[old] { change(.set(new, file: file), operation) }
         case .unlink(let name): change(.remove(name), operation)
@@ -71,6 +73,10 @@ struct Disk {
         case .move(let old, let new):
             // The change that gave the file its old name may be among those that were lost.
             if let file = names.removeValue(forKey: old) { names[new] = file }
+        case .exchange(let one, let other):
+            // Both must be there: where the change that made one was lost, so was this one, which came after it.
+            guard let first = names[one], let second = names[other] else { return }
+            (names[one], names[other]) = (second, first)
         case .remove(let name): names[name] = nil
         }
     }

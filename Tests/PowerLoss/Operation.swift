@@ -8,6 +8,7 @@ struct Operation {
         case syncFile(Int)
         case syncFolder
         case rename(String, to: String)
+        case exchange(String, String)
         case link(String, to: String)
         case unlink(String)
         /// A row number that the subject printed: its transaction is acknowledged.

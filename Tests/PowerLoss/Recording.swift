@@ -38,24 +38,30 @@ struct Recording {
 
     private mutating func take(_ call: SystemCall) throws {
         switch call.name {
-        case "open": try open(call, path: 0)
-        case "openat": try open(call, path: 1)
+        case "open": try open(call, path: call.text(0), flags: call.arguments[1])
+        case "openat":
+            // A file without a name is gone after a power loss.
+            guard !call.arguments[2].contains("O_TMPFILE") else { return }
+            try open(call, path: path(call, 0), flags: call.arguments[2])
         case "close": descriptors[try call.number(0)] = nil
         case "lseek": descriptors[try call.number(0)]?.position = call.result
         case "write", "pwrite64": try write(call)
         case "ftruncate": try truncate(call)
         case "fsync", "fdatasync": try sync(call)
         case "rename": try rename(call, call.text(0), call.text(1))
-        case "renameat": try rename(call, call.text(1), call.text(3))
+        case "renameat": try rename(call, path(call, 0), path(call, 2))
         case "renameat2":
-            guard !call.arguments[4].contains("EXCHANGE") else { throw unknown(call) }
-            try rename(call, call.text(1), call.text(3))
+            if call.arguments[4].contains("EXCHANGE") {
+                try exchange(call, path(call, 0), path(call, 2))
+            } else {
+                try rename(call, path(call, 0), path(call, 2))
+            }
         case "link": try link(call, call.text(0), call.text(1))
-        case "linkat": try link(call, call.text(1), call.text(3))
+        case "linkat": try link(call, path(call, 0), path(call, 2))
         case "unlink": try unlink(call, call.text(0))
-        case "unlinkat": try unlink(call, call.text(1))
+        case "unlinkat": try unlink(call, path(call, 0))
         case "chmod": try setMode(call, call.text(0), call.octal(1))
-        case "fchmodat", "fchmodat2": try setMode(call, call.text(1), call.octal(2))
+        case "fchmodat", "fchmodat2": try setMode(call, path(call, 0), call.octal(2))
         case "fchmod":
             guard case .file(let file, _) = descriptors[try call.number(0)]?.target else { return }
             add(.setMode(file: file, try call.octal(1)), call)
@@ -91,9 +97,16 @@ struct Recording {
         path.hasPrefix(folder + "/") ? String(path.dropFirst(folder.count + 1)) : nil
     }
 
-    private mutating func open(_ call: SystemCall, path: Int) throws {
-        let text = try call.text(path)
-        let flags = call.arguments[path + 1]
+    /// A path that may be relative to a descriptor, which stands before it.
+    private func path(_ call: SystemCall, _ index: Int) throws -> String {
+        let text = try call.text(index + 1)
+        guard !text.hasPrefix("/"), let number = Int(call.arguments[index]),
+            case .folder = descriptors[number]?.target
+        else { return text }
+        return "\(folder)/\(text)"
+    }
+
+    private mutating func open(_ call: SystemCall, path text: String, flags: Substring) throws {
         if text == folder {
             descriptors[call.result] = Descriptor(target: .folder, appends: false)
             return
@@ -149,6 +162,12 @@ struct Recording {
         guard let old = name(old), let new = name(new) else { return }
         files[new] = files.removeValue(forKey: old)
         add(.rename(old, to: new), call)
+    }
+
+    private mutating func exchange(_ call: SystemCall, _ one: String, _ other: String) throws {
+        guard let one = name(one), let other = name(other) else { return }
+        (files[one], files[other]) = (files[other], files[one])
+        add(.exchange(one, other), call)
     }
 
     private mutating func link(_ call: SystemCall, _ old: String, _ new: String) throws {

@@ -18,6 +18,9 @@ int cs_config_defensive(sqlite3 *db, int enabled);
 int cs_config_trusted_schema(sqlite3 *db, int enabled);
 int cs_config_triggers(sqlite3 *db, int enabled);
 
+// The flag with which a file is opened that has no symbolic link in its path, or 0 where the engine is too old to know it.
+int cs_open_without_links(void);
+
 // Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
 int cs_config_no_memory_statistics(void);
 

@@ -5,13 +5,24 @@
 #include <sys/types.h>
 #include <sys/xattr.h>
 
-// Renames a file and fails with EEXIST where the new name is taken. Returns 0, or -1 with errno set.
-int cs_rename_noreplace(const char *from, const char *to);
+// Renames a file inside a folder and fails with EEXIST where the new name is taken. Returns 0, or -1 with errno set.
+int cs_rename_noreplace(int folder, const char *from, const char *to);
 
-// The three calls for extended attributes, with one signature on Linux and Apple platforms. Symbolic links are followed.
+// Exchanges two names of a folder in one step. Returns 0, or -1 with errno set: EINVAL or ENOSYS where that cannot be done.
+int cs_rename_exchange(int folder, const char *one, const char *other);
+
+// Opens a new file without a name for reading and writing, of mode 0600. Returns -1 where the file system has none.
+int cs_open_nameless(int folder);
+
+// Opens a file so that it stays the same whatever has its name, for neither reading nor writing; links are not followed.
+// Closing the descriptor drops no lock. Returns -1 with ENOTSUP where the system has no such descriptors.
+int cs_open_pin(int folder, const char *name);
+
+// Calls for extended attributes, with one signature on Linux and Apple platforms. Symbolic links are followed.
 ssize_t cs_listxattr(const char *path, char *names, size_t size);
 ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size);
-int cs_setxattr(const char *path, const char *name, const void *value, size_t size);
+int cs_fsetxattr(int file, const char *name, const void *value, size_t size);
+int cs_fremovexattr(int file, const char *name);
 
 // Whether a file is on a file system that no other machine has a part in, so that the kernel knows of every opening.
 int cs_lease_is_local(int descriptor);

@@ -56,11 +56,11 @@ final class PageBatch: @unchecked Sendable {
     }
 
     /// Seals the pages and writes them.
-    func seal(to disk: SealedDisk) { result = write(to: disk) }
+    func seal(to disk: DescriptorFile) { result = write(to: disk) }
 
-    private func write(to disk: SealedDisk) -> Int32 {
+    private func write(to disk: DescriptorFile) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
-        guard RAND_bytes(&vectors, Int32(vectors.count)) == 1 else { return SealedFile.writeFailure }
+        guard RAND_bytes(&vectors, Int32(vectors.count)) == 1 else { return DescriptorFile.writeFailure }
         // In the order of the file, so that neighbours are written at once.
         let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
         for (slot, place) in places.enumerated() {
@@ -71,7 +71,7 @@ final class PageBatch: @unchecked Sendable {
                         into: sealed + slot * PageSealer.pageSize)
                 }
             }
-            guard isSealed == true else { return SealedFile.writeFailure }
+            guard isSealed == true else { return DescriptorFile.writeFailure }
         }
         var start = 0
         for slot in 1...places.count {

@@ -4,16 +4,11 @@ internal import CSQLCipher
 ///
 /// Used by one thread, SQLite's. Full batches of pages are sealed and written on others; a page that is wanted again is
 /// taken from the batch that is being filled, or waited for and opened.
-final class SealedFile {
+final class SealedFile: LayeredFile {
     /// So many that each core has one to seal while another is filled, and that memory stays small.
     private static let batchCount = 16
 
-    // Extended codes, which Swift does not import. Source: SQLite, "Result and Error Codes".
-    static let readFailure = SQLITE_IOERR | (1 << 8)
-    static let shortRead = SQLITE_IOERR | (2 << 8)
-    static let writeFailure = SQLITE_IOERR | (3 << 8)
-
-    private let disk: SealedDisk
+    private let disk: DescriptorFile
     private let batches: [PageBatch]
     private let opener: PageSealer
     private let crew: SealingCrew
@@ -26,25 +21,29 @@ final class SealedFile {
     private(set) var failure = SQLITE_OK
 
     init(
-        _ file: UnsafeMutablePointer<sqlite3_file>, _ keys: SealingKeys,
-        _ startThread: @escaping SealingCrew.ThreadStart
+        _ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping SealingCrew.ThreadStart
     ) throws {
-        disk = SealedDisk(file)
+        self.disk = disk
         crew = SealingCrew(disk, startThread)
         batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
         opener = try PageSealer(keys)
         size = 0
-        failure = disk.methods.xFileSize(file, &size)
+        failure = disk.getSize(&size)
     }
 
-    var fileSize: Int64 { size }
+    func getSize(_ size: inout Int64) -> Int32 {
+        size = self.size
+        return SQLITE_OK
+    }
 
     // MARK: Writing
 
-    func write(_ content: UnsafeRawPointer, count: Int32, offset: Int64) -> Int32 {
+    func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
         guard failure == SQLITE_OK else { return failure }
         // The pager writes whole pages to a database.
-        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else { return Self.writeFailure }
+        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else {
+            return DescriptorFile.writeFailure
+        }
         let number = Self.page(at: offset)
         if let known = places[number] {
             if known.batch == current {
@@ -85,35 +84,34 @@ final class SealedFile {
         let result = flush()
         guard result == SQLITE_OK else { return result }
         size = newSize
-        return disk.methods.xTruncate(disk.file, newSize)
+        return disk.truncate(to: newSize)
     }
 
-    func sync(_ flags: Int32) -> Int32 {
+    func sync() -> Int32 {
         let result = flush()
-        return result == SQLITE_OK ? disk.methods.xSync(disk.file, flags) : result
+        return result == SQLITE_OK ? disk.sync() : result
     }
 
     func close() -> Int32 {
         let result = flush()
         crew.end()
-        let closed = disk.methods.xClose(disk.file)
-        return result == SQLITE_OK ? closed : result
+        return result
     }
 
     // MARK: Reading
 
     /// Reads a page or a part of one.
-    func read(into buffer: UnsafeMutableRawPointer, count: Int32, offset: Int64) -> Int32 {
+    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
         let inPage = Int(offset % Int64(PageSealer.pageSize))
-        guard inPage + Int(count) <= PageSealer.pageSize else { return Self.readFailure }
+        guard inPage + count <= PageSealer.pageSize else { return DescriptorFile.readFailure }
         guard offset + Int64(count) <= size else {
-            buffer.initializeMemory(as: UInt8.self, repeating: 0, count: Int(count))
-            return Self.shortRead
+            buffer.initializeMemory(as: UInt8.self, repeating: 0, count: count)
+            return DescriptorFile.shortRead
         }
         let number = Self.page(at: offset)
         if let known = places[number] {
             if known.batch == current {
-                buffer.copyMemory(from: batches[current].page(at: known.place) + inPage, byteCount: Int(count))
+                buffer.copyMemory(from: batches[current].page(at: known.place) + inPage, byteCount: count)
                 return SQLITE_OK
             }
             settle(known.batch)
@@ -124,20 +122,11 @@ final class SealedFile {
             let page = sealed + PageSealer.pageSize
             let result = disk.read(sealed, page: number)
             guard result == SQLITE_OK else { return result }
-            guard opener.open(sealed, number: number, into: page) else { return Self.readFailure }
-            buffer.copyMemory(from: page + inPage, byteCount: Int(count))
+            guard opener.open(sealed, number: number, into: page) else { return DescriptorFile.readFailure }
+            buffer.copyMemory(from: page + inPage, byteCount: count)
             return SQLITE_OK
         }
     }
 
     private static func page(at offset: Int64) -> UInt32 { UInt32(offset / Int64(PageSealer.pageSize)) + 1 }
-
-    // MARK: Locks
-
-    func lock(_ level: Int32) -> Int32 { disk.methods.xLock(disk.file, level) }
-    func unlock(_ level: Int32) -> Int32 { disk.methods.xUnlock(disk.file, level) }
-    func checkReservedLock(_ result: UnsafeMutablePointer<Int32>?) -> Int32 {
-        disk.methods.xCheckReservedLock(disk.file, result)
-    }
-    var sectorSize: Int32 { disk.methods.xSectorSize(disk.file) }
 }

@@ -15,7 +15,7 @@ final class SealingCrew: @unchecked Sendable {
     typealias ThreadStart = @Sendable (@escaping @Sendable () -> Void) -> Bool
 
     private let lock = Lock()
-    private let disk: SealedDisk
+    private let disk: DescriptorFile
     private let startThread: ThreadStart
     /// The batches that nobody has begun to seal, in the order of their arrival.
     private var submitted: [PageBatch] = []
@@ -25,7 +25,7 @@ final class SealingCrew: @unchecked Sendable {
     private var threadsToStart = ProcessInfo.processInfo.activeProcessorCount
     private var hasEnded = false
 
-    init(_ disk: SealedDisk, _ startThread: @escaping ThreadStart) {
+    init(_ disk: DescriptorFile, _ startThread: @escaping ThreadStart) {
         self.disk = disk
         self.startThread = startThread
     }

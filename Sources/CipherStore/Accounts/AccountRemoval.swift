@@ -27,10 +27,11 @@ struct AccountRemoval {
 
     /// The log and the journal before the database: without it they would be taken for another's.
     private func removeFiles() throws {
-        let names =
-            [paths.wal, paths.sharedMemory, paths.journal, paths.database, paths.backup, paths.attempt]
-            + paths.leftovers
-        for name in names { try FileSystem.removeIfPresent(name) }
+        try Leftovers.sweep(paths)
+        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.database, paths.backup] {
+            try FileSystem.removeIfPresent(path)
+        }
+        try AttemptRecord.remove(paths)
         try FileSystem.syncFolder(of: paths.database)
     }
 }

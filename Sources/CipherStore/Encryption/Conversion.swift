@@ -39,7 +39,8 @@ struct Conversion {
             path: paths.database, report: options.progress, cancellation: options.cancellation)
         let preflight = Preflight(
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
-        let status = try preflight.checkFiles()
+        let folder = try paths.openFolder()
+        let status = try preflight.checkFiles(folder)
         let identity = OriginalFile(paths.database, status)
         let ownership = try observer.locating {
             try observer.begin(.quiescing)
@@ -49,31 +50,32 @@ struct Conversion {
         try checkSchemaUntouched(preflight, inspector)
         let keys = try targetKeys()
         defer { keys?.cancel() }
-        try Leftovers.sweep(paths)
-        let attempts = Attempts(paths: paths, options: options)
-        let record = try attempts.next(isWriteAheadLog: isWriteAheadLog)
-
         var report = EncryptionReport(outcome, path: paths.database)
+        report.warnings += try Leftovers.sweep(paths)
+        let attempts = Attempts(paths: paths, options: options)
+        var record = try attempts.next(status.identity, isWriteAheadLog: isWriteAheadLog)
+
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
         try observer.begin(.quiescing)
         let fileKey = try observer.locating {
-            try holdingSource(record, identity, ownership) { hold in
+            try holdingSource(record, folder, status, identity, ownership) { hold in
                 try hold.checkSchema(preflight)
                 let backup = Backup(paths: paths)
                 if options.keepBackup { try backup.checkRoomForIt(hold.file) }
-                let fileKey = try buildAndProve(keys, status, observer, &report)
+                let copy = try record.makeCopy(folder, paths)
+                let fileKey = try buildAndProve(copy, keys, status, observer, &report)
                 if let finishing {
                     try observer.begin(.migrating)
-                    try ReadBack(paths: paths, key: fileKey).lending(finishing)
-                    report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
+                    try ReadBack(paths: paths, copy: copy, key: fileKey).lending(finishing)
+                    report.bytesAfter = try copy.size()
                 }
                 try observer.begin(.swapping)
-                try swap(hold, status, backup, observer, &report)
+                try swap(hold, status, copy, record, observer, &report)
                 return fileKey
             }
         }
-        if let warning = attempts.end(record, fileKey) { report.warnings.append(warning) }
+        report.warnings += attempts.end(record, fileKey)
         observer.finish()
         report.seconds = Date().timeIntervalSince(began)
         report.stageSeconds = observer.secondsByName
@@ -95,12 +97,12 @@ struct Conversion {
 
     /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
     private func holdingSource<Result>(
-        _ record: AttemptRecord, _ identity: OriginalFile, _ ownership: SoleOwnership,
-        _ body: (SourceHold) throws -> Result
+        _ record: AttemptRecord, _ folder: Folder, _ status: FileSystem.Status, _ identity: OriginalFile,
+        _ ownership: SoleOwnership, _ body: (SourceHold) throws -> Result
     ) throws -> Result {
         var hold: SourceHold?
         do {
-            try record.write(paths)
+            try record.write(folder, paths, owner: status)
             let opened = try SourceHold(
                 paths, identity, ownership, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog,
                 busyTimeout: options.busyTimeout, collations: options.collations)
@@ -115,23 +117,23 @@ struct Conversion {
         }
     }
 
-    /// Builds the copy and shows that it is equal.
+    /// Fills the copy and shows that it is equal.
     ///
     /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
     /// Returns the key of the copy.
     func buildAndProve(
-        _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
+        _ copy: NewFile, _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
     ) throws -> FileKey? {
         let copyKey = try keys?.building.wait()
         func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
             try observer.begin(.building)
-            try build(copyKey, status, rebuildsIndexes: rebuildsIndexes, observer)
+            try build(copy, copyKey, status, rebuildsIndexes: rebuildsIndexes, observer)
             try observer.begin(.proving)
-            return try prove(keys, hasRebuiltIndexes: rebuildsIndexes, observer)
+            return try prove(copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }
         func rebuilding() throws -> CopyProof.Outcome {
-            try FileSystem.removeIfPresent(paths.copy)
+            try copy.empty()
             return try attempt(rebuildsIndexes: true)
         }
         let proven: CopyProof.Outcome
@@ -149,34 +151,34 @@ struct Conversion {
         report.rows = proven.rows
         report.warnings += proven.warnings
         // Behind the swap nothing may fail any more.
-        report.bytesAfter = try FileSystem.size(paths.copy) ?? 0
+        report.bytesAfter = try copy.size()
         return copyKey
     }
 
     private func build(
-        _ copyKey: FileKey?, _ status: FileSystem.Status, rebuildsIndexes: Bool, _ observer: UpgradeObserver
+        _ copy: NewFile, _ copyKey: FileKey?, _ status: FileSystem.Status, rebuildsIndexes: Bool,
+        _ observer: UpgradeObserver
     ) throws {
-        try FileSystem.createExclusively(paths.copy)
-        try FileSystem.setOwner(paths.copy, status.owner, status.group)
+        try copy.setOwner(status.owner, status.group)
         try CopyBuilder(
-            source: paths.database, sourceKey: sourceKey, copy: paths.copy, copyKey: copyKey,
+            source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
             collations: options.collations, header: try HeaderNumbers(of: paths.database, key: sourceKey),
             rebuildsIndexes: rebuildsIndexes, observer: observer
         ).build()
     }
 
     private func prove(
-        _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
+        _ file: NewFile, _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
     ) throws -> CopyProof.Outcome {
-        let sync = BackgroundTask("sync") { [paths] _ in try FileSystem.sync(paths.copy) }
+        let sync = BackgroundTask("sync") { _ in try file.sync() }
         defer { sync.cancel() }
         let original = ProofConnection(
             path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
             collations: options.collations)
         func copy(_ key: CipherKey?) -> ProofConnection {
             ProofConnection(
-                path: paths.copy, key: key, settings: targetSettings ?? CipherSettings(),
-                collations: options.collations)
+                path: paths.database, key: key, settings: targetSettings ?? CipherSettings(),
+                collations: options.collations, copy: file)
         }
         // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
         let proof = CopyProof(
@@ -189,11 +191,14 @@ struct Conversion {
 
     /// Keeps the backup that is asked for, and puts the copy in the original's place.
     private func swap(
-        _ hold: SourceHold, _ status: FileSystem.Status, _ backup: Backup, _ observer: UpgradeObserver,
-        _ report: inout EncryptionReport
+        _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
-        let swap = Swap(paths: paths, status: status)
-        let madeBackup = try options.keepBackup && backup.write(hold.file, status: status)
+        let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
+        let madeBackup =
+            try options.keepBackup
+            && Backup(paths: paths).write(
+                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder)
         let old: OldFile
         let otherNames: Int
         do {
@@ -203,7 +208,7 @@ struct Conversion {
             otherNames = try swap.commit(old)
         } catch {
             // The database lives on and changes, and its old backup would refuse the next run.
-            if madeBackup { try FileSystem.removeIfPresent(paths.backup) }
+            if madeBackup { try copy.folder.removeIfPresent(paths.backupName) }
             throw error
         }
         if options.keepBackup { report.backup = paths.backup }
@@ -216,7 +221,7 @@ extension StoreError {
     static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
-        } catch let error as StoreError where error.path?.isSameName(as: paths.copy) == true {
+        } catch let error as StoreError where error.path?.hasPrefix(paths.database + "-upgrade-") == true {
             throw StoreError(
                 error.code, path: paths.database, error.detail, advice: error.advice, underlying: error.underlying)
         }

@@ -29,16 +29,16 @@ package struct Decryption {
     ///
     /// - Throws: ``StoreError``. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
-        try options.withLockedFile(paths) { inspector, content in
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .plaintext:
                 // A run that died after its commit may have left work.
-                if let record = try AttemptRecord.read(paths) {
-                    _ = Attempts(paths: paths, options: options).end(record, nil)
-                }
-                try Leftovers.sweep(paths)
-                return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+                let told = try Attempts(paths: paths, options: options).settle(nil)
+                var report = try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+                report.warnings += told
+                return report
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)
                 let unlocked = try FileUnlocking(paths: paths, options: options)

@@ -51,7 +51,8 @@ package struct EncryptionUpgrade {
     /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
     ///   back anyway.
     package func run() throws -> EncryptionReport {
-        try options.withLockedFile(paths) { inspector, content in
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: try create()
             case .plaintext: try encrypt(inspector).report
@@ -67,7 +68,8 @@ package struct EncryptionUpgrade {
     ///
     /// - Throws: ``StoreError``.
     package func shadow() throws -> EncryptionReport {
-        try options.withLockedFile(paths) { inspector, content in
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: return EncryptionReport(.shadow, path: paths.database)
             case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run()
@@ -100,8 +102,10 @@ package struct EncryptionUpgrade {
         let unlocked = try unlocking.run(
             key, formats: [options.settings], inspector, hasPlaintextHeader: hasPlaintextHeader
         ) { _ in }
-        try unlocking.settle(unlocked.fileKey)
-        return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+        let told = try unlocking.settle(unlocked.fileKey)
+        var report = try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+        report.warnings += told
+        return report
     }
 
     /// Encrypts a plaintext file.

@@ -16,46 +16,56 @@ struct FreshDatabase {
                 advice: "give this user the permission to write it")
         }
         let key = try upgrade.newFileKey()
+        let folder = try paths.openFolder()
+        try Preflight.checkNames(folder, paths)
         try Leftovers.sweep(paths)
         do {
-            let (fileKey, report) = try build(key, fill)
-            let warnings = try publish()
+            var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity)
+            try record.write(folder, paths)
+            let copy = try record.makeCopy(folder, paths)
+            let (fileKey, report) = try build(copy, key, fill)
+            let warnings = try publish(copy, record.copyName(paths))
             try AttemptRecord.remove(paths)
             return (fileKey, report, warnings)
         } catch {
             try Leftovers.sweep(paths)
+            try AttemptRecord.remove(paths)
             guard let error = error as? DatabaseError else { throw error }
             throw StoreError.upgrading(error, paths)
         }
     }
 
     private func build<Report>(
-        _ key: CipherKey, _ fill: (Connection) throws -> Report
+        _ copy: NewFile, _ key: CipherKey, _ fill: (Connection) throws -> Report
     ) throws -> (FileKey, Report) {
         let settings = upgrade.options.settings
-        try FileSystem.createExclusively(paths.copy)
         let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
         let fileKey = try FileKey(key, salt: salt, settings)
-        let report = try ReadBack(paths: paths, key: fileKey).lending { connection in
+        let report = try ReadBack(paths: paths, copy: copy, key: fileKey).lending { connection in
             connection.allowDoubleQuotedStrings()
             for collation in upgrade.options.collations { try connection.register(collation) }
-            // No sidecar may exist while the file changes its name.
-            _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
             return try fill(connection)
         }
         // What the provider gives to the next launch must open the file.
         let again = try upgrade.keyAskedAgain(key)
-        try Connection(path: paths.copy, mode: .readOnly, key: again, settings: settings).close()
-        try FileSystem.sync(paths.copy)
+        let reader = try Connection(path: copy.path, mode: .readOnly, through: copy.layer())
+        defer { reader.close() }
+        try reader.setKey(again, settings: settings)
+        try reader.proveReadable()
+        try copy.sync()
         return (fileKey, report)
     }
 
     /// Returns what is to be told.
-    private func publish() throws -> [String] {
-        if let status = try FileSystem.status(paths.database), status.size == 0 { return try replaceEmptyFile(status) }
+    private func publish(_ copy: NewFile, _ copyName: String) throws -> [String] {
+        if let status = try copy.folder.status(paths.name), status.isRegular, status.size == 0 {
+            return try replaceEmptyFile(status, copy, copyName)
+        }
         try removeSidecars()
-        guard try FileSystem.renameIfFree(paths.copy, to: paths.database) else { throw madeMeanwhile() }
-        try FileSystem.syncFolder(of: paths.database)
+        guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name) else {
+            throw madeMeanwhile()
+        }
+        try copy.folder.sync()
         return []
     }
 
@@ -67,8 +77,10 @@ struct FreshDatabase {
     }
 
     /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
-    private func replaceEmptyFile(_ status: FileSystem.Status) throws -> [String] {
-        let swap = Swap(paths: paths, status: status)
+    private func replaceEmptyFile(
+        _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
+    ) throws -> [String] {
+        let swap = Swap(paths: paths, copy: copy, copyName: copyName, original: status.identity)
         let refused = try swap.dress()
         let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
         try removeSidecars()

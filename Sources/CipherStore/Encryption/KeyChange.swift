@@ -87,7 +87,10 @@ struct KeyChange {
     }
 
     /// Ends what an earlier run left beside a file that stays as it is.
-    func settle<Facts>(_ found: Found<Facts>) throws {
+    ///
+    /// Returns what is to be told.
+    @discardableResult
+    func settle<Facts>(_ found: Found<Facts>) throws -> [String] {
         try unlocking.settle(found.file.fileKey)
     }
 

@@ -43,7 +43,8 @@ package struct Rekeying {
     /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file, and with `keyUnchanged` where they
     ///   are equal. Until the swap nothing has changed.
     package func run() throws -> EncryptionReport {
-        try options.withLockedFile(paths) { inspector, content in
+        try paths.checkInputs(of: change.provider)
+        return try options.withLockedFile(paths) { inspector, content in
             guard case .opaque(let hasPlaintextHeader) = content else {
                 throw StoreError(
                     .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
@@ -51,8 +52,10 @@ package struct Rekeying {
             }
             let found = try change.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
             guard change.isNeeded(for: found) else {
-                try change.settle(found)
-                return try EncryptionReport(unchanged: .alreadyRekeyed, paths)
+                let told = try change.settle(found)
+                var report = try EncryptionReport(unchanged: .alreadyRekeyed, paths)
+                report.warnings += told
+                return report
             }
             return try change.convert(found, inspector).report
         }

@@ -30,7 +30,8 @@ struct ShadowProof {
             path: paths.database, report: options.progress, cancellation: options.cancellation)
         let preflight = Preflight(
             paths: paths, settings: options.settings, keepBackup: false, collations: options.collations)
-        let status = try preflight.checkFiles()
+        let folder = try paths.openFolder()
+        let status = try preflight.checkFiles(folder)
         var report = EncryptionReport(.shadow, path: paths.database)
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = report.bytesBefore
@@ -40,13 +41,15 @@ struct ShadowProof {
             let key = try upgrade.newFileKey()
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.settings)
             defer { keys.cancel() }
-            try Leftovers.sweep(paths)
+            report.warnings += try Leftovers.sweep(paths)
+            // Nobody sees this copy, and nothing is left of it whatever happens.
+            let copy = try NewFile(withoutNameIn: folder, path: paths.database)
             try observer.locating {
                 try observer.begin(.quiescing)
                 try withoutChange(snapshot) {
                     let conversion = Conversion(
                         paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
-                    _ = try conversion.buildAndProve(keys, status, observer, &report)
+                    _ = try conversion.buildAndProve(copy, keys, status, observer, &report)
                 }
             }
         }
@@ -57,7 +60,7 @@ struct ShadowProof {
         return report
     }
 
-    /// Runs `body` over one state of the file, and removes the copy that it made.
+    /// Runs `body` over one state of the file.
     ///
     /// The open transaction does one thing more: the builder's connection, which can write, is not the last one at its
     /// end, and so does not checkpoint the log.
@@ -66,7 +69,6 @@ struct ShadowProof {
         try snapshot.execute("BEGIN")
         try snapshot.proveReadable()
         let result = Result { try body() }
-        try Leftovers.sweep(paths)
         try snapshot.execute("COMMIT")
         guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
             throw StoreError(

@@ -26,7 +26,7 @@ package struct DatabasePaths: Sendable {
         seenFolder = other.seenFolder
     }
 
-    // SQLite's own.
+    // SQLite's.
     var wal: String { database + "-wal" }
     var sharedMemory: String { database + "-shm" }
     var journal: String { database + "-journal" }
@@ -36,24 +36,16 @@ package struct DatabasePaths: Sendable {
         try FileSystem.exists(wal) || FileSystem.exists(journal) || FileSystem.exists(sharedMemory)
     }
 
-    // Ours.
-    /// The copy that is being built.
-    ///
-    /// Never holds a plaintext byte.
-    var copy: String { database + "-upgrade" }
+    // Ours. The copy has a name with a random part, which ``AttemptRecord`` holds.
     /// The plaintext file, kept when the caller asks for a backup.
     var backup: String { database + "-plaintext" }
-    /// A backup that is being written.
-    var unfinishedBackup: String { database + "-plaintext-new" }
-    /// How often a conversion was begun without an end, and the journal mode to restore.
+    /// How often a conversion was begun without an end, what it made, and the journal mode to restore.
     var attempt: String { database + "-attempt" }
 
     /// The database beside which a name would be one of SQLite's or ours; `nil` for any other name.
     static func database(besideWhich name: String) -> String? {
-        let endings = [
-            "-wal", "-shm", "-journal", "-upgrade", "-plaintext", "-plaintext-new", "-attempt", "-attempt-new",
-        ]
-        let ending = endings.first {
+        if let database = AttemptRecord.database(besideWhich: name) { return database }
+        let ending = ["-wal", "-shm", "-journal", "-plaintext", "-attempt"].first {
             name.utf8.count > $0.utf8.count && name.utf8.reversed().starts(with: $0.utf8.reversed())
         }
         return ending.flatMap { String(name.utf8.dropLast($0.utf8.count)) }
@@ -67,17 +59,29 @@ package struct DatabasePaths: Sendable {
         guard let seenFolder else { return try FileSystem.status(database) }
         // A new link may have the number of the folder that was removed.
         guard let folder = try FileSystem.status(folder, followLinks: false), folder.isDirectory,
-            FileIdentity(folder) == seenFolder
+            folder.identity == seenFolder
         else { throw OpenFolder.replaced(database) }
         let status = try FileSystem.status(database, followLinks: false)
         guard status?.isSymbolicLink != true else { throw OpenFolder.replaced(database) }
         return status
     }
 
+    /// The names in the folder.
+    var name: String { FileSystem.split(database).name }
+    var backupName: String { name + "-plaintext" }
+    var attemptName: String { name + "-attempt" }
+
+    /// The copy that is being built, but for the random part of its name.
+    ///
+    /// Never holds a plaintext byte, unless the database is decrypted.
+    var copyPrefix: String { name + "-upgrade-" }
+    /// A backup that is being written, likewise.
+    var unfinishedBackupPrefix: String { name + "-plaintext-" }
+
+    /// How many bytes the longest name of ours has more than the database's.
+    static let longestAddition = "-plaintext-".utf8.count + AttemptRecord.tokenLength
+
     var folder: String { FileSystem.split(database).folder }
 
-    /// What a crash may leave behind: none of these holds anything that is not in the database.
-    var leftovers: [String] {
-        [copy, copy + "-journal", copy + "-wal", copy + "-shm", unfinishedBackup, attempt + "-new"]
-    }
+    func openFolder() throws -> Folder { try Folder(folder) }
 }

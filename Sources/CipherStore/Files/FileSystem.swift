@@ -23,8 +23,7 @@ enum FileSystem {
         let owner: uid_t
         let group: gid_t
         let links: Int
-        let device: UInt64
-        let inode: UInt64
+        let identity: FileIdentity
 
         init(_ status: stat) {
             isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -35,8 +34,7 @@ enum FileSystem {
             owner = status.st_uid
             group = status.st_gid
             links = Int(status.st_nlink)
-            device = UInt64(truncatingIfNeeded: status.st_dev)
-            inode = UInt64(truncatingIfNeeded: status.st_ino)
+            identity = FileIdentity(status)
         }
     }
 
@@ -47,6 +45,12 @@ enum FileSystem {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw failure("be examined", path)
         }
+        return Status(result)
+    }
+
+    static func status(ofDescriptor descriptor: Int32, _ path: String) throws -> Status {
+        var result = stat()
+        guard fstat(descriptor, &result) == 0 else { throw failure("be examined", path) }
         return Status(result)
     }
 
@@ -66,7 +70,10 @@ enum FileSystem {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
         }
-        if let whole = realPath(path) { return whole }
+        if let whole = realPath(path) {
+            try checkLink(path, to: whole)
+            return whole
+        }
         guard errno == ENOENT else { throw failure("be found", path) }
         guard try status(path, followLinks: false) == nil else {
             throw StoreError(
@@ -77,6 +84,18 @@ enum FileSystem {
             throw StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
         }
         return resolved == "/" ? "/" + name : resolved + "/" + name
+    }
+
+    /// Refuses a link by which another user would lead root to a file that is neither's.
+    ///
+    /// Source: proc(5), `protected_symlinks`, which does the same in sticky folders.
+    private static func checkLink(_ path: String, to target: String) throws {
+        guard geteuid() == 0, let link = try status(path, followLinks: false), link.isSymbolicLink, link.owner != 0,
+            let file = try status(target), link.owner != file.owner
+        else { return }
+        throw StoreError(
+            .permission, path: path, "this symbolic link belongs to another user than the file that it leads to",
+            advice: "give the path of the file itself; nothing was changed")
     }
 
     private static func realPath(_ path: String) -> String? {
@@ -93,20 +112,6 @@ enum FileSystem {
         return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Makes an empty file of mode 0600 where there is nothing, not even a link.
-    static func createExclusively(_ path: String) throws {
-        let descriptor = path.withSystemPath { open($0, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0o600) }
-        guard descriptor >= 0 else { throw failure("be created", path) }
-        // The umask may have taken bits away, never added any.
-        let result = fchmod(descriptor, 0o600)
-        let reason = errno
-        close(descriptor)
-        guard result == 0 else {
-            _ = path.withSystemPath { unlink($0) }
-            throw failure("be given its mode", path, reason)
-        }
-    }
-
     /// Makes a folder of mode 0700 where there is nothing; its name is durable then.
     static func createFolder(_ path: String) throws {
         guard path.withSystemPath({ mkdir($0, 0o700) }) != 0 else {
@@ -120,24 +125,6 @@ enum FileSystem {
     static func removeFolderIfEmpty(_ path: String) throws {
         guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
         throw failure("be removed", path)
-    }
-
-    /// Writes bytes at the end of a file that exists.
-    static func append(_ bytes: [UInt8], to path: String) throws {
-        let descriptor = path.withSystemPath { open($0, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw failure("be opened", path) }
-        defer { close(descriptor) }
-        try bytes.withUnsafeBytes { try write($0, to: descriptor, path) }
-    }
-
-    /// Writes a small file in one go: the new content is there whole, or the old one still is.
-    static func writeAtomically(_ text: String, to path: String) throws {
-        let temporary = path + "-new"
-        try removeIfPresent(temporary)
-        try createExclusively(temporary)
-        try append(Array(text.utf8), to: temporary)
-        try sync(temporary)
-        try rename(temporary, to: path)
     }
 
     /// Writes all bytes at the descriptor's position.
@@ -179,57 +166,12 @@ enum FileSystem {
         throw failure("be removed", path)
     }
 
-    /// Makes a file's content durable.
-    ///
-    /// A failure is final: the kernel may have dropped what it could not write.
-    static func sync(_ path: String) throws {
-        let descriptor = path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw failure("be opened to be synced", path) }
-        defer { close(descriptor) }
-        guard syncToDisk(descriptor) else { throw failure("be synced", path) }
-    }
-
     /// Makes the names in a folder durable.
     ///
     /// - Returns: `false` where the file system cannot do that, and says so with EINVAL.
     @discardableResult
     static func syncFolder(of path: String) throws -> Bool {
-        let folder = split(path).folder
-        let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw failure("be opened to be synced", folder) }
-        defer { close(descriptor) }
-        if fsync(descriptor) == 0 { return true }
-        guard errno == EINVAL else { throw failure("be synced", folder) }
-        return false
-    }
-
-    static func rename(_ old: String, to new: String) throws {
-        #if canImport(Glibc)
-            let result = old.withSystemPath { old in new.withSystemPath { Glibc.rename(old, $0) } }
-        #elseif canImport(Musl)
-            let result = old.withSystemPath { old in new.withSystemPath { Musl.rename(old, $0) } }
-        #else
-            let result = old.withSystemPath { old in new.withSystemPath { Darwin.rename(old, $0) } }
-        #endif
-        guard result == 0 else { throw failure("be renamed to \(SystemPath.printable(new))", old) }
-    }
-
-    /// Renames and replaces nothing.
-    ///
-    /// Returns whether the new name was free.
-    static func renameIfFree(_ old: String, to new: String) throws -> Bool {
-        let result = old.withSystemPath { old in new.withSystemPath { cs_rename_noreplace(old, $0) } }
-        guard result != 0 else { return true }
-        if errno == EEXIST { return false }
-        throw failure("be renamed to \(SystemPath.printable(new))", old)
-    }
-
-    static func setOwner(_ path: String, _ owner: uid_t, _ group: gid_t) throws {
-        guard path.withSystemPath({ chown($0, owner, group) }) == 0 else { throw failure("be given its owner", path) }
-    }
-
-    static func setMode(_ path: String, _ mode: mode_t) throws {
-        guard path.withSystemPath({ chmod($0, mode) }) == 0 else { throw failure("be given its mode", path) }
+        try Folder(split(path).folder).sync()
     }
 
     /// Whether this process may give a new file the owner and group of another.
@@ -256,31 +198,16 @@ enum FileSystem {
         return (overflow ? .max : bytes, fileSizeLimit)
     }
 
-    /// Copies extended attributes.
+    /// Drops the access control list that a new file took on from its folder: the original may have another, or none.
     ///
-    /// Returns the names of those that the system did not let us set.
-    static func copyExtendedAttributes(from source: String, to copy: String) throws -> [String] {
-        let size = source.withSystemPath { cs_listxattr($0, nil, 0) }
-        if size < 0, errno == ENOTSUP { return [] }
-        guard size >= 0 else { throw failure("be asked for its extended attributes", source) }
-        guard size > 0 else { return [] }
-        var names = [CChar](repeating: 0, count: size)
-        let count = source.withSystemPath { cs_listxattr($0, &names, size) }
-        guard count >= 0 else { throw failure("be asked for its extended attributes", source) }
-        var refused: [String] = []
-        for name in names[..<count].split(separator: 0) {
-            let name = SystemPath.text(name.map { UInt8(bitPattern: $0) })
-            let length = source.withSystemPath { source in name.withSystemPath { cs_getxattr(source, $0, nil, 0) } }
-            guard length >= 0 else { throw failure("be asked for its extended attributes", source) }
-            var value = [UInt8](repeating: 0, count: max(length, 1))
-            let got = source.withSystemPath { source in
-                name.withSystemPath { cs_getxattr(source, $0, &value, length) }
+    /// While the mode is 0600 nobody gains access by it.
+    static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
+        #if os(Linux)
+            guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
+            guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
+                throw failure("be freed of its folder's access control list", path)
             }
-            guard got >= 0 else { throw failure("be asked for its extended attributes", source) }
-            let result = copy.withSystemPath { copy in name.withSystemPath { cs_setxattr(copy, $0, value, got) } }
-            if result != 0 { refused.append(name) }
-        }
-        return refused
+        #endif
     }
 
     static func failure(_ action: String, _ path: String, _ reason: Int32 = errno) -> StoreError {
@@ -292,6 +219,10 @@ enum FileSystem {
             return StoreError(
                 .permission, path: path, "the file cannot \(action): \(text)",
                 advice: "give this user the permission to write the file and its folder")
+        case ENAMETOOLONG:
+            return StoreError(
+                .nameTaken, path: path, "the name is too long for the file system",
+                advice: "give the database a shorter name; nothing was changed")
         case ENOSPC, EDQUOT, EFBIG:
             return StoreError(
                 .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")

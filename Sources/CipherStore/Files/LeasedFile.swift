@@ -1,5 +1,6 @@
 import CipherSQLite
 internal import CSystemShims
+internal import CipherSQLite
 
 #if canImport(Glibc)
     internal import Glibc

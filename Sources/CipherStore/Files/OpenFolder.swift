@@ -13,9 +13,14 @@ struct FileIdentity: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
 
-    init(_ status: FileSystem.Status) {
-        device = status.device
-        inode = status.inode
+    init(device: UInt64, inode: UInt64) {
+        self.device = device
+        self.inode = inode
+    }
+
+    init(_ status: stat) {
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        inode = UInt64(truncatingIfNeeded: status.st_ino)
     }
 }
 
@@ -40,7 +45,7 @@ final class OpenFolder {
         }
         self.path = path
         self.descriptor = descriptor
-        identity = FileIdentity(FileSystem.Status(status))
+        identity = FileIdentity(status)
         guard seen == nil || seen == identity else { throw Self.replaced(path) }
     }
 

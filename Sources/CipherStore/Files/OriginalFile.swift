@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherSQLite
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -10,13 +11,11 @@ import CipherSQLite
 /// One file, whatever name it has: its device and inode.
 struct OriginalFile {
     let path: String
-    private let device: UInt64
-    private let inode: UInt64
+    private let identity: FileIdentity
 
     init(_ path: String, _ status: FileSystem.Status) {
         self.path = path
-        device = status.device
-        inode = status.inode
+        identity = status.identity
     }
 
     /// Whether a descriptor is this file's.
@@ -26,7 +25,7 @@ struct OriginalFile {
     }
 
     private func matches(_ status: stat) -> Bool {
-        UInt64(truncatingIfNeeded: status.st_dev) == device && UInt64(truncatingIfNeeded: status.st_ino) == inode
+        FileIdentity(status) == identity
     }
 
     /// Whether this process has the file open, by whichever library.

@@ -52,12 +52,12 @@ package struct DatabaseSearch: Sendable {
             self.kind = kind
             self.folder = folder
             size = status?.size ?? 0
-            file = status.map(FileIdentity.init)
+            file = status?.identity
         }
 
         /// Whether the same file still has this name: what an upgrade left there is swept at its next run.
         package func isStillThere() throws -> Bool {
-            try FileSystem.status(path, followLinks: false).map(FileIdentity.init) == file
+            try FileSystem.status(path, followLinks: false)?.identity == file
         }
     }
 
@@ -108,7 +108,7 @@ package struct DatabaseSearch: Sendable {
             do {
                 guard let status = try folder.status(of: name) else { continue }
                 if status.isDirectory {
-                    inner.append((path, FileIdentity(status)))
+                    inner.append((path, status.identity))
                 } else if let kind = try kind(of: name, path, status, folder) {
                     found.append(Found(path, kind, in: folder.identity, status))
                 }
@@ -135,9 +135,8 @@ package struct DatabaseSearch: Sendable {
             return .beside(database: FileName.inFolder(folder.path, other))
         }
         guard status.links > 1 else { return .database }
-        let identity = FileIdentity(status)
-        if let first = firstNames[identity] { return .otherName(of: first) }
-        firstNames[identity] = path
+        if let first = firstNames[status.identity] { return .otherName(of: first) }
+        firstNames[status.identity] = path
         return .database
     }
 

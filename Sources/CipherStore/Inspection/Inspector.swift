@@ -36,6 +36,7 @@ package struct Inspector {
     /// - Throws: ``StoreError`` with `notAFile` or `permission`, and with `corrupt` where SQLite would harm the file, or
     ///   another one, by what a sidecar says.
     func surface() throws -> Surface {
+        try checkSidecarNames()
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }
@@ -56,6 +57,20 @@ package struct Inspector {
         try SidecarClaims.check(paths, header)
         return header.isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+    }
+
+    /// SQLite waits for ever at a FIFO, and what it makes of a device is anybody's guess.
+    ///
+    /// A folder in the place of the index only keeps it from using WAL mode.
+    private func checkSidecarNames() throws {
+        for path in [paths.wal, paths.sharedMemory, paths.journal] {
+            guard let status = try FileSystem.status(path, followLinks: false), !status.isRegular,
+                !(status.isDirectory && path == paths.sharedMemory)
+            else { continue }
+            throw StoreError(
+                .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
+                advice: "move it away; nothing was changed")
+        }
     }
 
     func header() throws -> FileHeader {
@@ -212,8 +227,12 @@ package struct Inspector {
     }
 
     private func sidecars() throws -> [String: Int64] {
+        let unfinished =
+            try AttemptRecord.read(paths).map {
+                [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
+            } ?? []
         var sidecars: [String: Int64] = [:]
-        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + paths.leftovers {
+        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + unfinished {
             if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
         }
         return sidecars

@@ -31,7 +31,9 @@ enum ReadOnlyAccess {
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
     ) throws -> Connection {
-        let connection = try Connection(path: paths.database, mode: .readOnly, leavesIndex: leavesIndex)
+        let connection = try Connection(
+            path: paths.database, mode: .readOnly, leavesIndex: leavesIndex,
+            through: FileLayer(guarding: paths.database))
         connection.allowDoubleQuotedStrings()
         try connection.distrust(paths.database)
         connection.beDefensive()

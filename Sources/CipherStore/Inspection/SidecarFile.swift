@@ -14,15 +14,18 @@ final class SidecarFile {
     let size: Int64
     private let descriptor: Int32
 
+    // A FIFO that takes the file's place must not hold up whoever opens it.
+    private static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+
     /// `nil` where there is none, or an empty one.
     init?(_ path: String) throws {
         guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
         #if canImport(Glibc)
-            let descriptor = path.withSystemPath { Glibc.open($0, O_RDONLY | O_CLOEXEC) }
+            let descriptor = path.withSystemPath { Glibc.open($0, Self.flags) }
         #elseif canImport(Musl)
-            let descriptor = path.withSystemPath { Musl.open($0, O_RDONLY | O_CLOEXEC) }
+            let descriptor = path.withSystemPath { Musl.open($0, Self.flags) }
         #else
-            let descriptor = path.withSystemPath { Darwin.open($0, O_RDONLY | O_CLOEXEC) }
+            let descriptor = path.withSystemPath { Darwin.open($0, Self.flags) }
         #endif
         guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
         self.path = path

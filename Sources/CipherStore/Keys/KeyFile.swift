@@ -1,4 +1,3 @@
-internal import CSystemShims
 package import CipherSQLite
 
 #if canImport(Glibc)
@@ -20,47 +19,37 @@ package enum KeyFile {
     ///   Nothing is left behind, except where the folder could not be synced: another process may use the new key by
     ///   then, so the file stays.
     package static func create(_ path: String, key: CipherKey) throws -> Bool {
-        guard try FileSystem.status(FileSystem.split(path).folder)?.isDirectory == true else {
+        let (directory, name) = FileSystem.split(path)
+        guard try FileSystem.status(directory)?.isDirectory == true else {
             throw StoreError(
                 .missingFile, path: path, "there is no such folder for the new key file",
                 advice: "make the folder first")
         }
-        let temporary = FileName.sibling(temporaryName(), of: path)
-        let descriptor = temporary.withSystemPath {
-            open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        }
-        guard descriptor >= 0 else { throw FileSystem.failure("be created", path) }
+        let folder = try Folder(directory)
+        let temporary = ".cipherstore-key-\(try Folder.randomName())"
+        let file = try NewFile(temporary, in: folder)
         do {
-            defer { close(descriptor) }
-            try write(key, to: descriptor, path)
+            try write(key, to: file)
+            guard try file.hasName(temporary) else { throw FileSystem.failure("be created", path, EBUSY) }
+            guard try folder.renameIfFree(temporary, to: name) else {
+                try folder.removeIfPresent(temporary)
+                return false
+            }
         } catch {
-            _ = temporary.withSystemPath { unlink($0) }
+            try folder.removeIfPresent(temporary)
             throw error
         }
-        let result = temporary.withSystemPath { old in path.withSystemPath { cs_rename_noreplace(old, $0) } }
-        guard result == 0 else {
-            let reason = errno
-            _ = temporary.withSystemPath { unlink($0) }
-            if reason == EEXIST { return false }
-            throw FileSystem.failure("be created", path, reason)
-        }
-        try FileSystem.syncFolder(of: path)
+        try folder.sync()
         return true
     }
 
-    private static func write(_ key: CipherKey, to descriptor: CInt, _ path: String) throws {
-        // The mask of the process may have taken rights away that the owner needs.
-        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be given its mode", path) }
+    private static func write(_ key: CipherKey, to file: NewFile) throws {
         let text = key.text
         let line = SecretBytes(count: text.count + 1) { buffer in
             text.withUnsafeBytes { buffer.copyMemory(from: $0) }
             buffer[text.count] = UInt8(ascii: "\n")
         }
-        try line.withUnsafeBytes { try FileSystem.write($0, to: descriptor, path) }
-        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
-    }
-
-    private static func temporaryName() -> String {
-        ".cipherstore-key-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        try line.withUnsafeBytes { try file.append($0) }
+        try file.sync()
     }
 }

@@ -5,8 +5,8 @@ public import CipherSQLite
 /// Both keys are kept until the file under the new one is on the disk. A crash at any moment leaves a file that one of
 /// them opens, and the next opening goes on from there. A new database, and a plaintext one, gets the new key at once.
 public struct KeyRotation: KeyProvider {
-    private let old: any KeyProvider
-    private let new: any KeyProvider
+    let old: any KeyProvider
+    let new: any KeyProvider
     private let whenDone: @Sendable (String) throws -> Void
 
     /// A change from the key of `old` to that of `new`.

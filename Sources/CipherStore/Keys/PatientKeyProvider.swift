@@ -11,7 +11,7 @@ import CipherSQLite
 ///
 /// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
 struct PatientKeyProvider: KeyProvider {
-    private let provider: any KeyProvider
+    let provider: any KeyProvider
     private let timeout: Double
     private let cancellation: UpgradeCancellation?
 

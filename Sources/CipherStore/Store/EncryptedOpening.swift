@@ -31,8 +31,8 @@ extension StoreOpening {
             }
         }
         guard isChangeWanted(from: found.file.fileKey.settings, hasPreviousKey: found.hasPreviousKey) else {
-            try keyChange.settle(found)
-            return retiringPreviousKey(try migrate(found.file.fileKey, warnings: warnings))
+            let told = try keyChange.settle(found)
+            return retiringPreviousKey(try migrate(found.file.fileKey, warnings: warnings + told))
         }
         return try change(found, inspector, facts, warnings)
     }

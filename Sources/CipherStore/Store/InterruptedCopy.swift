@@ -110,16 +110,17 @@ struct InterruptedCopy {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
         // A journal without pages still cuts a database to the length that it tells of.
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
+        let folder = try paths.openFolder()
         var warnings: [String] = []
-        if let status = try FileSystem.status(paths.database, followLinks: false) {
+        if let status = try folder.status(paths.name) {
             let old = try OldFile(empty: paths, status, timeout: busyTimeout)
             guard try old.isAsItWas() else { throw madeMeanwhile() }
-            try FileSystem.rename(copy.database, to: paths.database)
+            try folder.rename(copy.name, to: paths.name)
             warnings = old.end(spoiling: status.links == 1)
         } else {
-            guard try FileSystem.renameIfFree(copy.database, to: paths.database) else { throw madeMeanwhile() }
+            guard try folder.renameIfFree(copy.name, to: paths.name) else { throw madeMeanwhile() }
         }
-        try FileSystem.syncFolder(of: paths.database)
+        try folder.sync()
         return warnings
     }
 

@@ -10,6 +10,8 @@ package struct StoreOpening {
     let provider: any KeyProvider
     let options: EncryptionUpgrade.Options
     private let mayCreate: Bool
+    /// Other files that the run was given, such as that of the configuration.
+    private let inputFiles: [String]
 
     /// The database, without symbolic links.
     package var path: String { paths.database }
@@ -26,20 +28,22 @@ package struct StoreOpening {
     /// - Parameter mayCreate: Whether a database is made where there is no file.
     package init(
         configuration: Configuration, directory: String, provider: any KeyProvider,
-        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options(), mayCreate: Bool = true
+        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options(), mayCreate: Bool = true,
+        inputFiles: [String] = []
     ) throws {
         try self.init(
             configuration, DatabasePaths(directory + "/" + configuration.databaseName), provider, options,
-            mayCreate: mayCreate)
+            mayCreate: mayCreate, inputFiles: inputFiles)
     }
 
     private init(
         _ configuration: Configuration, _ paths: DatabasePaths, _ provider: any KeyProvider,
-        _ options: EncryptionUpgrade.Options, mayCreate: Bool
+        _ options: EncryptionUpgrade.Options, mayCreate: Bool, inputFiles: [String] = []
     ) throws {
         self.configuration = configuration
         self.paths = paths
         self.mayCreate = mayCreate
+        self.inputFiles = inputFiles
         self.provider = options.waiting(for: provider)
         for format in configuration.encryption.formats {
             guard let fault = format.fault() else { continue }
@@ -74,7 +78,10 @@ package struct StoreOpening {
     }
 
     private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+        try paths.checkInputs(of: provider)
+        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
+        try paths.checkInputs(inputFiles)
+        return try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             guard let interrupted = try InterruptedCopy(configuration, paths) else { return try body(open()) }
             var warnings: [String] = []
             if try interrupted.isDatabase(Inspector(paths).surface()) {
@@ -170,10 +177,7 @@ package struct StoreOpening {
         if shadow == nil {
             // An upgrade or a shadow proof may have died before its flag was turned off.
             do {
-                if let record = try AttemptRecord.read(paths), let warning = attempts.end(record, nil) {
-                    warnings.append(warning)
-                }
-                try Leftovers.sweep(paths)
+                warnings += try attempts.settle(nil)
             } catch {
                 warnings.append("what an earlier launch left could not be removed: \(error)")
             }
@@ -192,8 +196,12 @@ package struct StoreOpening {
     private func proveShadow(_ inspector: Inspector, _ attempts: Attempts) throws -> LaunchReport {
         do {
             try Leftovers.sweep(paths)
-            let record = try attempts.next(isWriteAheadLog: false)
-            try record.write(paths)
+            let folder = try paths.openFolder()
+            let status = try Preflight(
+                paths: paths, settings: options.settings, keepBackup: false, collations: []
+            ).checkFiles(folder)
+            let record = try attempts.next(status.identity, isWriteAheadLog: false)
+            try record.write(folder, paths, owner: status)
             let result = Result { try ShadowProof(upgrade: upgrade, inspector: inspector).run() }
             _ = attempts.end(record, nil)
             return LaunchReport(shadow: try result.get())
@@ -305,7 +313,9 @@ package struct StoreOpening {
                 advice: "give this user the permission to write both")
         }
         do {
-            let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout)
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout,
+                through: FileLayer(guarding: paths.database))
             defer { connection.close() }
             try prepare(connection)
             try connection.proveReadable(paths.database, isPlaintext: true)

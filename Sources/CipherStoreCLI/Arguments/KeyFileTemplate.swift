@@ -3,7 +3,7 @@ import CipherStore
 
 /// A key file for each database: `{name}` stands for the name of the database without its ending, `{folder}` for the name
 /// of its folder.
-struct KeyFileTemplate: KeyProvider {
+struct KeyFileTemplate: KeyProvider, InputFiles {
     private let template: String
 
     private static var placeholder: Regex<(Substring, Substring)> {
@@ -19,6 +19,8 @@ struct KeyFileTemplate: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try FileKeyProvider(path: path(for: database)).key(for: purpose, database: database)
     }
+
+    func inputFiles(for database: String) -> [String] { [path(for: database)] }
 
     /// The key file of a database.
     func path(for database: String) -> String {

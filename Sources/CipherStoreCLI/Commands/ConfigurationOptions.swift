@@ -15,7 +15,8 @@ enum ConfigurationOptions {
     ) throws -> StoreOpening {
         let directory = try invocation.required(directory)
         return try StoreOpening(
-            configuration: try read(invocation), directory: directory, provider: provider, options: options)
+            configuration: try read(invocation), directory: directory, provider: provider, options: options,
+            inputFiles: [try invocation.required(configuration)])
     }
 
     /// The provider that the options name; one is needed where encryption is on.

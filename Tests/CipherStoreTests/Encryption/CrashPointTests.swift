@@ -18,7 +18,7 @@ struct CrashPointTests {
 
     @Test(
         "At every instant the file is whole, and the next run finishes the job", .enabled(if: isPossible),
-        arguments: ["rename", "unlink", "fsync", "ftruncate"])
+        arguments: ["renameat2", "unlink", "unlinkat", "fsync", "fchmod", "pwrite64"])
     func kill(call: String) throws {
         let template = try TemporaryFolder()
         _ = try Self.subject.run(["make", template.path("app.db")])

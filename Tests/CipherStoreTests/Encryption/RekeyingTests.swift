@@ -142,8 +142,8 @@ struct RekeyingTests {
     @Test("What a run that died left is swept, and the journal mode it took is given back")
     func afterACrash() throws {
         let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: "DELETE")
-        try file.folder.write("half a copy", to: "app.db-upgrade")
-        try file.folder.write("1 wal\n", to: "app.db-attempt")
+        var killed = try KilledRun(file.folder, wasWriteAheadLog: true)
+        try killed.leaveCopy()
         #expect(try decrypt(file).outcome == .decrypted)
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
         #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")

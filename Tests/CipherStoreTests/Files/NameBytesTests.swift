@@ -1,4 +1,3 @@
-import CSystemShims
 import CipherSQLite
 import Foundation
 import TestSupport
@@ -79,15 +78,5 @@ import Testing
                 }
             }
         }
-    }
-
-    @Test("An extended attribute whose name is not UTF-8 is carried over")
-    func attribute() throws {
-        let (from, to) = (try folder.write("", to: "from"), try folder.write("", to: "to"))
-        let name = SystemPath.text(Array("user.x".utf8) + [0xff])
-        let isSet = from.withSystemPath { path in name.withSystemPath { cs_setxattr(path, $0, "v", 1) } } == 0
-        guard isSet else { return }
-        #expect(try FileSystem.copyExtendedAttributes(from: from, to: to) == [])
-        #expect(to.withSystemPath { path in name.withSystemPath { cs_getxattr(path, $0, nil, 0) } } == 1)
     }
 }

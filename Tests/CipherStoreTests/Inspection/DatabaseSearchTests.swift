@@ -53,7 +53,8 @@ struct DatabaseSearchTests {
     }
 
     static let endings = [
-        "-wal", "-shm", "-journal", "-upgrade", "-plaintext", "-plaintext-new", "-attempt", "-attempt-new",
+        "-wal", "-shm", "-journal", "-plaintext", "-attempt", "-upgrade-0123456789abcdef",
+        "-plaintext-0123456789abcdef",
     ]
 
     @Test("A database under a name that another database may use is told of, where that one exists", arguments: endings)

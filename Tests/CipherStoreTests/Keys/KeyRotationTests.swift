@@ -184,7 +184,7 @@ struct KeyRotationTests {
     @Test("A change that a watchdog ended too often is put off for good, and keeps nobody out")
     func repeatedFailure() throws {
         let file = try Fixture.file(version: 26, encryptedWith: Self.old())
-        try file.folder.write("5 wal\n", to: "app.db-attempt")
+        _ = try KilledRun(file.folder, attempts: 5, wasWriteAheadLog: true)
         for _ in 0..<2 {
             let report = try open(file, rotation(Log())).report
             #expect(report.outcome == .opened)

@@ -13,7 +13,7 @@ struct CopyBuilder {
     /// The key of the original; `nil` for a plaintext one.
     let sourceKey: FileKey?
     /// The file that is built.
-    let copy: String
+    let copy: NewFile
     /// The key of the copy; `nil` for a plaintext one.
     let copyKey: FileKey?
     let collations: [Collation]
@@ -69,15 +69,15 @@ struct CopyBuilder {
     /// This way round, for only the main file of a connection can be opened in any cipher format.
     private func withConnection(_ body: (Connection) throws -> Void) throws {
         let sealing = try copyKey.flatMap { copyKey in
-            guard SealingFileSystem.canWrite(copyKey.settings) else { return nil as SealingFileSystem? }
+            guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
             // Without a thread the pages are sealed by this one. A sealing thread lets go of libcrypto itself.
-            return try SealingFileSystem(key: copyKey.key) { body in
+            return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
                 (try? DetachedThread.start("seal") { body }) != nil
             }
         }
         // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
         // its tables for other than their copies, and copies row by row instead of record by record.
-        let connection = try Connection(path: source, mode: .readWrite)
+        let connection = try Connection(path: source, mode: .readWrite, through: FileLayer(guarding: source))
         do {
             defer { connection.close() }
             if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
@@ -88,13 +88,13 @@ struct CopyBuilder {
             try attachCopy(connection, sealing)
             try body(connection)
         }
-        try sealing?.checkWritten(copy)
+        try sealing?.checkWritten(copy.path)
     }
 
-    private func attachCopy(_ connection: Connection, _ sealing: SealingFileSystem?) throws {
+    private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {
         // The encoding of the original is known once its schema was read, and the copy takes it on.
         try connection.proveReadable()
-        try connection.attachEmpty(copy, as: "copy", sealingThrough: sealing)
+        try connection.attachEmpty(try sealing ?? copy.layer(), as: "copy", sealed: sealing != nil)
         if let copyKey, sealing == nil {
             try connection.setKey(copyKey.key, settings: copyKey.settings, schema: "copy")
         }
@@ -166,7 +166,7 @@ struct CopyBuilder {
         let stride: Int32 = 20_000
         connection.setProgressHandler(every: stride) {
             // A size that cannot be had is only a progress not shown.
-            guard let size = try? FileSystem.size(copy) else { return !observer.isCancelled }
+            guard let size = try? copy.size() else { return !observer.isCancelled }
             observer.update(bytes: size)
             return !observer.isCancelled && growth.isBearable(size, steps: stride)
         }

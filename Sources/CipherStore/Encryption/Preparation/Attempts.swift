@@ -7,36 +7,56 @@ struct Attempts {
 
     /// Counts this attempt, unless there were too many that never ended.
     ///
-    /// - Parameter isWriteAheadLog: Whether the file is in WAL mode now.
-    func next(isWriteAheadLog: Bool) throws -> AttemptRecord {
-        var record = try AttemptRecord.read(paths) ?? AttemptRecord(attempts: 0, wasWriteAheadLog: false)
-        if let maximum = options.maximumAttempts, record.attempts >= maximum {
+    /// - Parameters:
+    ///   - original: The file that is converted.
+    ///   - isWriteAheadLog: Whether the file is in WAL mode now.
+    /// - Throws: ``StoreError`` with `repeatedFailure`.
+    func next(_ original: FileIdentity, isWriteAheadLog: Bool) throws -> AttemptRecord {
+        let last = try AttemptRecord.read(paths)
+        if let maximum = options.maximumAttempts, let last, last.attempts >= maximum {
             throw StoreError(
                 .repeatedFailure, path: paths.database,
-                "a conversion of the file was begun \(record.attempts) times and never ended",
-                advice: "run it by hand with the command line, or remove \(FileSystem.split(paths.attempt).name)")
+                "a conversion of the file was begun \(last.attempts) times and never ended",
+                advice: "run it by hand with the command line, or remove \(paths.attemptName)")
         }
-        record.attempts += 1
-        record.wasWriteAheadLog = record.wasWriteAheadLog || isWriteAheadLog
-        return record
+        return try AttemptRecord(
+            attempts: (last?.attempts ?? 0) + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
+            original: original)
     }
 
-    /// Gives the converted file the journal mode that the app had.
+    /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the
+    /// record.
     ///
     /// The file is converted by now, so a failure is told and not thrown; the record stays, for the next launch to try.
     ///
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
-    func end(_ record: AttemptRecord, _ key: FileKey?) -> String? {
-        if record.wasWriteAheadLog, let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
-        {
-            return "the file is not in WAL mode yet, the next launch tries again: \(reason)"
-        }
+    /// - Returns: What is to be told.
+    func end(_ record: AttemptRecord, _ key: FileKey?) -> [String] {
+        var told: [String] = []
         do {
+            told += try Leftovers.sweep(paths)
+            if record.wasWriteAheadLog,
+                let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
+            {
+                return told + ["the file is not in WAL mode yet, the next launch tries again: \(reason)"]
+            }
             try AttemptRecord.remove(paths)
-            return nil
         } catch {
-            return "the record of this run could not be removed, the next launch tries again: \(error)"
+            told.append("what this run made could not be removed, the next launch tries again: \(error)")
         }
+        return told
+    }
+
+    /// Ends what a run that died left, where the file is to stay as it is.
+    ///
+    /// Returns what is to be told.
+    ///
+    /// - Parameter key: The key of the file; `nil` for a plaintext one.
+    func settle(_ key: FileKey?) throws -> [String] {
+        if let record = try AttemptRecord.read(paths) { return end(record, key) }
+        let told = try Leftovers.sweep(paths)
+        try AttemptRecord.remove(paths)
+        return told
     }
 
     /// Puts a file into WAL mode.
@@ -44,7 +64,9 @@ struct Attempts {
     /// Returns why it could not be done.
     static func restoreWriteAheadLog(_ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32) -> String? {
         func journalMode(_ sql: SQL) throws -> String? {
-            let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
+                through: FileLayer(guarding: paths.database))
             defer { connection.close() }
             if let key { try connection.setKey(key.key, settings: key.settings) }
             connection.distrustSchema()

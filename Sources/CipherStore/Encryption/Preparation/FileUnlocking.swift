@@ -39,11 +39,11 @@ struct FileUnlocking {
     }
 
     /// Ends what a run that died after its commit left, where the file is to stay as it is.
-    func settle(_ fileKey: FileKey) throws {
-        if let record = try AttemptRecord.read(paths) {
-            _ = Attempts(paths: paths, options: options).end(record, fileKey)
-        }
-        try Leftovers.sweep(paths)
+    ///
+    /// Returns what is to be told.
+    @discardableResult
+    func settle(_ fileKey: FileKey) throws -> [String] {
+        try Attempts(paths: paths, options: options).settle(fileKey)
     }
 
     private func read<Facts>(

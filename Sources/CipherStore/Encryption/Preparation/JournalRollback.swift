@@ -19,13 +19,13 @@ struct JournalRollback {
                 "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
                 advice: "give this user the permission to write both")
         }
-        try Leftovers.sweep(paths)
-        let answer = Result { try fits(unlocked) }
-        try Leftovers.sweep(paths)
-        guard try answer.get() else { throw inspector.keyDoesNotFit() }
+        guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         do {
-            try Connection(path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings)
-                .close()
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, through: FileLayer(guarding: paths.database))
+            defer { connection.close() }
+            try connection.setKey(unlocked.key, settings: unlocked.settings)
+            try connection.proveReadable()
         } catch let error as DatabaseError {
             throw inspector.readFailure(error)
         }
@@ -39,14 +39,13 @@ struct JournalRollback {
         guard let original = try SidecarScan.firstPageInJournal(paths), original.count == unlocked.settings.pageSize,
             original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
         else { return false }
-        try Leftovers.sweep(paths)
         return try opens(original, unlocked)
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
-        try FileSystem.createExclusively(paths.copy)
-        try FileSystem.append(page, to: paths.copy)
-        let connection = try Connection(path: paths.copy, mode: .readOnly)
+        let copy = try NewFile(withoutNameIn: paths.openFolder(), path: paths.database)
+        try page.withUnsafeBytes { try copy.append($0) }
+        let connection = try Connection(path: copy.path, mode: .readOnly, through: copy.layer())
         defer { connection.close() }
         try connection.setKey(unlocked.key, settings: unlocked.settings)
         do {
@@ -54,8 +53,8 @@ struct JournalRollback {
             return true
         } catch let error as DatabaseError where error.isNotADatabase {
             return false
-        } catch let error as DatabaseError where error.isCorrupt {
-            // The page was read, and the others are missing.
+        } catch let error as DatabaseError where error.isCorrupt || error.isCannotOpen {
+            // The page was read, and the others are missing, or it asks for a log.
             return true
         }
     }

@@ -1,18 +1,44 @@
 /// What an earlier run that died left behind.
 ///
-/// Beside a plaintext file the copy is unfinished or unproven; beside an encrypted one there can be none, for the rename
-/// took it. Either way nothing in the leftovers is missing from the database.
+/// Only files whose names the run had recorded before it made them, and of these only those that are known by their
+/// inode. Nothing in them is missing from the database: a copy that did not become the database is unproven or is equal
+/// to it, and the original of a database that took its place was proven equal.
 enum Leftovers {
     /// Removes them.
-    static func sweep(_ paths: DatabasePaths) throws {
-        for path in paths.leftovers {
-            do {
-                try FileSystem.removeIfPresent(path)
-            } catch {
-                guard (try? FileSystem.status(path, followLinks: false))?.isDirectory == true else { throw error }
-                throw StoreError(
-                    .notAFile, path: path, "a folder has a name that the upgrade needs", advice: "move it away")
-            }
+    ///
+    /// - Returns: What was left because it is another program's.
+    @discardableResult
+    static func sweep(_ paths: DatabasePaths) throws -> [String] {
+        let folder = try paths.openFolder()
+        switch try AttemptRecord.find(folder, paths) {
+        case .nothing, .stranger: return []
+        case .unwritten:
+            try folder.removeIfPresent(paths.attemptName)
+            return []
+        case .record(let record):
+            try folder.removeIfPresent(record.unfinishedBackupName(paths))
+            return try sweepCopy(record, folder, paths)
         }
+    }
+
+    private static func sweepCopy(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> [String] {
+        let name = record.copyName(paths)
+        guard let found = try folder.status(name) else { return [] }
+        let database = try folder.status(paths.name)?.identity
+        // Until the names are exchanged, only the copy can have this one. Afterwards it is the original's, which is
+        // removed once it is the proven copy that has the database's name.
+        let isOurs =
+            found.identity == record.copy || database == record.original
+            || found.identity == record.original && database == record.copy
+        guard isOurs else {
+            return [
+                "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
+                    + "replaced: compare it with the database, and move it away"
+            ]
+        }
+        try folder.removeIfPresent(name)
+        return []
     }
 }

@@ -1,5 +1,13 @@
 import CipherSQLite
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// What is checked before anything is changed.
 struct Preflight {
     let paths: DatabasePaths
@@ -11,10 +19,19 @@ struct Preflight {
     /// Permissions, owner, room and names.
     ///
     /// Returns the file's status.
-    func checkFiles() throws -> FileSystem.Status {
-        guard let status = try paths.status() else {
+    func checkFiles(_ folder: Folder) throws -> FileSystem.Status {
+        // Refuses a link that took the place of what a search saw.
+        _ = try paths.status()
+        guard let status = try folder.status(paths.name) else {
             throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
         }
+        guard status.isRegular else {
+            throw StoreError(
+                .busy, path: paths.database, "another program replaced the file, which is no regular one now",
+                advice: "see who else writes to the folder, and try again; nothing was changed")
+        }
+        try Self.checkNames(folder, paths)
+        try checkMount(folder, status)
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError(
                 .permission, path: paths.folder, "the folder cannot be written, and the copy is built in it",
@@ -32,6 +49,30 @@ struct Preflight {
         }
         try checkRoom(status)
         return status
+    }
+
+    /// Whether the names that the upgrade needs can be had.
+    static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
+        let longest = Int(fpathconf(folder.descriptor, Int32(_PC_NAME_MAX)))
+        let length = paths.name.utf8.count + DatabasePaths.longestAddition
+        guard longest <= 0 || length <= longest else {
+            throw StoreError(
+                .nameTaken, path: paths.database,
+                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file system "
+                    + "takes \(longest)",
+                advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes; "
+                    + "nothing was changed")
+        }
+        guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
+    }
+
+    /// A file that is mounted by itself cannot be replaced, and the system says so only when it is tried.
+    private func checkMount(_ folder: Folder, _ status: FileSystem.Status) throws {
+        guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
+        throw StoreError(
+            .permission, path: paths.database,
+            "the file is mounted by itself, and only a file of a folder can be replaced by its copy",
+            advice: "mount the folder that it lies in, or run the upgrade where the file is; nothing was changed")
     }
 
     /// The copy is about as large as the file with its log, plus what encryption adds to each page.

@@ -38,7 +38,9 @@ final class SourceHold {
         // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
         // is refused.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
-        connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
+        connection = try Connection(
+            path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
+            through: FileLayer(guarding: paths.database))
         if let key { try connection.setKey(key.key, settings: key.settings) }
         connection.allowDoubleQuotedStrings()
         try connection.distrust(paths.database)

@@ -7,14 +7,17 @@ struct ProofConnection: Sendable {
     let key: CipherKey?
     let settings: CipherSettings
     let collations: [Collation]
+    /// The file, where it is the copy: its name need not lead to it.
+    var copy: NewFile?
 
     /// Opens the file.
     ///
     /// `isCancelled` is asked now and then while a statement runs.
     func open(isCancelled: @escaping () -> Bool) throws -> Connection {
-        let connection = try Connection(path: path, mode: .readOnly)
+        let connection = try Connection(
+            path: path, mode: .readOnly, through: copy?.layer() ?? FileLayer(guarding: path))
         connection.refuseDoubleQuotedStrings()
-        try connection.distrust(path)
+        if let copy { connection.distrust(fileSize: try copy.size()) } else { try connection.distrust(path) }
         connection.beDefensive()
         if let key { try connection.setKey(key, settings: settings) }
         for collation in collations { try connection.register(collation) }

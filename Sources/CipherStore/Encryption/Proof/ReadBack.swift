@@ -6,6 +6,7 @@ import CipherSQLite
 /// page has it.
 struct ReadBack {
     let paths: DatabasePaths
+    let copy: NewFile
     /// The copy's key; `nil` for a plaintext one.
     let key: FileKey?
 
@@ -14,7 +15,7 @@ struct ReadBack {
     /// - Throws: ``StoreError`` with `proofFailed` where a page is not in the file as it was written.
     func lending<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let (result, written) = try write(body)
-        if let page = try written.firstLost(in: paths.copy) {
+        if let page = try written.firstLost(in: copy.content) {
             throw StoreError(
                 .proofFailed, path: paths.database,
                 "page \(page) of the copy is not as it was written: the disk has forgotten it",
@@ -24,7 +25,7 @@ struct ReadBack {
     }
 
     private func write<Result>(_ body: (Connection) throws -> Result) throws -> (Result, WrittenPages) {
-        let connection = try Connection(path: paths.copy, mode: .readWrite)
+        let connection = try Connection(path: copy.path, mode: .readWrite, through: copy.layer())
         defer { connection.close() }
         let written = try WrittenPages(of: connection)
         defer { written.stop() }

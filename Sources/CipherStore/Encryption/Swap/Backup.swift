@@ -13,19 +13,24 @@ struct Backup {
 
     /// Writes and syncs the copy under the lock, with the owner and mode of the original.
     ///
-    /// Returns whether there was none before.
-    func write(_ source: DatabaseFile, status: FileSystem.Status) throws -> Bool {
-        if try FileSystem.exists(paths.backup) { return false }
-        try FileSystem.createExclusively(paths.unfinishedBackup)
+    /// - Parameter temporaryName: Its name until it is whole.
+    /// - Returns: Whether there was none before.
+    func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws
+        -> Bool
+    {
+        if try folder.status(paths.backupName) != nil { return false }
+        let backup = try NewFile(temporaryName, in: folder)
         var offset: Int64 = 0
         while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
-            try FileSystem.append(bytes, to: paths.unfinishedBackup)
+            try bytes.withUnsafeBytes { try backup.append($0) }
             offset += Int64(bytes.count)
         }
-        try FileSystem.setOwner(paths.unfinishedBackup, status.owner, status.group)
-        try FileSystem.setMode(paths.unfinishedBackup, status.mode)
-        try FileSystem.sync(paths.unfinishedBackup)
-        guard try FileSystem.renameIfFree(paths.unfinishedBackup, to: paths.backup) else { throw exists() }
+        try backup.setOwner(status.owner, status.group)
+        try backup.setMode(status.mode)
+        try backup.sync()
+        guard try backup.hasName(temporaryName), try folder.renameIfFree(temporaryName, to: paths.backupName) else {
+            throw exists()
+        }
         return true
     }
 

@@ -1,38 +1,86 @@
 /// Puts the proven copy in the original's place.
 struct Swap {
     let paths: DatabasePaths
-    let status: FileSystem.Status
+    let copy: NewFile
+    /// The name of the copy.
+    let copyName: String
+    /// The file that is replaced, which somebody holds open, so that no other file gets its inode.
+    let original: FileIdentity
+    private var folder: Folder { copy.folder }
 
     /// Gives the copy what belonged to the original file.
     ///
     /// Returns what the system refused.
     func dress() throws -> [String] {
-        try FileSystem.setOwner(paths.copy, status.owner, status.group)
-        let refused = try FileSystem.copyExtendedAttributes(from: paths.database, to: paths.copy)
+        let status = try current()
+        try copy.setOwner(status.owner, status.group)
+        // Let go at once: a lease of the file is for whoever has the only descriptor.
+        let pinned = try PinnedFile(paths.name, in: folder)
+        guard pinned.status.identity == original else { throw replacedMeanwhile() }
+        let refused = try copy.copyAttributes(of: pinned)
         // Mode last: a change of owner clears bits of it.
-        try FileSystem.setMode(paths.copy, status.mode)
-        try FileSystem.sync(paths.copy)
-        try FileSystem.syncFolder(of: paths.database)
+        try copy.setMode(status.mode)
+        try copy.sync()
+        try folder.sync()
         return refused.map { "the extended attribute \($0) could not be kept" }
     }
 
     /// The commit: one rename.
     ///
-    /// Before it, the old database is whole; after it, the new one.
+    /// Before it, the old database is whole; after it, the new one. Where the file system can, the two files exchange
+    /// their names, so that nothing is ever lost that another program puts in the database's place at that moment.
     ///
     /// - Parameter old: The original, of which this is the end.
     /// - Returns: How many other names (hard links) the original has.
     @discardableResult
     func commit(_ old: OldFile) throws -> Int {
-        guard let current = try FileSystem.status(paths.database, followLinks: false),
-            current.device == status.device, current.inode == status.inode, try old.isAsItWas()
-        else {
+        guard try copy.hasName(copyName) else {
             throw StoreError(
-                .busy, path: paths.database, "another program opened, wrote or replaced the file during the upgrade",
-                advice: "close that program and try again; nothing was changed")
+                .busy, path: paths.database, "another program replaced the copy that was to become the database",
+                advice: "see who else writes to the folder, and try again; nothing was changed")
         }
-        try FileSystem.rename(paths.copy, to: paths.database)
-        return current.links - 1
+        let status = try current()
+        try keepAccess(status)
+        guard try old.isAsItWas() else { throw replacedMeanwhile() }
+        guard try folder.exchange(copyName, paths.name) else {
+            guard try current().identity == original else { throw replacedMeanwhile() }
+            try folder.rename(copyName, to: paths.name)
+            return status.links - 1
+        }
+        let replaced = try folder.status(copyName)
+        guard let replaced, replaced.identity == original else {
+            // Another program's file had the name, and has it again.
+            if try copy.hasName(paths.name) { _ = try folder.exchange(copyName, paths.name) }
+            throw replacedMeanwhile()
+        }
+        // Changed between the last look and the exchange.
+        try? keepAccess(replaced)
+        return replaced.links - 1
+    }
+
+    /// The original as it is now.
+    private func current() throws -> FileSystem.Status {
+        guard let status = try folder.status(paths.name), status.identity == original else {
+            throw replacedMeanwhile()
+        }
+        return status
+    }
+
+    /// A `chmod` or `chown` of the original during the upgrade stands.
+    private func keepAccess(_ status: FileSystem.Status) throws {
+        let given = try copy.status()
+        guard given.mode != status.mode || given.owner != status.owner || given.group != status.group else { return }
+        // Nobody who has access to neither gains any in between.
+        try copy.setMode(given.mode & status.mode)
+        try copy.setOwner(status.owner, status.group)
+        try copy.setMode(status.mode)
+        try copy.sync()
+    }
+
+    private func replacedMeanwhile() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program opened, wrote or replaced the file during the upgrade",
+            advice: "close that program and try again; nothing was changed")
     }
 
     /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.
@@ -43,7 +91,7 @@ struct Swap {
         var warnings: [String] = []
         var isDurable = false
         do {
-            isDurable = try FileSystem.syncFolder(of: paths.database)
+            isDurable = try folder.sync()
         } catch {
             warnings.append(
                 "the folder could not be synced, so a power loss may bring the old file back: \(error)")
@@ -52,6 +100,20 @@ struct Swap {
             warnings.append(
                 "the old file has \(otherNames) other name(s) (hard links) and is still readable there")
         }
-        return warnings + old.end(spoiling: isDurable && otherNames == 0)
+        warnings += old.end(spoiling: isDurable && otherNames == 0)
+        do {
+            try removeOriginal()
+        } catch {
+            warnings.append("the old file is still there as \(copyName), the next launch removes it: \(error)")
+        }
+        return warnings
+    }
+
+    /// Takes the original's last name of ours away, where the names were exchanged.
+    private func removeOriginal() throws {
+        guard try folder.status(copyName)?.identity == original else { return }
+        try folder.removeIfPresent(copyName)
+        // The record of that name is removed next, and must not be gone before.
+        try folder.sync()
     }
 }

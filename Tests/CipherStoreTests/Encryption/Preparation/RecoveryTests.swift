@@ -9,9 +9,29 @@ import Testing
 struct RecoveryTests {
     private typealias Fixture = OpeningFixture
 
-    private static let leftovers = [
+    /// What a kill leaves, by when it came.
+    enum Leftover: CaseIterable {
+        case recordWithoutPermissions, copyWithoutIdentity, copy, backup
+
+        func leave(_ folder: TemporaryFolder) throws {
+            if self == .recordWithoutPermissions {
+                try folder.write("", to: "app.db-attempt", mode: 0)
+                return
+            }
+            var killed = try KilledRun(folder)
+            switch self {
+            case .recordWithoutPermissions: return
+            case .copyWithoutIdentity: try folder.write("", to: killed.copyName)
+            case .copy: try killed.leaveCopy()
+            case .backup: try folder.write("half a backup", to: killed.unfinishedBackupName)
+            }
+        }
+    }
+
+    /// Names that earlier versions used, and others that a user may have chosen.
+    static let strangers = [
         "app.db-upgrade", "app.db-upgrade-journal", "app.db-upgrade-wal", "app.db-upgrade-shm", "app.db-plaintext-new",
-        "app.db-attempt-new",
+        "app.db-attempt-new", "app.db-upgrade-0123456789abcdef", "app.db-plaintext-0123456789abcdef",
     ]
 
     private func upgrade(
@@ -23,37 +43,37 @@ struct RecoveryTests {
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
     }
 
-    @Test("A leftover beside a plaintext file is discarded", arguments: leftovers)
-    func besidePlaintext(name: String) throws {
+    @Test("A leftover beside a plaintext file is discarded", arguments: Leftover.allCases)
+    func besidePlaintext(leftover: Leftover) throws {
         let file = try Fixture.file(version: 23)
-        try file.folder.write("half a copy", to: name)
+        try leftover.leave(file.folder)
         #expect(try upgrade(file).outcome == .encrypted)
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
         #expect(try file.folder.names == ["app.db"])
     }
 
-    @Test("A leftover beside an encrypted file is swept", arguments: leftovers)
-    func besideEncrypted(name: String) throws {
+    @Test("A leftover beside an encrypted file is swept", arguments: Leftover.allCases)
+    func besideEncrypted(leftover: Leftover) throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw())
-        try file.folder.write("half a copy", to: name)
+        try leftover.leave(file.folder)
         #expect(try upgrade(file).outcome == .alreadyEncrypted)
-        #expect(try !file.folder.names.contains(name))
+        #expect(try file.folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
-    @Test("A leftover beside an encrypted file whose key does not fit stays", arguments: leftovers)
-    func besideForeign(name: String) throws {
+    @Test("A leftover beside an encrypted file whose key does not fit stays", arguments: Leftover.allCases)
+    func besideForeign(leftover: Leftover) throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(8))
-        try file.folder.write("half a copy", to: name)
+        try leftover.leave(file.folder)
         let before = try file.digest()
         #expect(try storeError { try upgrade(file) }?.code == .keyDoesNotFit)
         #expect(try file.digest() == before)
     }
 
-    @Test("A leftover beside nothing does not become the database", arguments: leftovers)
-    func besideNothing(name: String) throws {
+    @Test("A leftover beside nothing does not become the database", arguments: Leftover.allCases)
+    func besideNothing(leftover: Leftover) throws {
         let folder = try TemporaryFolder()
-        try folder.write("half a copy", to: name)
+        try leftover.leave(folder)
         #expect(try Fixture.open(folder).report.outcome == .created)
         #expect(try folder.names == ["app.db"])
     }
@@ -100,13 +120,93 @@ struct RecoveryTests {
         #expect(try read.value(Int.self, "PRAGMA user_version") == 23)
     }
 
-    @Test("A folder in the way of the copy is told and nothing is changed")
+    @Test("A database beside the file, whatever its name, is nobody's leftover", arguments: strangers)
+    func stranger(name: String) throws {
+        let file = try Fixture.file(version: 23)
+        try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path(name))
+        let before = try Data(contentsOf: file.folder.url.appending(path: name))
+        #expect(try upgrade(file).outcome == .encrypted)
+        #expect(try upgrade(file).outcome == .alreadyEncrypted)
+        #expect(try Data(contentsOf: file.folder.url.appending(path: name)) == before)
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
+    @Test("A database with the record's name is not taken for one: the upgrade is refused, an opening goes on")
+    func strangerInThePlaceOfTheRecord() throws {
+        let file = try Fixture.file(version: 23)
+        try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path("app.db-attempt"))
+        let before = try file.digest()
+        let error = try storeError { try upgrade(file) }
+        #expect(error?.code == .nameTaken)
+        #expect(error?.path?.hasSuffix("app.db-attempt") == true)
+        #expect(try file.digest() == before)
+
+        let encrypted = try Fixture.file(version: 26, encryptedWith: TestKeys.raw())
+        try FileManager.default.copyItem(atPath: file.path, toPath: encrypted.folder.path("app.db-attempt"))
+        #expect(try Fixture.open(encrypted.folder).report.outcome == .opened)
+        #expect(try upgrade(encrypted).outcome == .alreadyEncrypted)
+        #expect(try encrypted.folder.names.contains("app.db-attempt"))
+    }
+
+    @Test("After a kill between the exchange of the names and what follows it, the old file is removed")
+    func exchanged() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
+        try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
+        var killed = try KilledRun(file.folder)
+        try killed.exchange(with: "proven")
+        #expect(try file.folder.names == ["app.db", "app.db-attempt", killed.copyName])
+        #expect(try upgrade(file).outcome == .alreadyEncrypted)
+        #expect(try file.folder.names.filter { !["app.db-wal", "app.db-shm"].contains($0) } == ["app.db"])
+        #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
+    }
+
+    @Test("A file that another program put in the database's place is kept and told, whatever is there now")
+    func strangerExchanged() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE")
+        try FileManager.default.copyItem(atPath: encrypted.path, toPath: file.folder.path("proven"))
+        try FileManager.default.copyItem(atPath: file.path, toPath: file.folder.path("restored"))
+        var killed = try KilledRun(file.folder)
+        try FileManager.default.removeItem(atPath: file.path)
+        try FileManager.default.moveItem(atPath: file.folder.path("restored"), toPath: file.path)
+        try killed.exchange(with: "proven")
+        let report = try upgrade(file)
+        #expect(report.outcome == .alreadyEncrypted)
+        #expect(report.warnings.contains { $0.contains(killed.copyName) })
+        #expect(try file.folder.names == ["app.db", killed.copyName])
+        #expect(try upgrade(file).warnings == [])
+    }
+
+    @Test("The record of a file says nothing about another one of that name")
+    func orphanedRecord() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        _ = try KilledRun(file.folder, attempts: 9, wasWriteAheadLog: true)
+        try FileManager.default.moveItem(atPath: file.path, toPath: file.folder.path("former"))
+        try FileManager.default.copyItem(atPath: file.folder.path("former"), toPath: file.path)
+        #expect(try upgrade(file) { $0.maximumAttempts = 1 }.outcome == .encrypted)
+        #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA journal_mode") } == "delete")
+        #expect(try file.folder.names == ["app.db", "former"])
+    }
+
+    @Test(
+        "A number of attempts that is none is not counted with",
+        arguments: ["9223372036854775807 wal\n", "-1 wal\n", "99999999999999999999 delete\n"])
+    func absurdRecord(text: String) throws {
+        let file = try Fixture.file(version: 23)
+        try file.folder.write(text, to: "app.db-attempt")
+        let isOurs = !text.hasPrefix("-")
+        let code = try? storeError { try upgrade(file) }?.code
+        #expect(isOurs ? code == nil : code == .nameTaken)
+    }
+
+    @Test("A folder in the way of the record is told and nothing is changed")
     func folderInTheWay() throws {
         let file = try Fixture.file(version: 23)
         try FileManager.default.createDirectory(
-            at: file.folder.url.appending(path: "app.db-upgrade"), withIntermediateDirectories: false)
+            at: file.folder.url.appending(path: "app.db-attempt"), withIntermediateDirectories: false)
         let before = try file.digest()
-        #expect(try storeError { try upgrade(file) }?.code == .notAFile)
+        #expect(try storeError { try upgrade(file) }?.code == .nameTaken)
         #expect(try file.digest() == before)
     }
 
@@ -114,7 +214,7 @@ struct RecoveryTests {
     func journalMode(diedBeforeTheSwap: Bool) throws {
         let file = try Fixture.file(
             version: 23, encryptedWith: diedBeforeTheSwap ? nil : TestKeys.raw(), journal: "DELETE")
-        try file.folder.write("1 wal\n", to: "app.db-attempt")
+        _ = try KilledRun(file.folder, wasWriteAheadLog: true)
         #expect(try upgrade(file).outcome == (diedBeforeTheSwap ? .encrypted : .alreadyEncrypted))
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
         #expect(try file.folder.names.filter { $0.hasPrefix("app.db-attempt") } == [])
@@ -123,7 +223,7 @@ struct RecoveryTests {
     @Test("After too many attempts the upgrade is refused, or the file opened as it is")
     func attempts() throws {
         let file = try Fixture.file(version: 23)
-        try file.folder.write("3 wal\n", to: "app.db-attempt")
+        _ = try KilledRun(file.folder, attempts: 3, wasWriteAheadLog: true)
         let before = try file.digest()
         let refusing = Fixture.configuration(.init(sinceVersion: 24, maximumAttempts: 3))
         #expect(try storeError { try Fixture.open(file.folder, refusing) }?.code == .repeatedFailure)

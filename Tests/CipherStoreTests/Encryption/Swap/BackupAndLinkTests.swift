@@ -125,7 +125,9 @@ struct BackupAndLinkTests {
         let file = try Fixture.file(version: 23)
         let value = Array("phone".utf8)
         // Not every file system of a test machine has them.
-        guard cs_setxattr(file.path, "user.origin", value, value.count) == 0 else { return }
+        let handle = try FileHandle(forUpdating: URL(filePath: file.path))
+        guard cs_fsetxattr(handle.fileDescriptor, "user.origin", value, value.count) == 0 else { return }
+        try handle.close()
         #expect(try upgrade(file.path).warnings == [])
         var kept = [UInt8](repeating: 0, count: 64)
         let count = cs_getxattr(file.path, "user.origin", &kept, kept.count)

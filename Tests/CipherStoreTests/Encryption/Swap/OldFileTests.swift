@@ -122,7 +122,7 @@ struct OldFileTests {
         // It waits in open(2), where no statement of its own can be waited for.
         let other = try Self.holder.start(["sql", file.path])
         while try old.isAsItWas() { sched_yield() }
-        try FileSystem.rename(paths.database, to: file.folder.path("old"))
+        try paths.openFolder().rename(paths.name, to: "old")
         let warnings = old.end(spoiling: true)
         #expect(warnings.count == 1)
         #expect(warnings.first?.contains("another process was opening the file") == true)

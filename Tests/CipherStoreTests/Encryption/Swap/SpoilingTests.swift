@@ -23,14 +23,16 @@ struct SpoilingTests {
         #expect(old >= 0)
         defer { close(old) }
         let run = try TestProgram.strace.run(
-            ["-f", "-qq", "-y", "-o", trace, "-e", "trace=rename,fsync,fdatasync,pwrite64"] + inject
+            ["-f", "-qq", "-y", "-o", trace, "-e", "trace=renameat2,fsync,fdatasync,pwrite64"] + inject
                 + [Self.subject.path, "encrypt", folder.path("app.db")])
         let calls = try String(contentsOfFile: trace, encoding: .utf8).split(separator: "\n").map(String.init)
         let bytes = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/fd/\(old)")).read(upToCount: 16)
         return (calls, run.output, bytes)
     }
 
-    private func isSpoiling(_ call: String) -> Bool { call.contains("pwrite64(") && call.contains("app.db>(deleted)") }
+    private func isSpoiling(_ call: String) -> Bool {
+        call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains(", 512, 0)")
+    }
 
     private func isFolderSync(_ call: String) -> Bool {
         guard call.contains(" fsync("), let folder else { return false }
@@ -42,7 +44,7 @@ struct SpoilingTests {
     func order() throws {
         let (calls, output, old) = try upgrade()
         #expect(output == "encrypted")
-        let rename = try #require(calls.firstIndex { $0.contains(" rename(") && $0.contains("app.db-upgrade\"") })
+        let rename = try #require(calls.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
         let sync = try #require(calls[rename...].firstIndex(where: isFolderSync))
         let spoiling = try #require(calls.firstIndex(where: isSpoiling))
         #expect(sync < spoiling)
@@ -54,7 +56,7 @@ struct SpoilingTests {
         .enabled(if: isPossible))
     func unsynced() throws {
         let first = try upgrade().calls
-        let rename = try #require(first.firstIndex { $0.contains(" rename(") && $0.contains("app.db-upgrade\"") })
+        let rename = try #require(first.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
         let thread = try #require(first[rename].split(separator: " ").first)
         // The tracer counts the calls of each thread.
         let number = first[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" fsync(") } + 1

@@ -1,0 +1,133 @@
+internal import CSQLCipher
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A file that is read and written through an open descriptor, whatever its name leads to by now.
+///
+/// It has no position and takes no lock, so several threads may use it.
+package final class DescriptorFile: Sendable {
+    private let descriptor: Int32
+    private let closesDescriptor: Bool
+    private let path: String
+
+    /// A file that somebody else has open and closes.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Open for reading and writing, for as long as this is used.
+    ///   - path: What errors name.
+    package convenience init(descriptor: Int32, path: String) {
+        self.init(descriptor: descriptor, path: path, closesDescriptor: false)
+    }
+
+    init(descriptor: Int32, path: String, closesDescriptor: Bool) {
+        self.descriptor = descriptor
+        self.path = path
+        self.closesDescriptor = closesDescriptor
+    }
+
+    deinit {
+        if closesDescriptor { _ = systemClose(descriptor) }
+    }
+
+    // Extended codes, which Swift does not import. Source: SQLite, "Result and Error Codes".
+    static let readFailure = SQLITE_IOERR | (1 << 8)
+    static let shortRead = SQLITE_IOERR | (2 << 8)
+    static let writeFailure = SQLITE_IOERR | (3 << 8)
+    private static let syncFailure = SQLITE_IOERR | (4 << 8)
+    private static let truncateFailure = SQLITE_IOERR | (6 << 8)
+    private static let statusFailure = SQLITE_IOERR | (7 << 8)
+
+    /// Fills the buffer; beyond the end of the file with zeros, as SQLite wants it.
+    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
+        var done = 0
+        while done < count {
+            let part = pread(descriptor, buffer + done, count - done, off_t(offset) + off_t(done))
+            if part < 0, errno == EINTR { continue }
+            guard part >= 0 else { return Self.readFailure }
+            guard part > 0 else {
+                (buffer + done).initializeMemory(as: UInt8.self, repeating: 0, count: count - done)
+                return Self.shortRead
+            }
+            done += part
+        }
+        return SQLITE_OK
+    }
+
+    func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
+        var done = 0
+        while done < count {
+            let part = pwrite(descriptor, content + done, count - done, off_t(offset) + off_t(done))
+            if part < 0, errno == EINTR { continue }
+            guard part > 0 else {
+                return part == 0 || [ENOSPC, EDQUOT, EFBIG].contains(errno) ? SQLITE_FULL : Self.writeFailure
+            }
+            done += part
+        }
+        return SQLITE_OK
+    }
+
+    func truncate(to size: Int64) -> Int32 {
+        var result: Int32
+        repeat { result = ftruncate(descriptor, off_t(size)) } while result != 0 && errno == EINTR
+        return result == 0 ? SQLITE_OK : Self.truncateFailure
+    }
+
+    func sync() -> Int32 {
+        #if canImport(Darwin)
+            // fsync alone leaves the bytes in the drive's cache there.
+            return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
+        #else
+            return fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
+        #endif
+    }
+
+    func getSize(_ size: inout Int64) -> Int32 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return Self.statusFailure }
+        size = Int64(status.st_size)
+        return SQLITE_OK
+    }
+
+    func check(_ result: Int32, _ action: String) throws {
+        guard result == SQLITE_OK else {
+            throw DatabaseError(extendedCode: result, message: "the file cannot be \(action)", path: path)
+        }
+    }
+}
+
+/// The bytes of a file, by whatever way they are reached.
+package protocol ReadableFile {
+    /// Up to `count` bytes from `offset`: fewer where the file ends.
+    func read(at offset: Int64, count: Int) throws -> [UInt8]
+}
+
+extension DatabaseFile: ReadableFile {}
+
+extension DescriptorFile: ReadableFile {
+    package func read(at offset: Int64, count: Int) throws -> [UInt8] {
+        var size: Int64 = 0
+        try check(getSize(&size), "measured")
+        let available = Int(max(0, min(Int64(count), size - offset)))
+        guard available > 0 else { return [] }
+        return try [UInt8](unsafeUninitializedCapacity: available) { buffer, initialized in
+            guard let start = buffer.baseAddress else { return }
+            try check(read(into: start, count: available, offset: offset), "read")
+            initialized = available
+        }
+    }
+
+    package func write(_ bytes: [UInt8], at offset: Int64) throws {
+        try bytes.withUnsafeBytes {
+            guard let start = $0.baseAddress else { return }
+            try check(write(start, count: $0.count, offset: offset), "written")
+        }
+    }
+}
+
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }

@@ -1,0 +1,48 @@
+/// What reads files that a run was given: none of them may be one that the run removes.
+package protocol InputFiles {
+    /// The files, as paths that may lead nowhere.
+    ///
+    /// - Parameter database: The database that they are for.
+    func inputFiles(for database: String) -> [String]
+}
+
+extension DatabasePaths {
+    /// The names whose files SQLite and the upgrade write over and remove.
+    private var removable: [String] { [wal, sharedMemory, journal, attempt, backup] }
+
+    /// Refuses a file of the run's own that lies under such a name, whatever path it was given by.
+    ///
+    /// - Parameter source: What the run was given, such as a key provider.
+    /// - Throws: ``StoreError`` with `nameTaken`.
+    func checkInputs(of source: Any) throws {
+        guard let source = source as? any InputFiles else { return }
+        try checkInputs(source.inputFiles(for: database))
+    }
+
+    func checkInputs(_ files: [String]) throws {
+        for file in files {
+            guard let name = removable.first(where: { SmallFile.isSame($0, file) }) else { continue }
+            throw StoreError(
+                .nameTaken, path: file,
+                "the file is needed for this run, and it has the name \(FileSystem.split(name).name), whose file is "
+                    + "written over and removed with the database's own",
+                advice: "give it another name; nothing was changed")
+        }
+    }
+}
+
+extension FileKeyProvider: InputFiles {
+    package func inputFiles(for database: String) -> [String] { [path] }
+}
+
+extension KeyRotation: InputFiles {
+    package func inputFiles(for database: String) -> [String] {
+        [old, new].flatMap { ($0 as? any InputFiles)?.inputFiles(for: database) ?? [] }
+    }
+}
+
+extension PatientKeyProvider: InputFiles {
+    package func inputFiles(for database: String) -> [String] {
+        (provider as? any InputFiles)?.inputFiles(for: database) ?? []
+    }
+}

@@ -1,0 +1,107 @@
+internal import CSystemShims
+internal import CipherSQLite
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A file that this run made.
+///
+/// Everything is done to it through the descriptor that it was created with: whatever has its name by then may be
+/// somebody else's.
+final class NewFile: Sendable {
+    let folder: Folder
+    /// `nil` for a file that never had one.
+    let name: String?
+    /// What errors name.
+    let path: String
+    let identity: FileIdentity
+    private let descriptor: Int32
+
+    /// Makes an empty file of mode 0600 where there is nothing.
+    convenience init(_ name: String, in folder: Folder) throws {
+        try self.init(try folder.create(name), name, folder, folder.path(of: name))
+    }
+
+    /// Makes an empty file that has no name.
+    ///
+    /// - Parameter path: What errors name.
+    convenience init(withoutNameIn folder: Folder, path: String) throws {
+        try self.init(try folder.createNameless(), nil, folder, path)
+    }
+
+    private init(_ descriptor: Int32, _ name: String?, _ folder: Folder, _ path: String) throws {
+        do {
+            try FileSystem.dropInheritedAccess(descriptor, path)
+            identity = try FileSystem.status(ofDescriptor: descriptor, path).identity
+        } catch {
+            close(descriptor)
+            if let name { try folder.removeIfPresent(name) }
+            throw error
+        }
+        self.folder = folder
+        self.name = name
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    // Also drops the locks that this process has on the file, so it must be gone before SQLite's own layer opens the file.
+    deinit { close(descriptor) }
+
+    /// The content, for as long as this file is kept.
+    var content: DescriptorFile { DescriptorFile(descriptor: descriptor, path: path) }
+
+    /// A file layer in which SQLite finds this file.
+    func layer() throws -> FileLayer {
+        // Holds on to the file.
+        try FileLayer(content) { [self] in try? folder.createNameless() }
+    }
+
+    func size() throws -> Int64 { try status().size }
+
+    func status() throws -> FileSystem.Status { try FileSystem.status(ofDescriptor: descriptor, path) }
+
+    /// Whether the name, where there is one, still leads here.
+    func hasName(_ name: String) throws -> Bool { try folder.status(name)?.identity == identity }
+
+    /// Makes the content durable.
+    ///
+    /// A failure is final: the kernel may have dropped what it could not write.
+    func sync() throws {
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
+    }
+
+    /// Takes all content away, for another beginning.
+    func empty() throws {
+        guard ftruncate(descriptor, 0) == 0 else { throw FileSystem.failure("be emptied", path) }
+    }
+
+    /// Writes at the end.
+    func append(_ bytes: UnsafeRawBufferPointer) throws {
+        try FileSystem.write(bytes, to: descriptor, path)
+    }
+
+    func setOwner(_ owner: uid_t, _ group: gid_t) throws {
+        guard fchown(descriptor, owner, group) == 0 else { throw FileSystem.failure("be given its owner", path) }
+    }
+
+    func setMode(_ mode: mode_t) throws {
+        guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("be given its mode", path) }
+    }
+
+    /// Gives the file the extended attributes of another.
+    ///
+    /// Returns the names of those that the system did not let us set.
+    func copyAttributes(of original: PinnedFile) throws -> [String] {
+        try original.attributes().compactMap { attribute in
+            let result = attribute.name.withUnsafeBufferPointer { name in
+                cs_fsetxattr(descriptor, name.baseAddress, attribute.value, attribute.value.count)
+            }
+            return result == 0 ? nil : attribute.displayName
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import TestSupport
+
+@testable import CipherStore
+
+/// What a conversion that was killed leaves beside `app.db`.
+struct KilledRun {
+    let paths: DatabasePaths
+    private(set) var record: AttemptRecord
+    private let folder: Folder
+
+    /// Leaves a record of a run on the file that is there now.
+    init(_ folder: TemporaryFolder, attempts: Int = 1, wasWriteAheadLog: Bool = false) throws {
+        paths = try DatabasePaths(folder.path("app.db"))
+        self.folder = try paths.openFolder()
+        record = try AttemptRecord(
+            attempts: attempts, wasWriteAheadLog: wasWriteAheadLog,
+            original: try self.folder.status("app.db")?.identity)
+        try record.write(self.folder, paths)
+    }
+
+    var copyName: String { record.copyName(paths) }
+    var unfinishedBackupName: String { record.unfinishedBackupName(paths) }
+
+    /// Leaves an unfinished copy.
+    @discardableResult
+    mutating func leaveCopy(_ text: String = "half a copy") throws -> String {
+        let copy = try record.makeCopy(folder, paths)
+        try Array(text.utf8).withUnsafeBytes { try copy.append($0) }
+        return copyName
+    }
+
+    /// Leaves the file of another name as the copy that the record knows, under the database's name, and the original
+    /// under the copy's, as between the exchange and what follows it.
+    mutating func exchange(with proven: String) throws {
+        record.copy = try folder.status(proven)?.identity
+        try record.write(folder, paths)
+        try folder.rename(paths.name, to: copyName)
+        try folder.rename(proven, to: paths.name)
+    }
+}

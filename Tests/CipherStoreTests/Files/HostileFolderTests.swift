@@ -1,0 +1,175 @@
+import CSystemShims
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// What the owner of the folder does while another user upgrades a database in it; `Scripts/hostile-folder` does it at
+/// every system call.
+struct HostileFolderTests {
+    private typealias Fixture = OpeningFixture
+    private let elsewhere: TemporaryFolder
+    private let secret: String
+
+    init() throws {
+        elsewhere = try TemporaryFolder()
+        secret = try elsewhere.write("root's own", to: "secret", mode: 0o600)
+    }
+
+    /// Upgrades, and calls `meanwhile` once when a stage begins.
+    private func upgrade(
+        _ file: LegacyFile, at stage: UpgradeProgress.Stage, keepBackup: Bool = false,
+        _ meanwhile: @escaping @Sendable () throws -> Void
+    ) throws -> EncryptionReport {
+        var options = EncryptionUpgrade.Options()
+        options.keepBackup = keepBackup
+        options.busyTimeout = 0
+        let once = Once()
+        options.progress = { progress in
+            guard progress.stage == stage, once.isFirst() else { return }
+            do { try meanwhile() } catch { Issue.record(error) }
+        }
+        return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        (try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
+    }
+
+    @Test(
+        "A link in the place of the copy is not followed, and does not become the database",
+        arguments: [UpgradeProgress.Stage.proving, .swapping])
+    func copyReplaced(stage: UpgradeProgress.Stage) throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let original = try file.originalDump()
+        let (folder, secret) = (file.folder, secret)
+        let error = try storeError {
+            try upgrade(file, at: stage) {
+                let copy = try #require(try folder.names.first { $0.hasPrefix("app.db-upgrade-") })
+                try FileManager.default.moveItem(atPath: folder.path(copy), toPath: folder.path("aside"))
+                try FileManager.default.createSymbolicLink(atPath: folder.path(copy), withDestinationPath: secret)
+            }
+        }
+        #expect(error?.code == .busy)
+        #expect(try mode(secret) == 0o600)
+        #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's own")
+        #expect(try file.dump(key: nil) == original)
+    }
+
+    @Test(
+        "What is put in the place of the record or the backup is not written to", arguments: ["-attempt", "-plaintext"])
+    func otherNames(ending: String) throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let (path, secret) = (file.path + ending, secret)
+        _ = try? upgrade(file, at: .proving, keepBackup: true) {
+            try? FileManager.default.removeItem(atPath: path)
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: secret)
+        }
+        #expect(try mode(secret) == 0o600)
+        #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's own")
+    }
+
+    @Test("A change of the original's mode or owner during the upgrade stands")
+    func accessChanged() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
+        let path = file.path
+        let changesOwner = geteuid() == 0
+        _ = try upgrade(file, at: .proving) {
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+            if changesOwner { try #require(chown(path, 12, 34) == 0) }
+        }
+        #expect(try mode(file.path) == 0o600)
+        if changesOwner {
+            let owner = try FileManager.default.attributesOfItem(atPath: file.path)[.ownerAccountID] as? NSNumber
+            #expect(owner?.intValue == 12)
+        }
+    }
+
+    #if os(Linux)
+        /// An access control list that lets the user 4242 read, as the kernel keeps it.
+        ///
+        /// Source: linux/posix_acl_xattr.h.
+        private static let list: [UInt8] = {
+            let nobody: [UInt8] = [255, 255, 255, 255]
+            var list: [UInt8] = [2, 0, 0, 0]
+            list += [1, 0, 7, 0] + nobody
+            list += [2, 0, 4, 0, 0x92, 0x10, 0, 0]
+            list += [4, 0, 0, 0] + nobody
+            list += [16, 0, 4, 0] + nobody
+            list += [32, 0, 0, 0] + nobody
+            return list
+        }()
+
+        @Test("An access control list that the folder would give and the original lacks is dropped")
+        func inheritedAccess() throws {
+            let file = try Fixture.file(version: 23, journal: "DELETE")
+            try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
+            let folder = open(file.folder.path(""), O_RDONLY | O_DIRECTORY)
+            defer { close(folder) }
+            // Not every file system of a test machine has them.
+            guard cs_fsetxattr(folder, "system.posix_acl_default", Self.list, Self.list.count) == 0 else { return }
+            #expect(try upgrade(file, at: .proving) {}.outcome == .encrypted)
+            #expect(cs_getxattr(file.path, "system.posix_acl_access", nil, 0) < 0)
+            #expect(try mode(file.path) == 0o640)
+        }
+
+        @Test("An extended attribute whose name is not UTF-8 is kept")
+        func attributeName() throws {
+            let file = try Fixture.file(version: 23, journal: "DELETE")
+            let name = Array("user.".utf8).map { CChar(bitPattern: $0) } + [-1, -48, 0]
+            let handle = try FileHandle(forUpdating: URL(filePath: file.path))
+            guard cs_fsetxattr(handle.fileDescriptor, name, [7], 1) == 0 else { return }
+            try handle.close()
+            #expect(try upgrade(file, at: .proving) {}.warnings == [])
+            var value: [UInt8] = [0]
+            #expect(cs_getxattr(file.path, name, &value, 1) == 1)
+            #expect(value == [7])
+        }
+    #endif
+
+    @Test("Root does not follow a link that neither root nor the file's owner made", .enabled(if: geteuid() == 0))
+    func foreignLink() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let link = elsewhere.path("app.db")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
+        try #require(lchown(link, 12, 34) == 0)
+        let before = try file.digest()
+        let error = try storeError { try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run() }
+        #expect(error?.code == .permission)
+        #expect(try file.digest() == before)
+        try #require(chown(file.path, 12, 34) == 0)
+        #expect(try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run().outcome == .encrypted)
+    }
+
+    @Test("A hot journal has no other file removed, whenever it was put there")
+    func superJournal() throws {
+        let fixture = try Fixture.file(version: 23, journal: "DELETE")
+        let layer = try FileLayer(guarding: fixture.path)
+        let connection = try Connection(path: fixture.path, mode: .readWrite, through: layer)
+        defer { connection.close() }
+        let other = try fixture.folder.write("another file", to: "other")
+        // What SQLite's pager calls for the name in a journal.
+        #expect(layer.remove(other))
+        #expect(FileManager.default.fileExists(atPath: other))
+        let journal = try fixture.folder.write("", to: "app.db-journal")
+        #expect(layer.remove(journal))
+        #expect(!FileManager.default.fileExists(atPath: journal))
+    }
+}
+
+/// Tells the first call from later ones.
+private final class Once: Sendable {
+    private let lock = Lock()
+    // Unchecked, and safe between threads: touched only while `lock` is held.
+    private nonisolated(unsafe) var isDone = false
+
+    func isFirst() -> Bool {
+        lock.withLock {
+            defer { isDone = true }
+            return !isDone
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Names around a database under which something else lies.
+struct TakenNameTests {
+    private typealias Fixture = OpeningFixture
+
+    private static let endings = [
+        "-wal", "-shm", "-journal", "-attempt", "-plaintext", "-upgrade", "-upgrade-journal", "-plaintext-new",
+        "-attempt-new",
+    ]
+
+    private func key(_ path: String) throws -> FileKeyProvider {
+        _ = try KeyFile.create(path, key: TestKeys.raw())
+        return FileKeyProvider(path: path)
+    }
+
+    /// Runs what is to be tried; the key must be there afterwards, and where the run refused, everything as it was.
+    private func keepsKey(_ file: LegacyFile, _ ending: String, _ run: (any KeyProvider) throws -> Void) throws {
+        let path = file.path + ending
+        let provider = try key(path)
+        let content = try Data(contentsOf: URL(filePath: path))
+        let before = try FolderDigest(file.folder.url)
+        do {
+            try run(provider)
+        } catch let error as StoreError {
+            #expect(error.code == .nameTaken)
+            #expect(try FolderDigest(file.folder.url) == before)
+        }
+        #expect(try Data(contentsOf: URL(filePath: path)) == content, "\(ending)")
+    }
+
+    @Test(
+        "A key file that has the name of a sidecar outlives an encryption, a shadow proof and a launch",
+        arguments: endings)
+    func keyOfPlaintext(ending: String) throws {
+        for journal in ["DELETE", "WAL"] {
+            try keepsKey(Fixture.file(version: 23, journal: journal), ending) { provider in
+                _ = try EncryptionUpgrade(path: (provider as? FileKeyProvider)?.database ?? "", provider: provider)
+                    .run()
+            }
+            try keepsKey(Fixture.file(version: 23, journal: journal), ending) { provider in
+                _ = try EncryptionUpgrade(path: (provider as? FileKeyProvider)?.database ?? "", provider: provider)
+                    .shadow()
+            }
+            for isEnabled in [true, false] {
+                let file = try Fixture.file(version: 23, journal: journal)
+                try keepsKey(file, ending) { provider in
+                    let configuration = Fixture.configuration(.init(isEnabled: isEnabled, sinceVersion: 24))
+                    _ = try Fixture.open(file.folder, configuration, provider: provider)
+                }
+            }
+        }
+    }
+
+    @Test("A key file that has the name of a sidecar outlives a decryption and a change of the key", arguments: endings)
+    func keyOfEncrypted(ending: String) throws {
+        try keepsKey(Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: "DELETE"), ending) { provider in
+            _ = try Decryption(
+                path: (provider as? FileKeyProvider)?.database ?? "", provider: provider, formats: [CipherSettings()],
+                options: .init()
+            ).run()
+        }
+        try keepsKey(Fixture.file(version: 23, encryptedWith: TestKeys.raw(8), journal: "DELETE"), ending) { provider in
+            _ = try Rekeying(
+                path: (provider as? FileKeyProvider)?.database ?? "", oldKey: TestKeys.provider { try TestKeys.raw(8) },
+                newKey: provider, formats: [CipherSettings()], newSettings: CipherSettings(), options: .init()
+            ).run()
+        }
+    }
+
+    /// What is no regular file.
+    enum Obstacle: CaseIterable {
+        case fifo, folder, link, linkToNothing, socket
+
+        func put(at path: String) throws {
+            switch self {
+            case .fifo: try #require(mkfifo(path, 0o600) == 0)
+            case .folder: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            case .link: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/etc/passwd")
+            case .linkToNothing: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "none")
+            case .socket: try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
+            }
+        }
+    }
+
+    @Test(
+        "What is no regular file never holds up a run, and is refused by name or left alone", .timeLimit(.minutes(1)),
+        arguments: Obstacle.allCases, endings)
+    func obstacle(_ obstacle: Obstacle, ending: String) throws {
+        for isEncrypted in [true, false] {
+            let file = try Fixture.file(
+                version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil, journal: "DELETE")
+            try obstacle.put(at: file.path + ending)
+            let before = try file.digest()
+            var options = EncryptionUpgrade.Options()
+            options.keepBackup = true
+            options.busyTimeout = 0
+            do {
+                if isEncrypted {
+                    _ = try Decryption(
+                        path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()], options: options
+                    ).run()
+                } else {
+                    _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+                }
+            } catch let error as StoreError {
+                #expect([.notAFile, .nameTaken, .backupExists].contains(error.code), "\(error)")
+                #expect(error.path == file.path + ending)
+                #expect(try file.digest() == before)
+            }
+            #expect(try FileSystem.status(file.path + ending, followLinks: false)?.isRegular == false)
+        }
+    }
+
+    @Test(
+        "A name that leaves no room for those beside it is refused before anything is done", arguments: [228, 229, 255])
+    func longName(length: Int) throws {
+        let name = String(repeating: "n", count: length)
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let path = file.folder.path(name)
+        try FileManager.default.moveItem(atPath: file.path, toPath: path)
+        let error = try storeError { try EncryptionUpgrade(path: path, provider: TestKeys.provider()).run() }
+        if length + DatabasePaths.longestAddition <= 255 {
+            #expect(error == nil)
+        } else {
+            #expect(error?.code == .nameTaken)
+            #expect(error?.detail.contains("too long") == true)
+            #expect(try file.folder.names == [name])
+        }
+    }
+
+    @Test("The table of mounts tells of a file that is mounted by itself, whatever its name")
+    func mountPoints() {
+        let table = """
+            22 1 0:20 / / rw,relatime shared:1 - overlay overlay rw
+            30 22 8:1 /x /data/my\\040app.db rw shared:2 - ext4 /dev/sda1 rw
+            31 22 8:1 /y /data/back\\134slash rw - ext4 /dev/sda1 rw
+            """
+        let points = MountPoint.points(Array(table.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        #expect(points == ["/", "/data/my app.db", "/data/back\\slash"])
+    }
+}
+
+extension FileKeyProvider {
+    /// The database beside which the key lies here.
+    fileprivate var database: String { URL(filePath: path).deletingLastPathComponent().appending(path: "app.db").path }
+}
