@@ -21,7 +21,7 @@ public final class SQLLines {
             guard line.hasPrefix("half ") else {
                 return try (["ok"] + connection.values(Value.self, SQL(text: line)).map(text)).joined(separator: " ")
             }
-            let statement = try Statement(String(line.dropFirst(5)), on: connection)
+            let statement = try Statement(SQL(text: String(line.dropFirst(5))), on: connection)
             cursor = statement
             return try statement.step() ? "ok" : "none"
         } catch let error as DatabaseError {

@@ -83,7 +83,7 @@ struct ShadowProof {
     /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.
     private func inUse(_ status: FileSystem.Status) throws -> String? {
         do {
-            let ownership = try SoleOwnership.find(FileIdentity(paths.database, status), timeout: 0)
+            let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: 0)
             guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
