@@ -33,7 +33,7 @@ struct OriginalFile {
     /// The file itself is not opened for that.
     func isOpenHere() -> Bool {
         #if os(Linux)
-            if let names = Self.names(in: "/proc/self/fd") {
+            if let names = try? FileSystem.names(in: "/proc/self/fd") {
                 return names.contains { Int32($0).map(isAt) == true }
             }
         #endif
@@ -43,7 +43,9 @@ struct OriginalFile {
     /// Which other processes have the file open, as far as this user may see.
     func otherUsers() -> FileUsers {
         #if os(Linux)
-            let processes = (Self.names(in: "/proc") ?? []).filter { Int32($0) != nil && Int32($0) != getpid() }
+            let processes = ((try? FileSystem.names(in: "/proc")) ?? []).filter {
+                Int32($0) != nil && Int32($0) != getpid()
+            }
             return .others(processes.filter(hasOpen).map { "\($0) (\(Self.command(of: $0)))" })
         #else
             return .others([])
@@ -53,7 +55,7 @@ struct OriginalFile {
     #if os(Linux)
         private func hasOpen(_ process: String) -> Bool {
             let folder = "/proc/\(process)/fd"
-            return (Self.names(in: folder) ?? []).contains { name in
+            return ((try? FileSystem.names(in: folder)) ?? []).contains { name in
                 var status = stat()
                 return stat("\(folder)/\(name)", &status) == 0 && matches(status)
             }
@@ -66,17 +68,6 @@ struct OriginalFile {
             return String(String.UnicodeScalarView(printable))
         }
     #endif
-
-    private static func names(in folder: String) -> [String]? {
-        guard let stream = opendir(folder) else { return nil }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(
-                withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-        }
-        return names
-    }
 
     /// What a writer of the file cannot help changing.
     struct State: Equatable {
