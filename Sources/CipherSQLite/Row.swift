@@ -31,6 +31,9 @@ public struct Row: ~Copyable {
         }
     }
 
+    /// Whether a column holds text; it stays in the encoding of the database.
+    package func isText(at index: Int) -> Bool { sqlite3_value_type(cell(at: index)) == SQLITE_TEXT }
+
     /// Whether a column is NULL.
     public func isNull(at index: Int) -> Bool { sqlite3_value_type(cell(at: index)) == SQLITE_NULL }
 

@@ -21,8 +21,8 @@ struct SQLTests {
     @Test("takes names quoted, and other SQL with its values")
     func pieces() throws {
         let condition: SQL = "uid = \("ana")"
-        let sql: SQL = "SELECT * FROM \(identifier: "a \"b\"") WHERE \(condition) LIMIT \(3)"
-        #expect(sql.text == "SELECT * FROM \"a \"\"b\"\"\" WHERE uid = ? LIMIT ?")
+        let sql: SQL = "SELECT * FROM \(identifier: "a \"b`") WHERE \(condition) LIMIT \(3)"
+        #expect(sql.text == "SELECT * FROM `a \"b``` WHERE uid = ? LIMIT ?")
         #expect(sql.values == [.text("ana"), .integer(3)])
     }
 

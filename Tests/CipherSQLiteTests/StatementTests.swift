@@ -62,9 +62,10 @@ struct StatementTests {
         var cache = StatementCache(capacity: 2)
         let name = "id"
         let same: [SQL] = [
-            "SELECT \(1) AS \"id\", \(2)", "SELECT \(1) AS \(identifier: name), \(2)",
-            SQL(text: "SELECT ? AS \"id\", ?", values: [.integer(1), .null]),
-            "SELECT \(SQL(text: "? AS \"id\"", values: [.null])), \(name)",
+            "SELECT \(1) AS `id`, \(2)", "SELECT \(1) AS \(identifier: name), \(2)",
+            "SELECT \(1) AS \(SchemaName("id")), \(2)",
+            SQL(text: "SELECT ? AS `id`, ?", values: [.integer(1), .null]),
+            "SELECT \(SQL(text: "? AS `id`", values: [.null])), \(name)",
         ]
         for left in same {
             cache.put(try Statement(left, on: db))
@@ -73,7 +74,7 @@ struct StatementTests {
                 cache.put(try #require(taken))
             }
         }
-        for other: SQL in ["", "SELECT \(1) AS \"id\", ", "SELECT ? AS \"id\", ? ", "SELECT \(1) AS \"ie\", \(2)"] {
+        for other: SQL in ["", "SELECT \(1) AS `id`, ", "SELECT ? AS `id`, ? ", "SELECT \(1) AS `ie`, \(2)"] {
             #expect(cache.take(other) == nil)
         }
     }

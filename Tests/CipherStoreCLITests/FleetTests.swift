@@ -122,14 +122,17 @@ import Testing
         #expect(try fixture.run("encrypt", "--name", "app.db").status == 0)
     }
 
-    @Test("The copy that a killed upgrade left is swept in its database's turn, and no failure of its own")
-    func leftCopy() throws {
+    @Test("A database that only looks like an upgrade's copy stays, and is a failure beside the one whose name it has")
+    func foreignCopy() throws {
         let fixture = try Fixture()
         try fixture.make("app.db")
-        try fixture.tool.make("app.db-upgrade", encrypted: true)
+        try fixture.tool.make("app.db-upgrade-0123456789abcdef", encrypted: true)
+        let before = try fixture.tool.snapshot()["app.db-upgrade-0123456789abcdef"]
         let run = try fixture.run("encrypt")
-        #expect(run.status == 0, "\(run.errors)")
-        #expect(try FleetLines(run).outcomes == ["app.db": "encrypted"])
+        #expect(run.status == 1)
+        #expect(
+            try FleetLines(run).outcomes == ["app.db": "encrypted", "app.db-upgrade-0123456789abcdef": "failed"])
+        #expect(try fixture.tool.snapshot()["app.db-upgrade-0123456789abcdef"] == before)
     }
 
     @Test(

@@ -10,6 +10,8 @@ enum Policy {
 /// What a disk holds after a power loss: the files by name.
 struct DiskState: Hashable {
     var files: [String: FileImage]
+    /// Which file has each name: an upgrade's record tells files by their inodes.
+    let numbers: [String: Int]
 }
 
 /// One folder on a disk that keeps only what was synced for sure.
@@ -39,8 +41,8 @@ struct Disk {
 
     mutating func apply(_ operation: Operation) {
         switch operation.change {
-        case .create(let name, let file):
-            files[file] = DiskFile(durable: FileImage(bytes: [], mode: 0o600))
+        case .create(let name, let file, let mode):
+            files[file] = DiskFile(durable: FileImage(bytes: [], mode: mode))
             change(.set(name, file: file), operation)
         case .write(let file, let offset, let bytes): change(file, .write(at: offset, bytes), operation)
         case .truncate(let file, let size): change(file, .truncate(size), operation)
@@ -108,8 +110,8 @@ struct Disk {
 
     /// Each file in each of its forms, the others as all lost and as all kept.
     private func fileVariants(_ names: [String: Int], _ policy: Policy) -> [(String, DiskState)] {
-        let lost = DiskState(files: names.compactMapValues { files[$0]?.durable })
-        let kept = DiskState(files: names.compactMapValues { files[$0]?.kept })
+        let lost = DiskState(files: names.compactMapValues { files[$0]?.durable }, numbers: names)
+        let kept = DiskState(files: names.compactMapValues { files[$0]?.kept }, numbers: names)
         var states = [("all unsynced lost", lost)]
         if policy == .exhaustive { states.append(("all unsynced kept", kept)) }
         for (name, number) in names.sorted(by: { $0.key < $1.key }) {

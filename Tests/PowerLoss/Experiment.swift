@@ -19,14 +19,14 @@ struct Experiment {
     func run(_ policy: Policy) throws -> Outcome {
         let folder = try TemporaryFolder()
         let initial = try prepare(folder)
-        let operations = try record(folder, initial)
+        let (operations, inodes) = try record(folder, initial)
         let candidates = Self.candidates(initial, operations, policy)
         var outcome = Outcome()
         outcome.points = operations.count
         for candidate in candidates {
             outcome.states += 1
             do {
-                let isNew = try scenario.isStore ? tryStore(candidate) : tryFile(candidate)
+                let isNew = try scenario.isStore ? tryStore(candidate) : tryFile(candidate, inodes)
                 if isNew { outcome.new += 1 } else { outcome.old += 1 }
             } catch let loss as Loss {
                 outcome.losses.append("\(candidate.place): \(loss.detail)")
@@ -57,8 +57,10 @@ struct Experiment {
 
     private func record(
         _ folder: TemporaryFolder, _ initial: [(name: String, image: FileImage)]
-    ) throws -> [Operation] {
+    ) throws -> ([Operation], Inodes) {
         let traces = try TemporaryFolder()
+        var inodes = Inodes()
+        inodes.note(folder.path(Self.database), initial.firstIndex { $0.name == Self.database })
         let target = scenario.isStore ? folder.directory : folder.path(Self.database)
         let arguments = [scenario.operation[0], target] + scenario.operation.dropFirst()
         try Subject(path: subject).runTraced(arguments, to: traces.path("trace"))
@@ -66,7 +68,8 @@ struct Experiment {
         let recording = try Recording(
             Trace.calls(trace), folder: folder.directory, initial: initial.map { ($0.name, $0.image.bytes.count) })
         try check(recording, folder, initial)
-        return recording.operations
+        inodes.note(folder.path(Self.database), recording.file(named: Self.database))
+        return (recording.operations, inodes)
     }
 
     /// Shows that the model is right: with nothing lost it holds what the real folder holds.
@@ -113,12 +116,17 @@ struct Experiment {
 
     private struct Loss: Error { let detail: String }
 
-    private func laying<Result>(_ state: DiskState, _ body: (TemporaryFolder) throws -> Result) throws -> Result {
+    private func laying<Result>(
+        _ state: DiskState, _ inodes: Inodes = Inodes(), _ body: (TemporaryFolder) throws -> Result
+    ) throws -> Result {
         let folder = try TemporaryFolder()
         // Else it could be removed behind the last use of its path.
         defer { withExtendedLifetime(folder) {} }
         for (name, image) in state.files {
             try Data(image.bytes).write(to: folder.url.appending(path: name))
+        }
+        try inodes.correct(folder.path(Self.database + "-attempt"), state, in: folder)
+        for (name, image) in state.files {
             try FileManager.default.setAttributes([.posixPermissions: image.mode], ofItemAtPath: folder.path(name))
         }
         return try body(folder)
@@ -134,8 +142,8 @@ struct Experiment {
     }
 
     /// Returns whether the file was found in its new form.
-    private func tryFile(_ candidate: Candidate) throws -> Bool {
-        let isNew = try laying(candidate.state) { folder in
+    private func tryFile(_ candidate: Candidate, _ inodes: Inodes) throws -> Bool {
+        let isNew = try laying(candidate.state, inodes) { folder in
             let arguments = ["settle", folder.path(Self.database)] + scenario.operation
             let said = try Subject(path: subject).run(arguments).split(separator: "\n").map(String.init)
             guard said.count == 3 else { throw Loss(detail: "not tried: \(said.joined(separator: "; "))") }
@@ -147,7 +155,7 @@ struct Experiment {
             try checkFolder(folder)
             return form == scenario.new
         }
-        if isNew { try laying(candidate.state, checkBackup) }
+        if isNew { try laying(candidate.state) { try checkBackup($0) } }
         return isNew
     }
 

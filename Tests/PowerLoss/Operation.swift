@@ -1,7 +1,7 @@
 /// What a call did to the recorded folder.
 struct Operation {
     enum Change {
-        case create(String, file: Int)
+        case create(String, file: Int, mode: Int)
         case write(file: Int, at: Int, [UInt8])
         case truncate(file: Int, to: Int)
         case setMode(file: Int, Int)

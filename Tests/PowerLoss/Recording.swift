@@ -38,11 +38,11 @@ struct Recording {
 
     private mutating func take(_ call: SystemCall) throws {
         switch call.name {
-        case "open": try open(call, path: call.text(0), flags: call.arguments[1])
+        case "open": try open(call, path: call.text(0), flags: call.arguments[1], mode: 2)
         case "openat":
             // A file without a name is gone after a power loss.
             guard !call.arguments[2].contains("O_TMPFILE") else { return }
-            try open(call, path: path(call, 0), flags: call.arguments[2])
+            try open(call, path: path(call, 0), flags: call.arguments[2], mode: 3)
         case "close": descriptors[try call.number(0)] = nil
         case "lseek": descriptors[try call.number(0)]?.position = call.result
         case "write", "pwrite64": try write(call)
@@ -92,6 +92,9 @@ struct Recording {
         operations.append(Operation(change: change, began: call.began, ended: call.ended))
     }
 
+    /// The number of the file that has a name at the end.
+    func file(named name: String) -> Int? { files[name] }
+
     /// The name inside of the folder.
     private func name(_ path: String) -> String? {
         path.hasPrefix(folder + "/") ? String(path.dropFirst(folder.count + 1)) : nil
@@ -106,7 +109,8 @@ struct Recording {
         return "\(folder)/\(text)"
     }
 
-    private mutating func open(_ call: SystemCall, path text: String, flags: Substring) throws {
+    /// - Parameter mode: Which argument is the mode of a file that the call makes.
+    private mutating func open(_ call: SystemCall, path text: String, flags: Substring, mode: Int) throws {
         if text == folder {
             descriptors[call.result] = Descriptor(target: .folder, appends: false)
             return
@@ -124,7 +128,7 @@ struct Recording {
             fileCount += 1
             files[name] = file
             sizes[file] = 0
-            add(.create(name, file: file), call)
+            add(.create(name, file: file, mode: try call.octal(mode)), call)
         }
         descriptors[call.result] = Descriptor(
             target: .file(file, name: name), appends: flags.contains("O_APPEND"))

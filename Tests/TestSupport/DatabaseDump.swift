@@ -112,13 +112,13 @@ public struct DatabaseDump: Equatable, Sendable {
     }
 
     private static func text(_ row: borrowing Row, _ index: Int) -> String {
+        // As bytes, without asking for text before: nothing is converted, and what is not valid text stays as it is.
+        if row.isText(at: index) { return "text " + row.withBytes(at: index, hexadecimal) }
         switch row.value(at: index) {
         case .null: return "null"
         case .integer(let integer): return "integer \(integer)"
         case .real(let real): return "real \(String(real.bitPattern, radix: 16))"
-        // As bytes: what is not valid text stays as it is.
-        case .text: return "text " + row.withBytes(at: index, hexadecimal)
-        case .blob: return "blob " + row.withBytes(at: index, hexadecimal)
+        case .text, .blob: return "blob " + row.withBytes(at: index, hexadecimal)
         }
     }
 

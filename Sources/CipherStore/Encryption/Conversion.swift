@@ -41,6 +41,7 @@ struct Conversion {
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
         let folder = try paths.openFolder()
         let status = try preflight.checkFiles(folder)
+        try inspector.checkSidecarNames(isConverting: true)
         let identity = OriginalFile(paths.database, status)
         let ownership = try observer.locating {
             try observer.begin(.quiescing)

@@ -222,7 +222,7 @@ enum FileSystem {
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",
-                advice: "give the database a shorter name; nothing was changed")
+                advice: "give it a shorter name; nothing was changed")
         case ENOSPC, EDQUOT, EFBIG:
             return StoreError(
                 .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")

@@ -50,7 +50,7 @@ struct KeyFileTests {
     @Test func `A name that the file system refuses leaves nothing behind`() throws {
         let path = folder.path(String(repeating: "k", count: 300))
         let error = #expect(throws: StoreError.self) { try KeyFile.create(path, key: .random()) }
-        #expect(error?.code == .inputOutput)
+        #expect(error?.code == .nameTaken)
         #expect(try folder.names.isEmpty)
     }
 }

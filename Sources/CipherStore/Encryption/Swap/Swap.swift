@@ -100,13 +100,13 @@ struct Swap {
             warnings.append(
                 "the old file has \(otherNames) other name(s) (hard links) and is still readable there")
         }
-        warnings += old.end(spoiling: isDurable && otherNames == 0)
         do {
             try removeOriginal()
         } catch {
             warnings.append("the old file is still there as \(copyName), the next launch removes it: \(error)")
         }
-        return warnings
+        // Last: by now nobody comes to the old file by a name.
+        return warnings + old.end(spoiling: isDurable && otherNames == 0)
     }
 
     /// Takes the original's last name of ours away, where the names were exchanged.
