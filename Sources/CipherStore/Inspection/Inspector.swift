@@ -61,12 +61,12 @@ package struct Inspector {
 
     /// SQLite waits for ever at a FIFO, and what it makes of a device is anybody's guess.
     ///
-    /// A folder in the place of the index only keeps it from using WAL mode, which a conversion may have to give back.
+    /// A link to nothing in the place of the index only keeps it from using WAL mode, which a conversion may have to give
+    /// back.
     func checkSidecarNames(isConverting: Bool = false) throws {
         for path in [paths.wal, paths.sharedMemory, paths.journal] {
-            guard let status = try FileSystem.status(path, followLinks: false), !status.isRegular,
-                isConverting || !(status.isDirectory && path == paths.sharedMemory)
-            else { continue }
+            guard let status = try FileSystem.status(path, followLinks: false), !status.isRegular else { continue }
+            if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError(
                 .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
                 advice: "move it away; nothing was changed")

@@ -242,7 +242,8 @@ struct StoreOpeningTests {
         #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
         other.close()
         // A name that SQLite cannot open stands for a file system that maps nothing.
-        try FileManager.default.createDirectory(atPath: fixture.path + "-shm", withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.path + "-shm", withDestinationPath: "missing/folder")
 
         let store = try await fixture.open()
         #expect(store.report.warnings.count == 1)
