@@ -68,7 +68,8 @@ def judged(tool: Path, case: Case, operation: Operation, folder: Path) -> Result
                 return result(_RECOVERED, f"{ended.returncode}: {said}")
             return result("REFUSED AND CHANGED", f"{changed}; {said}")
         # What must leave the files cannot roll a journal back.
-        is_allowed = case.may_be_refused or (operation.leaves_files and f"{case.database}-journal" in before)
+        is_unalterable = case.may_be_unalterable and operation.configuration is not None
+        is_allowed = case.may_be_refused or is_unalterable or (operation.leaves_files and f"{case.database}-journal" in before)
         return result(_REFUSED if is_allowed else "REFUSED A SOUND FILE", f"{ended.returncode}: {said}")
     if ended.returncode != 0:
         return result("FAILED", f"exit status {ended.returncode}: {said[-400:]}")

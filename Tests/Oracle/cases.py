@@ -70,6 +70,7 @@ class Case:
     make: Callable[[Path, Key | None], None]
     operations: tuple[Operation, ...]
     may_be_refused: bool = False
+    may_be_unalterable: bool = False
     collations: tuple[bytes, ...] = ()
     database: str = "app.db"
 
@@ -101,7 +102,9 @@ def hazard_cases() -> Iterator[Case]:
         # The rebuild by itself, where the table that is built anew has something of the hazard.
         if hazard.target_columns:
             operations += (_MIGRATE_ENCRYPTED,)
-        yield Case(hazard.name, hazard.make, operations, hazard.may_be_refused, hazard.collations)
+        yield Case(
+            hazard.name, hazard.make, operations, hazard.may_be_refused, hazard.may_be_unalterable, hazard.collations
+        )
 
 
 # MARK: Databases that exist

@@ -195,7 +195,8 @@ def structure_hazards() -> Iterator[Hazard]:
         ("brackets", b"t(a, b TEXT", b"[t](`a`, 'b' TEXT"),
     ):
         yield Hazard(f"schema text with {label}", _ROWS, afterwards=schema_text(old, new),
-                     may_be_refused=not names.is_text(new) or label == "an end")  # fmt: skip
+                     may_be_refused=not names.is_text(new) or label == "an end",
+                     may_be_unalterable=label in ("a tab", "a line"))  # fmt: skip
     yield Hazard(
         "long chains of pages",
         b"""CREATE TABLE t(id INTEGER PRIMARY KEY, b, c);

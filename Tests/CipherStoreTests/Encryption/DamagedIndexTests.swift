@@ -166,13 +166,21 @@ struct DamagedIndexTests {
         #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
     }
 
-    @Test("NULL in a column that is declared NOT NULL comes through, and the report says so")
-    func forbiddenNull() throws {
+    static let forbidden = [
+        ("b NOT NULL", "table t has rows with NULL in column b, which is declared NOT NULL"),
+        ("b CHECK (b <> 3)", "CHECK constraint failed in t"),
+    ]
+
+    @Test("Values that their table forbids come through, and the report says so", arguments: forbidden)
+    func forbiddenValues(column: String, warning: String) throws {
         let file = try LegacyFile { connection in
             try connection.executeScript("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, NULL), (2, 3)")
-            try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE TABLE t(a, b NOT NULL)' WHERE name = 't'")
+            try connection.editSchema(
+                "UPDATE sqlite_master SET sql = 'CREATE TABLE t(a, \(column))' WHERE name = 't'")
         }
+        let before = try file.originalDump()
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
-        #expect(report.warnings == ["table t has rows with NULL in column b, which is declared NOT NULL"])
+        #expect(report.warnings == [warning])
+        #expect(try file.dump(key: TestKeys.raw()) == before)
     }
 }

@@ -114,10 +114,19 @@ struct CopyProof {
                 "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
             }
         }
-        outcome.warnings += try IntegrityComplaints.ofValues(in: plan.constrained, pair.original)
+        outcome.warnings += try forbiddenValues(plan)
         outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
         return outcome
+    }
+
+    /// What the definitions of tables forbid and their rows hold all the same, NULL apart.
+    private func forbiddenValues(_ plan: Plan) throws -> [String] {
+        guard !plan.constrained.isEmpty else { return [] }
+        let observer = observer
+        let connection = try original.open(.readWrite) { observer.isCancelled }
+        defer { connection.close() }
+        return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
     }
 
     private func makePlan(_ connection: Connection) throws -> Plan {

@@ -13,9 +13,11 @@ struct ProofConnection: Sendable {
     /// Opens the file.
     ///
     /// `isCancelled` is asked now and then while a statement runs.
-    func open(isCancelled: @escaping () -> Bool) throws -> Connection {
+    ///
+    /// - Parameter mode: SQLite leaves CHECK constraints out of the schema of a file that it may only read.
+    func open(_ mode: Connection.Mode = .readOnly, isCancelled: @escaping () -> Bool) throws -> Connection {
         let connection = try Connection(
-            path: path, mode: .readOnly, through: copy?.layer() ?? FileLayer(guarding: path))
+            path: path, mode: mode, through: copy?.layer() ?? FileLayer(guarding: path))
         connection.refuseDoubleQuotedStrings()
         if let copy { connection.distrust(fileSize: try copy.size()) } else { try connection.distrust(path) }
         connection.beDefensive()
