@@ -110,7 +110,11 @@ package struct KeyOrder {
         let count = min(left.count, right.count)
         var result = 0
         if foldsCase {
-            for index in 0..<count where result == 0 { result = order(fold(left[index]), fold(right[index])) }
+            // As SQLite does: no further than a NUL.
+            for index in 0..<count {
+                result = order(fold(left[index]), fold(right[index]))
+                if result != 0 || left[index] == 0 { break }
+            }
         } else if count > 0, let start = right.baseAddress {
             result = left.withUnsafeBytes { $0.baseAddress.map { Int(memcmp($0, start, count)) } ?? 0 }
         }

@@ -62,9 +62,12 @@ public struct DatabaseDump: Equatable, Sendable {
             rows += try list(label, "SELECT \(columns) FROM \(table) NOT INDEXED ORDER BY \(alias)", connection)
         } else {
             // An index that holds all columns would stand in for the table, whatever NOT INDEXED says.
+            // The key of a table WITHOUT ROWID is listed, and has no entry in the schema.
+            let entries = try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'")
             var key: SchemaName?
             try connection.forEachRow("PRAGMA index_list(\(table))") { row in
-                if try row.get(String.self, at: 3) == "pk" { key = try row.get(at: 1) }
+                let name = try row.get(SchemaName.self, at: 1)
+                if try row.get(String.self, at: 3) == "pk", !entries.contains(name) { key = name }
             }
             let source: SQL = key.map { "INDEXED BY \($0)" } ?? "NOT INDEXED"
             rows += try list(label, "SELECT \(columns) FROM \(table) \(source)", connection)

@@ -72,8 +72,8 @@ struct DamagedIndexTests {
             "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a DESC)' WHERE name = 'i'"
         ),
         (
-            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a)", "", "UPDATE t SET a = upper(a) WHERE b > 4",
-            "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(a COLLATE NOCASE)' WHERE name = 'i'"
+            "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(b)", "", "",
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX i ON t(b, a)' WHERE name = 'i'"
         ),
         (
             "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a)", "", "",
@@ -166,6 +166,35 @@ struct DamagedIndexTests {
         #expect(try file.read(key: nil) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
     }
 
+    static let sound = [
+        "CREATE TABLE t(a); CREATE INDEX i ON t(a COLLATE NOCASE DESC); "
+            + "INSERT INTO t VALUES (CAST(x'610062' AS TEXT)), (CAST(x'410063' AS TEXT)), ('ab'), ('A'), (x'41'), (NULL)",
+        "CREATE TABLE t(a REAL, b NUMERIC); CREATE INDEX i ON t(a, b DESC); CREATE INDEX j ON t(b DESC, a); "
+            + "INSERT INTO t VALUES (1, 1.5), (-0.0, 9007199254740993), (0, 9007199254740992.0), (9e999, -9e999), "
+            + "(1.5, 9223372036854775807), (9223372036854775807, 'x'), (NULL, NULL), (-1e300, x'00')",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY DESC, a UNIQUE); INSERT INTO t VALUES (3, 'c'), (1, 'a'), (2, NULL), (4, NULL); "
+            + "ALTER TABLE t ADD COLUMN late DEFAULT 'x'; CREATE INDEX i ON t(late, id)",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, b); CREATE INDEX i ON t(a, id); CREATE UNIQUE INDEX j ON t(a, b, id); "
+            + "INSERT INTO t VALUES (-5, 1, 2), (7, 1, 2), (9223372036854775807, NULL, NULL)",
+        "CREATE TABLE t(a COLLATE RTRIM, b, PRIMARY KEY(b DESC, a)) WITHOUT ROWID; CREATE INDEX i ON t(a, b); "
+            + "INSERT INTO t VALUES ('x  ', 1), ('x', 2), ('y ', 1)",
+    ]
+
+    @Test("Sound indexes of unusual values are no damaged ones", arguments: sound)
+    func noFalseAlarm(script: String) throws {
+        for encoding in ["UTF-8", "UTF-16le"] {
+            let file = try LegacyFile { connection in
+                try connection.execute(SQL(text: "PRAGMA encoding = '\(encoding)'"))
+                try connection.executeScript(script)
+            }
+            #expect(try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
+            let before = try file.originalDump()
+            let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+            #expect(report.warnings == [])
+            #expect(try file.dump(key: TestKeys.raw()) == before)
+        }
+    }
+
     static let forbidden = [
         ("b NOT NULL", "table t has rows with NULL in column b, which is declared NOT NULL"),
         ("b CHECK (b <> 3)", "CHECK constraint failed in t"),
@@ -173,6 +202,8 @@ struct DamagedIndexTests {
 
     @Test("Values that their table forbids come through, and the report says so", arguments: forbidden)
     func forbiddenValues(column: String, warning: String) throws {
+        // Engines before SQLite 3.20 do not check CHECK constraints, nor does verify with them.
+        guard !column.contains("CHECK") || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
         let file = try LegacyFile { connection in
             try connection.executeScript("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, NULL), (2, 3)")
             try connection.editSchema(

@@ -121,5 +121,7 @@ extension Connection {
         try executeScript("PRAGMA writable_schema = ON; \(script); PRAGMA writable_schema = OFF;")
         let version = try value(Int.self, "PRAGMA schema_version") ?? 0
         try execute(SQL(text: "PRAGMA schema_version = \(String(version + 1))"))
+        // Old engines go on with what they know of their own schema.
+        try forgetSchemas()
     }
 }

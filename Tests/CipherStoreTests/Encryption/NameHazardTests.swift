@@ -169,6 +169,21 @@ struct NameHazardTests {
         #expect(try file.read(key: nil) { try $0.values(String.self, "SELECT QQQQ FROM person") } == ["Anna"])
     }
 
+    @Test("A table with the name that another would have while it is filled comes through")
+    func temporaryNames() throws {
+        let file = try LegacyFile {
+            try $0.executeScript(
+                """
+                CREATE TABLE bare(a); INSERT INTO bare VALUES (1); DELETE FROM bare; INSERT INTO bare VALUES (2), (3);
+                CREATE TABLE cipherstore_filling_0(a, b); CREATE TABLE "Cipherstore_Filling__1"(a PRIMARY KEY, b UNIQUE);
+                INSERT INTO cipherstore_filling_0 VALUES (4, 5); INSERT INTO Cipherstore_Filling__1 VALUES (6, 7)
+                """)
+        }
+        let before = try file.originalDump()
+        _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
+        #expect(try file.dump(key: TestKeys.raw()) == before)
+    }
+
     @Test("A name is shown with its bytes where it is no text")
     func description() {
         #expect(SchemaName(bytes: [0x61, 0xff, 0x0a, 0xc3, 0xa9, 0x7f]).description == "a\\xff\\x0aé\\x7f")

@@ -53,17 +53,19 @@ struct CopySkeleton {
         for (entry, root) in zip(entries, roots) {
             try connection.execute("UPDATE copy.sqlite_master SET rootpage = \(root.page) WHERE rowid = \(entry.rowid)")
         }
+        let temporaryName = Self.temporaryName(besides: entries)
         var refilled: Set<[UInt8]> = []
         var computed: Set<SchemaName> = []
         for (number, (entry, root)) in zip(entries, roots).enumerated() where entry.type == "table" {
+            let temporaryName = temporaryName + String(number)
             let filling = try TableFilling(
-                entry.name, number: number, isKeyed: root.isKeyed, rebuildsIndexes: rebuildsIndexes, connection)
+                entry.name, temporaryName: temporaryName, isKeyed: root.isKeyed, rebuildsIndexes: rebuildsIndexes,
+                connection)
             computed.formUnion(filling.computedIndexes)
             if let definition = filling.definition {
-                let name = TableFilling.name(number)
                 try connection.execute(
                     """
-                    UPDATE copy.sqlite_master SET name = \(name), tbl_name = \(name), sql = \(definition)
+                    UPDATE copy.sqlite_master SET name = \(temporaryName), tbl_name = \(temporaryName), sql = \(definition)
                     WHERE rowid = \(entry.rowid)
                     """)
                 provisional.append(entry.rowid)
@@ -73,7 +75,7 @@ struct CopySkeleton {
                 Table(
                     name: entry.name, isSequence: entry.name == "sqlite_sequence",
                     target: filling.definition == nil
-                        ? "\(entry.name)" : SQL(text: TableFilling.name(number)),
+                        ? "\(entry.name)" : SQL(text: temporaryName),
                     filling: filling))
         }
         for (entry, root) in zip(entries, roots)
@@ -84,6 +86,13 @@ struct CopySkeleton {
         }
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
         try connection.execute("COMMIT")
+    }
+
+    /// How names begin that nothing in the schema has.
+    private static func temporaryName(besides entries: [Entry]) -> String {
+        var name = "cipherstore_filling_"
+        while entries.contains(where: { $0.name.folded.starts(with: name.utf8) }) { name += "_" }
+        return name
     }
 
     private static func entries(_ connection: Connection) throws -> [Entry] {

@@ -26,11 +26,11 @@ struct TableFilling {
     let computedIndexes: [SchemaName]
 
     /// - Parameters:
-    ///   - number: Tells the copy's tables apart while they are filled.
+    ///   - temporaryName: The table's name in the copy while it is filled with a definition of its own.
     ///   - isKeyed: Whether the table is WITHOUT ROWID, or an index.
     ///   - rebuildsIndexes: Whether no index may be copied as it is.
     init(
-        _ table: SchemaName, number: Int, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
+        _ table: SchemaName, temporaryName: String, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
     ) throws {
         guard table != "sqlite_sequence" else {
             // SQLite writes it by itself while the others are filled, under its own name.
@@ -75,7 +75,7 @@ struct TableFilling {
         source = isKeyed ? key.map { "AS old INDEXED BY \($0.name)" } ?? "AS old" : "AS old NOT INDEXED"
         targets = (rowid == nil ? [] : ["rowid"]) + all.stored.map { Self.target($0.position) }
         definition =
-            "CREATE TABLE \(Self.name(number))(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
+            "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
     }
 
     private static func hasExpression(_ index: SchemaName, _ connection: Connection) throws -> Bool {
@@ -95,9 +95,6 @@ struct TableFilling {
             return false
         }
     }
-
-    /// The name of a table while it is filled with a definition of its own.
-    static func name(_ number: Int) -> String { "cipherstore_filling_\(number)" }
 
     private static func target(_ position: Int) -> String { "cipherstore_\(position)" }
 

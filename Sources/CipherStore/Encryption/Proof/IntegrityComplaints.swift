@@ -58,7 +58,11 @@ struct IntegrityComplaints: Sendable, Equatable {
 
     /// Whether a complaint tells of an index, or of a b-tree that may be one.
     static func isAboutIndex(_ complaint: String) -> Bool {
-        complaint.contains("index") || complaint.hasPrefix("Tree ") || complaint.hasPrefix("On tree page ")
+        // Those that speak of an index of a virtual table's are none of these.
+        [
+            "row # ", "rowid not at end-of-record for row # ", "wrong # of entries in index ",
+            "non-unique entry in index ", "Tree ", "On tree page ",
+        ].contains(where: complaint.hasPrefix)
     }
 
     private static func withoutNumbers(_ message: String) -> String {
