@@ -62,6 +62,22 @@ prepare() {
 fresh() {
     rm -rf "$run" "$run.look"
     cp -a "$work/$template" "$run"
+    # An upgrade's record knows its files by their inodes, and those of copies are others.
+    if [ -s "$run/app.db-attempt" ] && [ -e "$work/$template.inodes" ]; then
+        local inode file record names= inodes=
+        while read -r inode file; do
+            names+="s/ $inode / =$file= /;"
+            inodes+="s/ =$file= / $(stat -c %i "$run/$file") /;"
+        done <"$work/$template.inodes"
+        record=$(sed "$names$inodes" "$run/app.db-attempt")
+        printf '%s\n' "$record" >"$run/app.db-attempt"
+    fi
+}
+
+# Keeps what lies there now as a template: its files, and which inodes they have.
+keep() {
+    cp -a "$run/." "$1"
+    (cd "$run" && stat -c '%i %n' -- *) >"$1.inodes"
 }
 
 # How often one thread makes a call, at most: strace counts for each thread by itself.
@@ -71,8 +87,15 @@ count_calls() {
     awk '/\(/ { seen[$1]++ } END { for (id in seen) if (seen[id] > most) most = seen[id]; print most + 0 }' "$run.trace"
 }
 
-# Names and bytes of all files but the index of a log.
-digest() { (cd "$run" && GLOBIGNORE='*-shm' && cksum -- *); }
+# Names and bytes of all files but the index of a log; of an upgrade's record, with names in the place of inodes.
+digest() {
+    (
+        cd "$run"
+        GLOBIGNORE='*-shm:app.db-attempt'
+        cksum -- *
+        if [ -e app.db-attempt ]; then sed "$(stat -c 's/ %i / %n /;' -- *)" app.db-attempt; fi
+    )
+}
 
 # What lies there beside the database, its log, and what the pattern allows.
 strangers() {

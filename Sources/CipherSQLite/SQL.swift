@@ -34,7 +34,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     /// The text, with `?` where a value is bound.
     ///
-    /// For people: a name from a schema that is not valid UTF-8 is repaired in it. SQLite is given ``bytes``.
+    /// For people: a name from a schema that is not valid UTF-8 is repaired in it, while SQLite is given its bytes.
     public var text: String {
         pieces.reduce(into: "") { $0 += $1.text }
     }

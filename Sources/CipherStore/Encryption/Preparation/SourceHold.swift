@@ -42,7 +42,7 @@ final class SourceHold {
             path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
             through: FileLayer(guarding: paths.database))
         if let key { try connection.setKey(key.key, settings: key.settings) }
-        connection.allowDoubleQuotedStrings()
+        connection.refuseDoubleQuotedStrings()
         try connection.distrust(paths.database)
         connection.beDefensive()
         for collation in collations { try connection.register(collation) }
