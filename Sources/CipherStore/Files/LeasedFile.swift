@@ -1,4 +1,3 @@
-import CipherSQLite
 internal import CSystemShims
 internal import CipherSQLite
 
