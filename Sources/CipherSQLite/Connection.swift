@@ -95,6 +95,13 @@ public final class Connection {
 
     private var isClosed = false
 
+    /// Reports what failed in a file layer of ours where SQLite and SQLCipher do not look.
+    ///
+    /// - Throws: ``DatabaseError``.
+    package func checkLayers() throws {
+        for layer in layers { try layer.check(path) }
+    }
+
     /// Closes the connection.
     ///
     /// A second call does nothing; no other method may be called afterwards.

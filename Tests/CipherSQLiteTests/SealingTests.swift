@@ -29,7 +29,7 @@ struct SealingTests {
             try connection.execute(SQL(text: "PRAGMA copy.cache_size = \(cachePages)"))
             try body(connection)
         }
-        try layer.checkWritten(fixture.path)
+        try layer.check(fixture.path)
     }
 
     @Sendable private static func start(_ body: @escaping @Sendable () -> Void) -> Bool {

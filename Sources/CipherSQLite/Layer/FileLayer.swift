@@ -85,12 +85,13 @@ package final class FileLayer {
         nameBytes.deallocate()
     }
 
-    /// Reports a write that failed when its connection was being closed, where SQLite does not look.
+    /// Reports what failed where SQLite does not look: a write as a connection was being closed, or the question for the
+    /// size.
     ///
     /// - Throws: ``DatabaseError``.
-    package func checkWritten(_ path: String) throws {
+    package func check(_ path: String) throws {
         guard failure == SQLITE_OK else {
-            throw DatabaseError(extendedCode: failure, message: "the file cannot be written", path: path)
+            throw DatabaseError(extendedCode: failure, message: "the file cannot be read or written", path: path)
         }
     }
 
@@ -220,6 +221,8 @@ private final class OpenLayeredFile {
         self.layer = layer
     }
 
+    func fail(_ result: Int32) { layer.remember(result) }
+
     func close() -> Int32 {
         let result = file.close()
         layer.remember(result)
@@ -236,6 +239,16 @@ private struct LayeredFileHandle {
         pointer?.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
             $0.pointee.opened.takeUnretainedValue().file
         }
+    }
+
+    /// Keeps a failure that the caller may not look at.
+    private static func remember(_ result: Int32, _ pointer: UnsafeMutablePointer<sqlite3_file>?) -> Int32 {
+        if result != SQLITE_OK {
+            pointer?.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
+                $0.pointee.opened.takeUnretainedValue().fail(result)
+            }
+        }
+        return result
     }
 
     // Unchecked, and safe between threads: written once, when it is made, then only read, and never released.
@@ -261,7 +274,9 @@ private struct LayeredFileHandle {
         methods.xSync = { pointer, _ in file(pointer)?.sync() ?? SQLITE_IOERR }
         methods.xFileSize = { pointer, size in
             guard let file = file(pointer), let size else { return SQLITE_IOERR }
-            return file.getSize(&size.pointee)
+            // SQLCipher does not look at the result, and would go on with whatever stands there.
+            size.pointee = 0
+            return remember(file.getSize(&size.pointee), pointer)
         }
         // Nobody else knows the file.
         methods.xLock = { _, _ in SQLITE_OK }

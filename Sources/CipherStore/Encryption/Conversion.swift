@@ -111,6 +111,12 @@ struct Conversion {
             try opened.settle()
             return try body(opened)
         } catch {
+            var error = error
+            if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
+                error = StoreError(
+                    .busy, path: paths.database, "another program wrote the file during the upgrade",
+                    advice: "close that program and try again; nothing was changed")
+            }
             try Leftovers.sweep(paths)
             // Where the journal mode cannot be given back, the record stays for the next launch to do it.
             if hold?.giveBack() != false { try AttemptRecord.remove(paths) }

@@ -174,8 +174,18 @@ enum FileSystem {
         try Folder(split(path).folder).sync()
     }
 
-    /// Whether this process may give a new file the owner and group of another.
+    /// Whether this process may give a new file the owner of another.
     static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
+
+    /// Whether this process may give a new file in a folder the group of another, or the file has it anyway.
+    static func canTakeGroup(_ status: Status, in folder: Status) -> Bool {
+        if geteuid() == 0 || getegid() == status.group { return true }
+        if folder.mode & S_ISGID != 0, folder.group == status.group { return true }
+        var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
+        let count = getgroups(Int32(groups.count), &groups)
+        return groups.prefix(Int(max(0, count))).contains(status.group)
+    }
+
     static func canWrite(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK) } == 0 }
     static func canWriteInFolder(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK | X_OK) } == 0 }
     static func canRead(_ path: String) -> Bool { path.withSystemPath { access($0, R_OK) } == 0 }

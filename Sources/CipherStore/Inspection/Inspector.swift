@@ -59,13 +59,21 @@ package struct Inspector {
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
     }
 
-    /// SQLite waits for ever at a FIFO, and what it makes of a device is anybody's guess.
+    /// SQLite waits for ever at a FIFO, and what it makes of a device is anybody's guess. A file that it did not write it
+    /// takes for a spent log or journal, and removes it.
     ///
     /// A link to nothing in the place of the index only keeps it from using WAL mode, which a conversion may have to give
     /// back.
     func checkSidecarNames(isConverting: Bool = false) throws {
         for path in [paths.wal, paths.sharedMemory, paths.journal] {
-            guard let status = try FileSystem.status(path, followLinks: false), !status.isRegular else { continue }
+            guard let status = try FileSystem.status(path, followLinks: false) else { continue }
+            if status.isRegular {
+                guard try SidecarScan.isForeign(path) else { continue }
+                throw StoreError(
+                    .nameTaken, path: path,
+                    "SQLite keeps a file under this name and would remove this one, which it did not write",
+                    advice: "move it away; nothing was changed")
+            }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError(
                 .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",

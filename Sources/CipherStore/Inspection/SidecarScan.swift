@@ -16,6 +16,16 @@ enum SidecarScan {
         }
     }
 
+    /// Whether a file with the name of a log, of its index or of a journal begins with text, as a database does.
+    ///
+    /// None of the three does, and neither do the zeros or torn sectors that a power loss leaves of them.
+    static func isForeign(_ path: String) throws -> Bool {
+        guard let file = try SidecarFile(path), file.size >= 4,
+            let bytes = try file.read(at: 0, count: Int(min(file.size, Int64("SQLite format 3".utf8.count))))
+        else { return false }
+        return bytes.allSatisfy { (0x20...0x7e).contains($0) || $0 == 0x0a || $0 == 0x0d || $0 == 0x09 }
+    }
+
     /// Whether a sidecar holds any page.
     ///
     /// Beside a database that is missing or empty it is all that is left of another one.

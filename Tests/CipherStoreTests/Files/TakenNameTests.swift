@@ -89,6 +89,23 @@ struct TakenNameTests {
     }
 
     @Test(
+        "A database or a text is not taken for a log, an index or a journal, and stays",
+        arguments: ["-wal", "-shm", "-journal"], ["SQLite format 3\0 and more", "hello", String(repeating: "0f", count: 32) + "\n"])
+    func foreignSidecar(ending: String, content: String) throws {
+        for journal in ["DELETE", "WAL"] where journal == "DELETE" || ending == "-journal" {
+            let file = try OpeningFixture.file(version: 23, journal: journal)
+            try Data(content.utf8).write(to: URL(filePath: file.path + ending))
+            let before = try FolderDigest(file.folder.url, ignoring: [])
+            let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
+            for run in [upgrade.run, upgrade.shadow] {
+                let error = try storeError { try run() }
+                #expect(error?.code == .nameTaken && error?.path == file.path + ending)
+                #expect(try FolderDigest(file.folder.url, ignoring: []) == before)
+            }
+        }
+    }
+
+    @Test(
         "What is no regular file never holds up a run, and is refused by name or left alone", .timeLimit(.minutes(1)),
         arguments: Obstacle.allCases, endings)
     func obstacle(_ obstacle: Obstacle, ending: String) throws {

@@ -88,7 +88,7 @@ struct CopyBuilder {
             try attachCopy(connection, sealing)
             try body(connection)
         }
-        try sealing?.checkWritten(copy.path)
+        try sealing?.check(copy.path)
     }
 
     private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {

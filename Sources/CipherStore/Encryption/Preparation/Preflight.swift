@@ -47,6 +47,11 @@ struct Preflight {
                 .permission, path: paths.database, "the file belongs to another user, and its owner must stay the same",
                 advice: "run as the owner of the file")
         }
+        guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
+            throw StoreError(
+                .permission, path: paths.database, "this user is not in the file's group, which must stay the same",
+                advice: "run as a member of the group, or give the file a group of this user's (chgrp)")
+        }
         try checkRoom(status)
         return status
     }

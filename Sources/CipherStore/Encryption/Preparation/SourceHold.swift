@@ -127,6 +127,12 @@ final class SourceHold {
     /// The file's bytes, under the lock.
     var file: DatabaseFile { lock }
 
+    /// Whether the file is no longer what it was at rest: somebody with locks of another kind has written it.
+    var isChanged: Bool {
+        guard let stateAtRest else { return false }
+        return (try? identity.state(start: lock.read(at: 0, count: OriginalFile.State.length)) == stateAtRest) != true
+    }
+
     /// Ends the lock, and gives the file its journal mode back.
     ///
     /// - Returns: Whether that could be done: another process may use the file by then.

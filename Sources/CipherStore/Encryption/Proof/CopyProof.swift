@@ -227,10 +227,13 @@ struct CopyProof {
             return try IntegrityComplaints(connection)
         }
         defer { survey.cancel() }
-        if Engine.current.hasCipherIntegrityCheck,
+        if Engine.current.hasCipherIntegrityCheck {
             let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
-        {
-            throw StoreError.proof(original.path, page)
+            try pair.copy.checkLayers()
+            if let page, page.hasPrefix("error reading ") {
+                throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: page, path: original.path)
+            }
+            if let page { throw StoreError.proof(original.path, page) }
         }
         let complaints = try IntegrityComplaints(pair.copy)
         let before = try survey.wait()
