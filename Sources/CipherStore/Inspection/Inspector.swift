@@ -59,8 +59,9 @@ package struct Inspector {
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
     }
 
-    /// SQLite waits for ever at a FIFO, and what it makes of a device is anybody's guess. A file that it did not write it
-    /// takes for a spent log or journal, and removes it.
+    /// SQLite waits for ever at a FIFO.
+    ///
+    /// A file that it did not write it takes for a spent log or journal, and removes it.
     ///
     /// A link to nothing in the place of the index only keeps it from using WAL mode, which a conversion may have to give
     /// back.

@@ -90,7 +90,8 @@ struct TakenNameTests {
 
     @Test(
         "A database or a text is not taken for a log, an index or a journal, and stays",
-        arguments: ["-wal", "-shm", "-journal"], ["SQLite format 3\0 and more", "hello", String(repeating: "0f", count: 32) + "\n"])
+        arguments: ["-wal", "-shm", "-journal"],
+        ["SQLite format 3\0 and more", "hello", String(repeating: "0f", count: 32) + "\n"])
     func foreignSidecar(ending: String, content: String) throws {
         for journal in ["DELETE", "WAL"] where journal == "DELETE" || ending == "-journal" {
             let file = try OpeningFixture.file(version: 23, journal: journal)
