@@ -47,11 +47,16 @@ struct Swap {
             try folder.rename(copyName, to: paths.name)
             return status.links - 1
         }
-        let replaced = try folder.status(copyName)
-        guard let replaced, replaced.identity == original else {
-            // Another program's file had the name, and has it again.
-            if try copy.hasName(paths.name) { _ = try folder.exchange(copyName, paths.name) }
-            throw replacedMeanwhile()
+        let replaced: FileSystem.Status
+        do {
+            guard let status = try folder.status(copyName), status.identity == original else {
+                throw replacedMeanwhile()
+            }
+            replaced = status
+        } catch {
+            // Another program's file had the name, or it cannot be told whose: it has it again.
+            if (try? copy.hasName(paths.name)) != false { _ = try folder.exchange(copyName, paths.name) }
+            throw error
         }
         // Changed between the last look and the exchange.
         try? keepAccess(replaced)
