@@ -159,7 +159,7 @@ struct SchemaHazardTests {
         ) {
             try $0.useLegacyFileFormat()
         },
-        Hazard("with a function that only the app has") { connection in
+        Hazard("with a function that only the app has", warns: true) { connection in
             try connection.executeScript(
                 "CREATE TABLE t(a, b); INSERT INTO t(rowid, a, b) VALUES (5, 1, 2), (-6, 3, 4); CREATE INDEX i ON t(abs(a)); "
                     + "CREATE INDEX p ON t(b) WHERE abs(a) > 1;")

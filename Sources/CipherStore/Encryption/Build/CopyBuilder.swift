@@ -32,10 +32,12 @@ struct CopyBuilder {
             try connection.forgetSchemas()
             let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
             watch(connection, growth)
-            try growth.judging { try fillTables(skeleton, connection) }
-            guard !skeleton.indexesToFill.isEmpty else { return }
-            try connection.forgetSchemas()
-            for index in skeleton.indexesToFill { try fill(index, connection) }
+            try growth.judging {
+                try fillTables(skeleton, connection)
+                guard !skeleton.indexesToFill.isEmpty else { return }
+                try connection.forgetSchemas()
+                for index in skeleton.indexesToFill { try fill(index, connection) }
+            }
         }
     }
 
@@ -56,7 +58,7 @@ struct CopyBuilder {
         } catch let error as DatabaseError where error.namesAbsentFunction {
             throw StoreError(
                 .missingFunction, path: source,
-                "the index \(index.name) on a generated column computes with a function that only the app has",
+                "the index \(index.name) computes with a function that only the app has",
                 advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
                 underlying: error)
         } catch let error as DatabaseError where error.isConstraint {

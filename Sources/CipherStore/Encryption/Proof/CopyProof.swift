@@ -39,6 +39,8 @@ struct CopyProof {
         var constrained: [SchemaName] = []
         /// Whether something is left that only SQLite's own check can compare.
         var needsIntegrityCheck = false
+        /// The tables with an index that only that check holds against the rows.
+        var uncompared: [SchemaName] = []
     }
 
     /// Compares.
@@ -67,6 +69,7 @@ struct CopyProof {
 
     private func compare(_ source: Connection) throws -> Outcome {
         let observer = observer
+        let began = ContinuousClock.now
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
         let helper = BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
@@ -90,7 +93,7 @@ struct CopyProof {
                 try observer.checkCancellation()
             }
             try helper.wait()
-            return try judge(plan, pair)
+            return try judge(plan, pair, since: began)
         } catch {
             helper.cancel()
             throw error
@@ -98,12 +101,14 @@ struct CopyProof {
     }
 
     /// Holds what was read against each other, once all of it is known to be equal.
-    private func judge(_ plan: Plan, _ pair: ConnectionPair) throws -> Outcome {
+    private func judge(
+        _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant
+    ) throws -> Outcome {
         var damage: [String] = []
         for (walk, indexes) in zip(plan.walks, plan.indexes) {
             damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
         }
-        let (complaints, healed) = try checkIntegrity(plan, pair)
+        let (complaints, healed, unchecked) = try checkIntegrity(plan, pair)
         if !hasRebuiltIndexes {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex)
             guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
@@ -114,19 +119,30 @@ struct CopyProof {
                 "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
             }
         }
-        outcome.warnings += try forbiddenValues(plan)
+        outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
+        outcome.warnings += unchecked.map { "could not be held against the rows: \($0)" }
         outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
         return outcome
     }
 
     /// What the definitions of tables forbid and their rows hold all the same, NULL apart.
-    private func forbiddenValues(_ plan: Plan) throws -> [String] {
+    ///
+    /// - Parameter time: How long the comparison took. A CHECK can compute for hours, and is given as long again.
+    private func forbiddenValues(_ plan: Plan, within time: Duration) throws -> [String] {
         guard !plan.constrained.isEmpty else { return [] }
         let observer = observer
-        let connection = try original.open(.readWrite) { observer.isCancelled }
+        let deadline = ContinuousClock.now.advanced(by: max(time, .seconds(2)))
+        // One instruction may be a function that computes for long.
+        let connection = try original.open(.readWrite, askingEvery: 100) {
+            observer.isCancelled || ContinuousClock.now > deadline
+        }
         defer { connection.close() }
-        return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
+        do {
+            return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
+        } catch let error as DatabaseError where error.isInterrupted && !observer.isCancelled {
+            return ["whether the rows keep to their CHECK constraints could not be told in the time for it"]
+        }
     }
 
     private func makePlan(_ connection: Connection) throws -> Plan {
@@ -166,6 +182,7 @@ struct CopyProof {
                     indexes.append(comparison)
                 } else {
                     plan.needsIntegrityCheck = true
+                    if plan.uncompared.last != table { plan.uncompared.append(table) }
                 }
             }
             plan.walks.append(TableWalk(reading, indexColumns: indexes.map(\.columns), connection))
@@ -214,17 +231,18 @@ struct CopyProof {
 
     /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
     ///
-    /// - Returns: What they say of the copy, and of the original as well; and what they say of the original's indexes alone.
+    /// - Returns: What they say of the copy, and of the original as well; what they say of the original's indexes alone; and
+    ///   what they cannot tell of.
     private func checkIntegrity(
         _ plan: Plan, _ pair: ConnectionPair
-    ) throws -> (complaints: [String], healed: [String]) {
+    ) throws -> (complaints: [String], healed: [String], unchecked: [String]) {
         // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages else { return ([], []) }
+        guard plan.needsIntegrityCheck || hasFreePages else { return ([], [], []) }
         let survey = BackgroundTask("survey") { [original] cancellation in
             let connection = try original.open { cancellation.isCancelled }
             defer { connection.close() }
-            return try IntegrityComplaints(connection)
+            return try IntegrityComplaints(connection, tables: plan.uncompared)
         }
         defer { survey.cancel() }
         if Engine.current.hasCipherIntegrityCheck {
@@ -235,13 +253,13 @@ struct CopyProof {
             }
             if let page { throw StoreError.proof(original.path, page) }
         }
-        let complaints = try IntegrityComplaints(pair.copy)
+        let complaints = try IntegrityComplaints(pair.copy, tables: plan.uncompared)
         let before = try survey.wait()
         if let complaint = complaints.firstBeyond(before) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
         let healed = before.kinds.keys.filter { complaints.kinds[$0] == nil && IntegrityComplaints.isAboutIndex($0) }
-        return (complaints.kinds.keys.sorted(), healed.sorted())
+        return (complaints.kinds.keys.sorted(), healed.sorted(), complaints.unchecked)
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.

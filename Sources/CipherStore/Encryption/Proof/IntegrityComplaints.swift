@@ -9,23 +9,43 @@ struct IntegrityComplaints: Sendable, Equatable {
     private(set) var kinds: [String: Int] = [:]
     /// Why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
+    /// The tables whose indexes could not be held against their rows, and why.
+    private(set) var unchecked: [String] = []
 
     /// Runs the check.
-    init(_ connection: Connection) throws {
+    ///
+    /// - Parameter tables: Those with indexes that nothing else has compared with the rows. One that cannot be checked keeps
+    ///   the others from being, unless each is checked by itself.
+    init(_ connection: Connection, tables: [SchemaName] = []) throws {
         // Constraints on values are the rows' matter, and those are compared.
         try connection.execute("PRAGMA ignore_check_constraints = ON")
         // A function that is not registered ends the check; the quicker one does not look into indexes.
-        for check in ["integrity_check", "quick_check"] {
-            do {
-                try connection.forEachRow(SQL(text: "PRAGMA \(check)(1000000000)")) { row in
-                    let message = try row.get(String.self, at: 0)
-                    guard message != "ok" else { return }
-                    kinds[Self.withoutNumbers(message), default: 0] += 1
-                }
-                return
-            } catch let error as DatabaseError where error.code == DatabaseError.generic {
-                failure = error.message
+        failure = try run("PRAGMA integrity_check(1000000000)", connection)
+        guard let failure else { return }
+        kinds = [:]
+        guard try run("PRAGMA quick_check(1000000000)", connection) == nil else { return }
+        for table in tables {
+            let reason =
+                try Self.checksTables ? run("PRAGMA integrity_check(\(table))", connection) : failure
+            if let reason { unchecked.append("the indexes of table \(table) (\(reason))") }
+        }
+    }
+
+    /// One table alone can be checked since SQLite 3.33.
+    private static var checksTables: Bool { Engine.current.sqliteVersionNumber >= 3_033_000 }
+
+    /// Runs one check.
+    ///
+    /// Returns why it could not run to its end.
+    private mutating func run(_ check: SQL, _ connection: Connection) throws -> String? {
+        do {
+            try connection.forEachRow(check) { row in
+                let message = try row.get(String.self, at: 0)
+                if message != "ok" { kinds[Self.withoutNumbers(message), default: 0] += 1 }
             }
+            return nil
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            return error.message
         }
     }
 
@@ -38,9 +58,8 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// What SQLite says of values that these tables' definitions forbid, NULL apart; nothing where it cannot tell, without
     /// the app's functions or for the size of what a CHECK computes.
     static func ofValues(in tables: [SchemaName], _ connection: Connection) throws -> [String] {
-        // One table alone can be checked since SQLite 3.33.
         let checks: [SQL] =
-            Engine.current.sqliteVersionNumber >= 3_033_000
+            checksTables
             ? tables.map { "PRAGMA quick_check(\($0))" } : tables.isEmpty ? [] : ["PRAGMA quick_check"]
         var found: Set<String> = []
         for check in checks {

@@ -14,8 +14,12 @@ struct ProofConnection: Sendable {
     ///
     /// `isCancelled` is asked now and then while a statement runs.
     ///
-    /// - Parameter mode: SQLite leaves CHECK constraints out of the schema of a file that it may only read.
-    func open(_ mode: Connection.Mode = .readOnly, isCancelled: @escaping () -> Bool) throws -> Connection {
+    /// - Parameters:
+    ///   - mode: SQLite leaves CHECK constraints out of the schema of a file that it may only read.
+    ///   - steps: After how many instructions of SQLite's virtual machine it is asked again.
+    func open(
+        _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
+    ) throws -> Connection {
         let connection = try Connection(
             path: path, mode: mode, through: copy?.layer() ?? FileLayer(guarding: path))
         connection.refuseDoubleQuotedStrings()
@@ -25,7 +29,7 @@ struct ProofConnection: Sendable {
         for collation in collations { try connection.register(collation) }
         try connection.execute("PRAGMA cache_size = -2000")
         try connection.proveReadable()
-        connection.setProgressHandler(every: 100_000) { !isCancelled() }
+        connection.setProgressHandler(every: steps) { !isCancelled() }
         return connection
     }
 }
