@@ -20,16 +20,20 @@ struct FreshDatabase {
         try Preflight.checkNames(folder, paths)
         try Leftovers.sweep(paths)
         do {
-            var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity)
+            var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity.inode)
             try record.write(folder, paths)
             let copy = try record.makeCopy(folder, paths)
             let (fileKey, report) = try build(copy, key, fill)
-            let warnings = try publish(copy, record.copyName(paths))
-            try AttemptRecord.remove(paths)
+            var warnings = try publish(copy, record.copyName(paths))
+            do {
+                try AttemptRecord.remove(paths)
+            } catch {
+                warnings.append("\(paths.attemptName) could not be removed, the next launch tries again: \(error)")
+            }
             return (fileKey, report, warnings)
         } catch {
-            try Leftovers.sweep(paths)
-            try AttemptRecord.remove(paths)
+            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            if isSwept { try? AttemptRecord.remove(paths) }
             guard let error = error as? DatabaseError else { throw error }
             throw StoreError.upgrading(error, paths)
         }
@@ -62,11 +66,16 @@ struct FreshDatabase {
             return try replaceEmptyFile(status, copy, copyName)
         }
         try removeSidecars()
-        guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name) else {
-            throw madeMeanwhile()
+        guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
+            (try? copy.hasName(paths.name)) != false
+        else { throw madeMeanwhile() }
+        // Published: nothing here can undo it, so what fails is told and not thrown.
+        do {
+            try copy.folder.sync()
+            return []
+        } catch {
+            return ["the folder could not be synced, so a power loss may take the new database away: \(error)"]
         }
-        try copy.folder.sync()
-        return []
     }
 
     /// What an earlier file left: the inspection found no page in it, but a journal without pages still cuts a database

@@ -39,12 +39,12 @@ final class Folder: Sendable {
         return FileSystem.Status(result)
     }
 
-    /// Opens what has a name, for reading and writing; `nil` where there is nothing.
+    /// Opens what has a name; `nil` where there is nothing.
     ///
     /// A link is refused, and a FIFO or device does not block.
-    func openFile(_ name: String) throws -> Int32? {
+    func openFile(_ name: String, forWriting: Bool = true) throws -> Int32? {
         let file = name.withSystemPath {
-            openat(descriptor, $0, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+            openat(descriptor, $0, (forWriting ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         }
         guard file >= 0 else {
             if errno == ENOENT { return nil }

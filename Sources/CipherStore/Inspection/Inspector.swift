@@ -69,7 +69,9 @@ package struct Inspector {
         for path in [paths.wal, paths.sharedMemory, paths.journal] {
             guard let status = try FileSystem.status(path, followLinks: false) else { continue }
             if status.isRegular {
-                guard try SidecarScan.isForeign(path) else { continue }
+                // An index beside a log is made anew, whatever it holds.
+                let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
+                guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
                 throw StoreError(
                     .nameTaken, path: path,
                     "SQLite keeps a file under this name and would remove this one, which it did not write",

@@ -16,14 +16,25 @@ enum SidecarScan {
         }
     }
 
-    /// Whether a file with the name of a log, of its index or of a journal begins with text, as a database does.
+    /// Whether a file with the name of a log, of its index or of a journal begins as none of them does.
     ///
-    /// None of the three does, and neither do the zeros or torn sectors that a power loss leaves of them.
+    /// A power loss leaves zeros, or the beginning of a header and zeros. The index is in the machine's byte order.
     static func isForeign(_ path: String) throws -> Bool {
-        guard let file = try SidecarFile(path), file.size >= 4,
-            let bytes = try file.read(at: 0, count: Int(min(file.size, Int64("SQLite format 3".utf8.count))))
+        guard let file = try SidecarFile(path),
+            let bytes = try file.read(at: 0, count: Int(min(file.size, Int64(JournalHeader.magic.count))))
         else { return false }
-        return bytes.allSatisfy { (0x20...0x7e).contains($0) || $0 == 0x0a || $0 == 0x0d || $0 == 0x09 }
+        let beginnings: [[UInt8]]
+        if path.hasSuffix("-journal") {
+            beginnings = [JournalHeader.magic]
+        } else if path.hasSuffix("-wal") {
+            beginnings = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]
+        } else {
+            beginnings = [[0x18, 0xe2, 0x2d, 0x00], [0x00, 0x2d, 0xe2, 0x18]]
+        }
+        return !beginnings.contains { beginning in
+            let same = zip(bytes, beginning).prefix { $0 == $1 }.count
+            return bytes[same..<min(bytes.count, beginning.count)].allSatisfy { $0 == 0 }
+        }
     }
 
     /// Whether a sidecar holds any page.

@@ -89,13 +89,16 @@ struct TakenNameTests {
     }
 
     @Test(
-        "A database or a text is not taken for a log, an index or a journal, and stays",
+        "A file that SQLite did not write is not taken for its log, index or journal, and stays",
         arguments: ["-wal", "-shm", "-journal"],
-        ["SQLite format 3\0 and more", "hello", String(repeating: "0f", count: 32) + "\n"])
-    func foreignSidecar(ending: String, content: String) throws {
+        [
+            Array("SQLite format 3\0 and more".utf8), Array("hello".utf8), [0xff],
+            (0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 7) },
+        ])
+    func foreignSidecar(ending: String, content: [UInt8]) throws {
         for journal in ["DELETE", "WAL"] where journal == "DELETE" || ending == "-journal" {
             let file = try OpeningFixture.file(version: 23, journal: journal)
-            try Data(content.utf8).write(to: URL(filePath: file.path + ending))
+            try Data(content).write(to: URL(filePath: file.path + ending))
             let before = try FolderDigest(file.folder.url, ignoring: [])
             let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
             for run in [upgrade.run, upgrade.shadow] {
@@ -104,6 +107,17 @@ struct TakenNameTests {
                 #expect(try FolderDigest(file.folder.url, ignoring: []) == before)
             }
         }
+    }
+
+    @Test("A file without permissions under the record's name is only ours while it is no larger than a record")
+    func largerThanARecord() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        let name = try file.folder.write(String(repeating: "x", count: 2_100), to: "app.db-attempt")
+        try #require(chmod(name, 0) == 0)
+        let before = try FolderDigest(file.folder.url, ignoring: [])
+        let error = try storeError { try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run() }
+        #expect(error?.code == .nameTaken && error?.path == name)
+        #expect(try FolderDigest(file.folder.url, ignoring: []) == before)
     }
 
     @Test(

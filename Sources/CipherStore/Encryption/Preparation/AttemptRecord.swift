@@ -15,25 +15,28 @@ internal import CipherSQLite
 /// even if the launch that left that mode died, and the next run knows which files are ours. The names of those have a
 /// random part that is recorded before they are made: no other file is ever taken for one of them.
 ///
-/// The record itself is made empty and with no permissions at all. Such a file holds nothing, and no program has it open;
-/// it is the only one that is removed without being told in a record. Later it is written over in place, shorter than a
-/// sector.
+/// The record itself is made with no permissions at all, which it gets once it is written. A file without permissions and no
+/// larger than a record is the only one that is removed without being told in a record. Later it is written over in place,
+/// shorter than a sector.
+///
+/// Files are known by their inodes, and all of them lie in the database's folder: the number of a device may be another one
+/// after the next start of the machine.
 struct AttemptRecord: Equatable {
     var attempts: Int
     var wasWriteAheadLog: Bool
     /// The random part of the names.
     var token: String
     /// The file that is converted; `nil` where a database is made.
-    var original: FileIdentity?
+    var original: UInt64?
     /// The copy, once it was made.
-    var copy: FileIdentity?
+    var copy: UInt64?
 
     static let tokenLength = 16
     private static let length = 256
     private static let signature = "cipherstore attempt 1"
     private static let mostAttempts = 1_000_000
 
-    init(attempts: Int = 0, wasWriteAheadLog: Bool = false, original: FileIdentity?) throws {
+    init(attempts: Int = 0, wasWriteAheadLog: Bool = false, original: UInt64?) throws {
         self.attempts = attempts
         self.wasWriteAheadLog = wasWriteAheadLog
         self.original = original
@@ -78,9 +81,20 @@ struct AttemptRecord: Equatable {
     static func find(_ folder: Folder, _ paths: DatabasePaths) throws -> Found {
         guard let status = try folder.status(paths.attemptName) else { return .nothing }
         guard status.isRegular else { return .stranger }
-        if status.mode == 0 { return .unwritten }
-        guard let descriptor = try folder.openFile(paths.attemptName) else { return .nothing }
+        if status.mode == 0 { return status.size <= length ? .unwritten : .stranger }
+        let descriptor: Int32?
+        do {
+            descriptor = try folder.openFile(paths.attemptName, forWriting: false)
+        } catch let error as StoreError where error.code == .permission {
+            // Another user's, who alone can tell what it is; it only concerns who converts the file.
+            return .stranger
+        }
+        guard let descriptor else { return .nothing }
         defer { close(descriptor) }
+        return try read(descriptor, paths)
+    }
+
+    private static func read(_ descriptor: Int32, _ paths: DatabasePaths) throws -> Found {
         guard try FileSystem.status(ofDescriptor: descriptor, paths.attempt).isRegular else { return .stranger }
         var bytes = [UInt8](repeating: 0, count: length + 1)
         let count = pread(descriptor, &bytes, bytes.count, 0)
@@ -92,7 +106,7 @@ struct AttemptRecord: Equatable {
     static func read(_ paths: DatabasePaths) throws -> AttemptRecord? {
         let folder = try paths.openFolder()
         guard case .record(let record) = try find(folder, paths) else { return nil }
-        let present = try folder.status(paths.name)?.identity
+        let present = try folder.status(paths.name)?.identity.inode
         return present == record.original || present == record.copy ? record : nil
     }
 
@@ -108,6 +122,7 @@ struct AttemptRecord: Equatable {
         }
         guard let descriptor = try folder.openFile(paths.attemptName) else { return try create(folder, paths, owner) }
         defer { close(descriptor) }
+        guard case .record = try Self.read(descriptor, paths) else { throw Self.nameTaken(paths) }
         try write(descriptor, paths)
     }
 
@@ -151,7 +166,7 @@ struct AttemptRecord: Equatable {
     /// Makes the copy, empty, and records which file that is before anything is written to it.
     mutating func makeCopy(_ folder: Folder, _ paths: DatabasePaths) throws -> NewFile {
         let file = try NewFile(copyName(paths), in: folder)
-        copy = file.identity
+        copy = file.identity.inode
         try write(folder, paths)
         return file
     }
@@ -159,35 +174,19 @@ struct AttemptRecord: Equatable {
     // MARK: As text
 
     private var text: String {
-        func words(_ identity: FileIdentity?) -> String {
-            identity.map { "\($0.device) \($0.inode)" } ?? "- -"
-        }
+        func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
-            + "\(words(original)) \(words(copy))"
+            + "\(word(original)) \(word(copy))"
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
-    }
-
-    /// A number and a journal mode.
-    private static func isOfEarlierVersion(_ lines: [ArraySlice<UInt8>]) -> Bool {
-        let words = lines.first?.split(separator: UInt8(ascii: " ")) ?? []
-        return lines.count == 2 && lines[1].isEmpty && words.count == 2 && words[0].count <= 20
-            && words[0].allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-            && (words[1].elementsEqual("wal".utf8) || words[1].elementsEqual("delete".utf8))
     }
 
     /// `nil` for what is no record.
     private init?(_ bytes: ArraySlice<UInt8>) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        if Self.isOfEarlierVersion(lines) {
-            // It does not tell which file it is about.
-            guard let record = try? AttemptRecord(original: nil) else { return nil }
-            self = record
-            return
-        }
         guard lines[0].elementsEqual(Self.signature.utf8) else { return nil }
         let words = lines.dropFirst().first?.split(separator: UInt8(ascii: " ")) ?? []
-        guard words.count == 7, Self.isToken(words[2]) else {
+        guard words.count == 5, Self.isToken(words[2]) else {
             // A power loss may have torn it; nothing had been made under its names by then.
             guard let record = try? AttemptRecord(attempts: 1, original: nil) else { return nil }
             self = record
@@ -196,14 +195,10 @@ struct AttemptRecord: Equatable {
         func number<Number: FixedWidthInteger>(_ index: Int) -> Number? {
             Number(String(decoding: words[index], as: UTF8.self))
         }
-        func identity(_ index: Int) -> FileIdentity? {
-            guard let device: UInt64 = number(index), let inode: UInt64 = number(index + 1) else { return nil }
-            return FileIdentity(device: device, inode: inode)
-        }
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
         token = String(decoding: words[2], as: UTF8.self)
-        original = identity(3)
-        copy = identity(5)
+        original = number(3)
+        copy = number(4)
     }
 }

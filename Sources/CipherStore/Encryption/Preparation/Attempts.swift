@@ -21,7 +21,7 @@ struct Attempts {
         }
         return try AttemptRecord(
             attempts: (last?.attempts ?? 0) + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
-            original: original)
+            original: original.inode)
     }
 
     /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the

@@ -26,12 +26,12 @@ enum Leftovers {
     ) throws -> [String] {
         let name = record.copyName(paths)
         guard let found = try folder.status(name) else { return [] }
-        let database = try folder.status(paths.name)?.identity
+        let database = try folder.status(paths.name)?.identity.inode
         // Until the names are exchanged, only the copy can have this one. Afterwards it is the original's, which is
         // removed once it is the proven copy that has the database's name.
         let isOurs =
-            found.identity == record.copy || database == record.original
-            || found.identity == record.original && database == record.copy
+            found.identity.inode == record.copy || database == record.original
+            || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
             return [
                 "\(folder.path(of: name)) is a file that another program put in the database's place while it was "

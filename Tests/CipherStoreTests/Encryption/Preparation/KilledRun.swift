@@ -15,7 +15,7 @@ struct KilledRun {
         self.folder = try paths.openFolder()
         record = try AttemptRecord(
             attempts: attempts, wasWriteAheadLog: wasWriteAheadLog,
-            original: try self.folder.status("app.db")?.identity)
+            original: try self.folder.status("app.db")?.identity.inode)
         try record.write(self.folder, paths)
     }
 
@@ -33,7 +33,7 @@ struct KilledRun {
     /// Leaves the file of another name as the copy that the record knows, under the database's name, and the original
     /// under the copy's, as between the exchange and what follows it.
     mutating func exchange(with proven: String) throws {
-        record.copy = try folder.status(proven)?.identity
+        record.copy = try folder.status(proven)?.identity.inode
         try record.write(folder, paths)
         try folder.rename(paths.name, to: copyName)
         try folder.rename(proven, to: paths.name)
