@@ -23,6 +23,7 @@ scenario() {
             operation+=(rekey) template=encrypted before=encrypted after=rekeyed-migrated waiting=encrypted-migrated
             ;;
         launch-decrypt) operation+=(decrypt) template=encrypted before=encrypted after=plaintext-migrated ;;
+        launch-plaintext) operation+=(decrypt) after=plaintext-migrated ;;
         *) die "there is no operation $1" ;;
     esac
 }

@@ -82,9 +82,10 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_NOTADB` where the key does not fit or the file is damaged.
     package convenience init(
-        path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Int32 = 5_000
+        path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Int32 = 5_000,
+        through layer: FileLayer? = nil
     ) throws {
-        try self.init(path: path, mode: mode, busyTimeout: busyTimeout)
+        try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: layer)
         try setKey(key, settings: settings)
         try proveReadable()
     }

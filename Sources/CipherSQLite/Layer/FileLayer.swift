@@ -15,8 +15,9 @@ internal import CSQLCipher
 /// journals are files without a name: nothing can be put in their place either, and a crash leaves none behind. There are
 /// no locks, for nobody else knows the file.
 ///
-/// A database of others is opened by its path, without following links, and nothing but its own journal and log is
-/// removed: a hot journal may name any other file to be removed with it, and may be put there at any moment.
+/// A database of others is opened by its path, without following links, and nothing is removed but the journals and logs
+/// of what the connection has opened, and what it has created: a hot journal may name any other file to be removed with it,
+/// and may be put there at any moment.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
 package final class FileLayer {
     /// The name under which SQLite finds it.
@@ -34,6 +35,8 @@ package final class FileLayer {
     let path: String?
     private let openDatabase: () throws -> any LayeredFile
     private let makeJournal: () -> Int32?
+    /// What SQLite may remove of a database of others; only one connection uses the layer.
+    private var removable: Set<[UInt8]> = []
     /// The first failure of a file that is closed by now.
     private var failure = SQLITE_OK
 
@@ -121,14 +124,34 @@ package final class FileLayer {
         return vfs
     }
 
+    private static func owner(_ vfs: UnsafeMutablePointer<sqlite3_vfs>) -> FileLayer {
+        vfs.withMemoryRebound(to: Layer.self, capacity: 1) { $0.pointee.owner.takeUnretainedValue() }
+    }
+
+    private static func bytes(_ name: UnsafePointer<CChar>) -> [UInt8] {
+        Array(UnsafeRawBufferPointer(start: name, count: strlen(name)))
+    }
+
     private static func guardingMethods(_ base: sqlite3_vfs) -> sqlite3_vfs {
         var vfs = base
+        vfs.xOpen = { vfs, name, file, flags, granted in
+            guard let vfs, let base = sqlite3_vfs_find(nil) else { return SQLITE_CANTOPEN }
+            // SQLite's own layer keeps the pointer that it is given.
+            let result = base.pointee.xOpen(base, name, file, flags, granted)
+            if result == SQLITE_OK, let name = name.map({ FileLayer.bytes($0) }) {
+                let created = SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE
+                if flags & SQLITE_OPEN_MAIN_DB != 0 {
+                    FileLayer.owner(vfs).removable.formUnion(["-journal", "-wal"].map { name + Array($0.utf8) })
+                } else if flags & created == created {
+                    FileLayer.owner(vfs).removable.insert(name)
+                }
+            }
+            return result
+        }
         vfs.xDelete = { vfs, name, syncs in
             guard let vfs, let name else { return SQLITE_IOERR }
-            let owner = vfs.withMemoryRebound(to: Layer.self, capacity: 1) {
-                $0.pointee.owner.takeUnretainedValue()
-            }
-            guard owner.isOwn(UnsafeRawPointer(name)), let base = sqlite3_vfs_find(nil) else { return SQLITE_OK }
+            guard FileLayer.owner(vfs).removable.contains(FileLayer.bytes(name)), let base = sqlite3_vfs_find(nil)
+            else { return SQLITE_OK }
             return base.pointee.xDelete(base, name, syncs)
         }
         return vfs
@@ -139,12 +162,6 @@ package final class FileLayer {
     /// Returns whether SQLite would take it for done.
     package func remove(_ path: String) -> Bool {
         layer.withMemoryRebound(to: sqlite3_vfs.self, capacity: 1) { $0.pointee.xDelete($0, path, 0) == SQLITE_OK }
-    }
-
-    /// Whether a name is that of the database's journal or log.
-    private func isOwn(_ name: UnsafeRawPointer) -> Bool {
-        let bytes = UnsafeRawBufferPointer(start: name, count: strlen(name.assumingMemoryBound(to: CChar.self)))
-        return ["-journal", "-wal"].contains { bytes.elementsEqual(SystemPath.bytes((path ?? "") + $0)) }
     }
 
     private func open(

@@ -117,9 +117,9 @@ struct Conversion {
                     .busy, path: paths.database, "another program wrote the file during the upgrade",
                     advice: "close that program and try again; nothing was changed")
             }
-            try Leftovers.sweep(paths)
-            // Where the journal mode cannot be given back, the record stays for the next launch to do it.
-            if hold?.giveBack() != false { try AttemptRecord.remove(paths) }
+            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            // Where something cannot be removed or given back, the record stays for the next launch to do it.
+            if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error
         }
     }
@@ -215,7 +215,7 @@ struct Conversion {
             otherNames = try swap.commit(old)
         } catch {
             // The database lives on and changes, and its old backup would refuse the next run.
-            if madeBackup { try copy.folder.removeIfPresent(paths.backupName) }
+            if madeBackup { _ = try? copy.folder.removeIfPresent(paths.backupName) }
             throw error
         }
         if options.keepBackup { report.backup = paths.backup }

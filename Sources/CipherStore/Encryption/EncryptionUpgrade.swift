@@ -92,7 +92,7 @@ package struct EncryptionUpgrade {
         }
         var report = EncryptionReport(.created, path: paths.database)
         report.warnings = made.warnings
-        report.bytesAfter = try FileSystem.size(paths.database) ?? 0
+        report.bytesAfter = (try? FileSystem.size(paths.database)) ?? 0
         return report
     }
 

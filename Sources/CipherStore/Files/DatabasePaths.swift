@@ -83,5 +83,15 @@ package struct DatabasePaths: Sendable {
 
     var folder: String { FileSystem.split(database).folder }
 
-    func openFolder() throws -> Folder { try Folder(folder) }
+    /// Opens the folder.
+    ///
+    /// - Throws: ``StoreError`` with `busy` where it is another one than that which was searched.
+    func openFolder() throws -> Folder {
+        let opened = try Folder(folder)
+        guard let seenFolder else { return opened }
+        guard try FileSystem.status(ofDescriptor: opened.descriptor, folder).identity == seenFolder else {
+            throw OpenFolder.replaced(database)
+        }
+        return opened
+    }
 }

@@ -10,15 +10,16 @@ internal import CipherSQLite
 
 /// Files that are mounted by themselves, as containers are given single files: no rename can replace one.
 enum MountPoint {
-    /// Whether a file is one; where the system does not tell, only a file of another device is.
+    /// Whether a file is one.
+    ///
+    /// On Linux the table of mounts tells: in an overlay the files of one folder may be of several devices.
     static func isOne(_ path: String, _ status: FileSystem.Status, in folder: Folder) throws -> Bool {
-        let surrounding = try FileSystem.status(ofDescriptor: folder.descriptor, folder.path)
-        if surrounding.identity.device != status.identity.device { return true }
         #if os(Linux)
             guard let table = try? SmallFile(path: "/proc/self/mountinfo").bytes(limit: 1 << 20) else { return false }
             return points(table).contains(SystemPath.bytes(path))
         #else
-            return false
+            let surrounding = try FileSystem.status(ofDescriptor: folder.descriptor, folder.path)
+            return surrounding.identity.device != status.identity.device
         #endif
     }
 

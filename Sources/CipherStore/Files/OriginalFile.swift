@@ -95,9 +95,16 @@ struct OriginalFile {
     ///
     /// - Parameter start: Its first ``State/length`` bytes.
     func state(start: [UInt8]) throws -> State {
-        var status = stat()
-        guard path.withSystemPath({ lstat($0, &status) }) == 0, matches(status) else { throw replaced() }
+        guard let status = statusByName else { throw replaced() }
         return State(status, start: start)
+    }
+
+    /// Whether its name still leads to it.
+    var hasItsName: Bool { statusByName != nil }
+
+    private var statusByName: stat? {
+        var status = stat()
+        return path.withSystemPath { lstat($0, &status) } == 0 && matches(status) ? status : nil
     }
 
     func replaced() -> StoreError {

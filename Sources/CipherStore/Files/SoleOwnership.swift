@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -38,10 +32,10 @@ enum SoleOwnership: Equatable, Sendable {
     static func waiting(
         _ timeout: Int32, _ file: OriginalFile, checking check: () throws -> Void
     ) throws -> LeasedFile.Answer {
-        let deadline = Date(timeIntervalSinceNow: Double(max(timeout, shortest)) / 1_000)
+        let deadline = ContinuousClock.now.advanced(by: .milliseconds(max(timeout, shortest)))
         while true {
             let answer = try LeasedFile.ask(file)
-            guard case .inUse = answer, Date() < deadline else { return answer }
+            guard case .inUse = answer, ContinuousClock.now < deadline else { return answer }
             try check()
             usleep(10_000)
         }

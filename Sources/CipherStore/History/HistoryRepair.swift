@@ -112,7 +112,8 @@ extension StoreOpening {
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
                     advice: "encrypt it first; nothing was changed")
             }
-            connection = try Connection(path: path, mode: .readWrite, busyTimeout: options.busyTimeout)
+            connection = try Connection(
+                path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
         case .opaque(let hasPlaintextHeader):
             guard configuration.encryption.isEnabled else {
                 throw refusal(.encryptionDisabled, Decision.Facts(surface: .missing), inspector)
@@ -122,7 +123,7 @@ extension StoreOpening {
             let unlocked = found.file.fileKey
             connection = try Connection(
                 path: path, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
-                busyTimeout: options.busyTimeout)
+                busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
         }
         try prepare(connection)
         return connection

@@ -101,7 +101,9 @@ struct InterruptedCopy {
             _ = hold.giveBack()
             throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
         }
-        if isWriteAheadLog { try restoreWriteAheadLog(busyTimeout) }
+        if isWriteAheadLog, let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: busyTimeout) {
+            warnings.append("the file is not in WAL mode any more: \(reason)")
+        }
         return warnings
     }
 
@@ -116,11 +118,13 @@ struct InterruptedCopy {
             let old = try OldFile(empty: paths, status, timeout: busyTimeout)
             guard try old.isAsItWas() else { throw madeMeanwhile() }
             try folder.rename(copy.name, to: paths.name)
-            warnings = old.end(spoiling: status.links == 1)
+            // A power loss may bring the empty file's name back, until the folder is synced.
+            let isDurable = (try? folder.sync()) == true
+            warnings = old.end(spoiling: isDurable && status.links == 1)
         } else {
             guard try folder.renameIfFree(copy.name, to: paths.name) else { throw madeMeanwhile() }
+            _ = try? folder.sync()
         }
-        try folder.sync()
         return warnings
     }
 
@@ -128,13 +132,6 @@ struct InterruptedCopy {
         StoreError(
             .busy, path: paths.database, "another program made the file at the same moment",
             advice: "try again; nothing was changed")
-    }
-
-    private func restoreWriteAheadLog(_ busyTimeout: Int32) throws {
-        let connection = try Connection(path: paths.database, mode: .readWrite, busyTimeout: busyTimeout)
-        defer { connection.close() }
-        connection.distrustSchema()
-        _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
     }
 
     // MARK: Beside a database

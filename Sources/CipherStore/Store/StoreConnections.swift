@@ -47,7 +47,8 @@ struct StoreConnections: Sendable {
 
     private func connect() throws -> Connection {
         do {
-            let connection = try Connection(path: path, mode: .readWrite, busyTimeout: busyTimeout)
+            let connection = try Connection(
+                path: path, mode: .readWrite, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
             if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
             connection.allowDoubleQuotedStrings()
             connection.distrustSchema()

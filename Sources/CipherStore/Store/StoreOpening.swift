@@ -110,7 +110,9 @@ package struct StoreOpening {
     }
 
     private func connect(_ opened: Opened) throws -> Connection {
-        let connection = try Connection(path: opened.path, mode: .readWrite, busyTimeout: options.busyTimeout)
+        let connection = try Connection(
+            path: opened.path, mode: .readWrite, busyTimeout: options.busyTimeout,
+            through: FileLayer(guarding: opened.path))
         if let unlocked = opened.fileKey { try connection.setKey(unlocked.key, settings: unlocked.settings) }
         try prepare(connection)
         return connection
@@ -215,7 +217,9 @@ package struct StoreOpening {
     private func openPlaintext(
         outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
     ) throws -> Opened {
-        let connection = try Connection(path: paths.database, mode: .create, busyTimeout: options.busyTimeout)
+        let connection = try Connection(
+            path: paths.database, mode: outcome == .created ? .create : .readWrite, busyTimeout: options.busyTimeout,
+            through: FileLayer(guarding: paths.database))
         defer { connection.close() }
         try prepare(connection)
         let report = try migrateSchema(connection)
@@ -258,7 +262,7 @@ package struct StoreOpening {
     func migrate(_ unlocked: FileKey, warnings: [String]) throws -> Opened {
         let connection = try Connection(
             path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
-            busyTimeout: options.busyTimeout)
+            busyTimeout: options.busyTimeout, through: FileLayer(guarding: paths.database))
         defer { connection.close() }
         try prepare(connection)
         let report = try migrateSchema(connection)

@@ -84,7 +84,7 @@ struct Fleet {
         var account = Account(summary: FleetSummary(), bar: bar)
         for result in apart { tell(result, &account) }
         while let result = workers.nextResult() { tell(result, &account) }
-        for file in beside where try file.isStillThere() { tell(Self.notTouched(file), &account) }
+        for file in beside where (try? file.isStillThere()) != false { tell(Self.notTouched(file), &account) }
         for file in workers.notBegun { tell(FleetResult(.left, "left", path: file.path), &account) }
         bar?.erase()
         account.summary.seconds = Date().timeIntervalSince(began)

@@ -144,12 +144,26 @@ struct HostileFolderTests {
         #expect(try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
+    @Test("A database that takes the place of one in WAL mode keeps its own journal mode")
+    func replacedByAnother() throws {
+        let file = try Fixture.file(version: 23, journal: "WAL")
+        let other = try Fixture.file(version: 7, journal: "DELETE")
+        let wanted = try Data(contentsOf: URL(filePath: other.path))
+        let error = try storeError {
+            try upgrade(file, at: .proving) { try #require(rename(other.path, file.path) == 0) }
+        }
+        #expect(error?.code == .busy)
+        #expect(try Data(contentsOf: URL(filePath: file.path)) == wanted)
+        #expect(try file.folder.names == ["app.db"])
+    }
+
     @Test("A hot journal has no other file removed, whenever it was put there")
     func superJournal() throws {
         let fixture = try Fixture.file(version: 23, journal: "DELETE")
         let layer = try FileLayer(guarding: fixture.path)
         let connection = try Connection(path: fixture.path, mode: .readWrite, through: layer)
         defer { connection.close() }
+        try connection.proveReadable()
         let other = try fixture.folder.write("another file", to: "other")
         // What SQLite's pager calls for the name in a journal.
         #expect(layer.remove(other))

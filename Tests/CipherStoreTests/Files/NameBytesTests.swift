@@ -47,6 +47,15 @@ import Testing
         #expect(try FolderDigest(URL(filePath: sibling)) == before)
     }
 
+    @Test("A name may be as long in bytes as the file system's names, less those of the upgrade's own")
+    func length() throws {
+        let path = SystemPath.text(Array(folder.path("").utf8) + [UInt8](repeating: 0xe4, count: 228))
+        let connection = try Connection(path: path, mode: .create)
+        try connection.executeScript("CREATE TABLE chat(uid TEXT)")
+        connection.close()
+        #expect(try EncryptionUpgrade(path: path, provider: TestKeys.provider()).run().outcome == .encrypted)
+    }
+
     @Test("Accounts in a folder that is not UTF-8 have their files there")
     func accounts() async throws {
         let mine = try make([0x78, 0xff], row: "mine")

@@ -59,7 +59,7 @@ struct Preflight {
     /// Whether the names that the upgrade needs can be had.
     static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
         let longest = Int(fpathconf(folder.descriptor, Int32(_PC_NAME_MAX)))
-        let length = paths.name.utf8.count + DatabasePaths.longestAddition
+        let length = SystemPath.bytes(paths.name).count + DatabasePaths.longestAddition
         guard longest <= 0 || length <= longest else {
             throw StoreError(
                 .nameTaken, path: paths.database,

@@ -35,6 +35,8 @@ final class SourceHold {
         self.busyTimeout = busyTimeout
         self.wasWriteAheadLog = wasWriteAheadLog
         lock = try DatabaseFile(path: paths.database, access: .readWrite)
+        // Nobody else here has the file open, so it is this descriptor's.
+        guard identity.isOpenHere() else { throw identity.replaced() }
         // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
         // is refused.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
@@ -138,7 +140,8 @@ final class SourceHold {
     /// - Returns: Whether that could be done: another process may use the file by then.
     func giveBack() -> Bool {
         end()
-        guard wasWriteAheadLog else { return true }
+        // What another program has put in its place is not ours to change.
+        guard wasWriteAheadLog, identity.hasItsName else { return true }
         return Attempts.restoreWriteAheadLog(paths, key, busyTimeout: busyTimeout) == nil
     }
 

@@ -1,5 +1,13 @@
 internal import CipherSQLite
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// The file that the copy replaces, locked so that nobody reads or writes it any more.
 ///
 /// A connection that has it open when it loses its name goes on using the names of the new file's journal and log: it would
@@ -34,6 +42,7 @@ final class OldFile {
         self.identity = identity
         self.state = state
         if case .cannotTell(let reason) = ownership {
+            try KeptFiles.shared.checkRoom(paths.database)
             guard reserved.exclude(timeout: timeout) else { throw FileUsers.others([]).busy(paths.database) }
             hold = .lock(reserved, reason: reason)
             return
@@ -138,19 +147,26 @@ final class OldFile {
 
 /// Old files that stay locked for as long as this process lives.
 ///
-/// Each costs a descriptor and the room of the old file, so the number has a limit, beyond which the oldest is let go.
+/// Each costs a descriptor and the room of the old file, so the number has a limit: half of the descriptors that the process
+/// may have.
 final class KeptFiles: @unchecked Sendable {
     static let shared = KeptFiles()
-    private static let limit = 64
 
     // Unchecked, and safe between threads: read and written only under `lock`; what is in it nobody uses any more.
     private var files: [AnyObject] = []
     private let lock = Lock()
 
     func keep(_ file: AnyObject) {
-        lock.withLock {
-            if files.count == Self.limit { files.removeFirst() }
-            files.append(file)
-        }
+        lock.withLock { files.append(file) }
+    }
+
+    /// - Throws: ``StoreError`` with `busy` where the limit is reached, before the next file is converted.
+    func checkRoom(_ path: String) throws {
+        let count = lock.withLock { files.count }
+        guard count >= Int(getdtablesize()) / 2 else { return }
+        throw StoreError(
+            .busy, path: path,
+            "this process keeps \(count) old files locked, which others may have open, and can keep no more",
+            advice: "convert the rest in another process; nothing was changed")
     }
 }

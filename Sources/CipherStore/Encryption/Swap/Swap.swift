@@ -34,17 +34,16 @@ struct Swap {
     /// - Returns: How many other names (hard links) the original has.
     @discardableResult
     func commit(_ old: OldFile) throws -> Int {
-        guard try copy.hasName(copyName) else {
-            throw StoreError(
-                .busy, path: paths.database, "another program replaced the copy that was to become the database",
-                advice: "see who else writes to the folder, and try again; nothing was changed")
-        }
+        guard try copy.hasName(copyName) else { throw copyReplaced("nothing was changed") }
         let status = try current()
         try keepAccess(status)
         guard try old.isAsItWas() else { throw replacedMeanwhile() }
         guard try folder.exchange(copyName, paths.name) else {
             guard try current().identity == original else { throw replacedMeanwhile() }
             try folder.rename(copyName, to: paths.name)
+            guard (try? copy.hasName(paths.name)) != false else {
+                throw copyReplaced("the database is gone, and what stands in its place is that program's")
+            }
             return status.links - 1
         }
         let replaced: FileSystem.Status
@@ -52,10 +51,13 @@ struct Swap {
             guard let status = try folder.status(copyName), status.identity == original else {
                 throw replacedMeanwhile()
             }
+            guard try copy.hasName(paths.name) else { throw copyReplaced("nothing was changed") }
             replaced = status
         } catch {
-            // Another program's file had the name, or it cannot be told whose: it has it again.
-            if (try? copy.hasName(paths.name)) != false { _ = try folder.exchange(copyName, paths.name) }
+            // Another program's file had one of the names, or it cannot be told whose: each has its own again.
+            let isOriginalAside = try? folder.status(copyName)?.identity == original
+            let isCopyThere = try? copy.hasName(paths.name)
+            if isOriginalAside != false || isCopyThere != false { _ = try folder.exchange(copyName, paths.name) }
             throw error
         }
         // Changed between the last look and the exchange.
@@ -80,6 +82,12 @@ struct Swap {
         try copy.setOwner(status.owner, status.group)
         try copy.setMode(status.mode)
         try copy.sync()
+    }
+
+    private func copyReplaced(_ outcome: String) -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program replaced the copy that was to become the database",
+            advice: "see who else writes to the folder, and try again; \(outcome)")
     }
 
     private func replacedMeanwhile() -> StoreError {
