@@ -8,7 +8,7 @@ extension Connection {
         _ = cs_config_double_quoted_strings(handle, 1)
     }
 
-    /// Takes a string in double quotes for a name that is missing, but in the schemas that a file holds.
+    /// Has a name in double quotes that is missing be an error and not a string, except in the schema of a file.
     ///
     /// Engines before SQLite 3.29 do not know the switch.
     /// Source: SQLite, "Double-quoted String Literals Are Accepted".

@@ -24,7 +24,8 @@ ssize_t cs_getxattr(const char *path, const char *name, void *value, size_t size
 int cs_fsetxattr(int file, const char *name, const void *value, size_t size);
 int cs_fremovexattr(int file, const char *name);
 
-// Whether a file is on a file system that no other machine has a part in, so that the kernel knows of every opening.
+// Whether a file is on a local file system, where the kernel knows of every opening but those of NFS clients to which this
+// machine exports it.
 int cs_lease_is_local(int descriptor);
 // Takes a write lease (F_SETLEASE), whose end is announced by a signal that is ignored by default. Returns 0, or -1 with
 // errno set: EAGAIN where the file is open elsewhere, ENOTSUP where the system has no leases.

@@ -18,7 +18,7 @@ final class PinnedFile: Sendable {
     private let path: String
     private let descriptor: Int32
 
-    /// - Throws: ``StoreError`` with `missingFile`, or with `busy` where the name leads to another file than `identity`.
+    /// - Throws: ``StoreError`` with `missingFile`, `permission` or `inputOutput`.
     init(_ name: String, in folder: Folder) throws {
         path = folder.path(of: name)
         descriptor = name.withSystemPath { cs_open_pin(folder.descriptor, $0) }
