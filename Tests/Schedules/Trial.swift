@@ -103,14 +103,17 @@ struct Trial {
     /// Has another process write the new file, half of it in a transaction that may never end, while the old connection
     /// goes on.
     ///
+    /// Before it ends, the transaction has taken every row away, so that a journal which is lost with it shows.
+    ///
     /// Returns the rows that were acknowledged.
     private func write(_ file: LegacyFile, beside old: OldConnection?) throws -> [String] {
         let writer = try OldConnection(.elsewhere, file.path, keyByte: newKey)
         try writer.insert("new")
         for line in [
-            "PRAGMA cache_size = 1", "BEGIN", "UPDATE t SET a = a",
+            "PRAGMA cache_size = 1",
             "INSERT INTO t WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 99) "
                 + "SELECT hex(zeroblob(1000)) FROM s",
+            "BEGIN", "UPDATE t SET a = '~' || a",
         ] {
             guard try writer.ask(line) else { throw Failure(text: "the new file cannot be written: \(line)") }
         }
@@ -120,6 +123,7 @@ struct Trial {
         case .first: break
         case .last: try writer.kill()
         case .none:
+            try writer.ask("UPDATE t SET a = substr(a, 2) WHERE a GLOB '~*'")
             try writer.ask("COMMIT")
             try writer.insert("later")
             try writer.close()
