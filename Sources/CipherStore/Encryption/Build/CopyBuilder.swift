@@ -59,7 +59,7 @@ struct CopyBuilder {
                 "the index \(index.name) on a generated column computes with a function that only the app has",
                 advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
                 underlying: error)
-        } catch let error as DatabaseError where error.isConstraint {
+        } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)
         }
     }
