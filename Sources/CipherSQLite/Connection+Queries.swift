@@ -10,10 +10,21 @@ extension Connection {
         }
     }
 
-    /// Runs a text of several statements without values.
+    /// Runs several statements without values.
+    ///
+    /// The text is the program's own: a value that was pasted into it could be anything, and belongs into ``execute(_:)``.
     ///
     /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
-    public func executeScript(_ script: String) throws {
+    public func executeScript(_ script: StaticString) throws {
+        try executeScript(text: script.description)
+    }
+
+    /// Runs several statements without values, of a text that was made or read while the program runs.
+    ///
+    /// Nothing of a user's may be in it. Names that are pasted into it are quoted by the caller.
+    ///
+    /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
+    public func executeScript(text script: String) throws {
         var text = script
         try text.withUTF8 { bytes in
             var rest = bytes
@@ -38,7 +49,7 @@ extension Connection {
     /// The first column of every row.
     ///
     /// - Throws: ``DatabaseError``.
-    public func values<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> [Column] {
+    public func values<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> [Column] {
         var result: [Column] = []
         try forEachRow(sql) { result.append(try $0.get(at: 0)) }
         return result
@@ -47,12 +58,23 @@ extension Connection {
     /// The first column of the first row, `nil` where there is no row.
     ///
     /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL and the type is not an optional.
-    public func value<Column: ColumnReadable>(_ type: Column.Type = Column.self, _ sql: SQL) throws -> Column? {
+    public func value<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> Column? {
         var result: Column?
         // The type is named, for what is inferred here is the optional, which takes NULL for a missing row.
         try withFirstRow(sql) { row in result = try row.get(Column.self, at: 0) }
         return result
     }
+
+    /// The first column of every row, of the type that is expected.
+    ///
+    /// - Throws: ``DatabaseError``.
+    public func values<Column: ColumnReadable>(_ sql: SQL) throws -> [Column] { try values(Column.self, sql) }
+
+    /// The first column of the first row, of the type that is expected; `nil` where there is no row.
+    ///
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL: for a column that may be, name an optional as
+    ///   the type.
+    public func value<Column: ColumnReadable>(_ sql: SQL) throws -> Column? { try value(Column.self, sql) }
 
     /// Lends the first row of a query to `body`, where there is one.
     ///

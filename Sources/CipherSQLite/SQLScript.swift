@@ -50,7 +50,7 @@ extension SQL {
     private static func append(_ bytes: ArraySlice<UInt8>, to statements: inout [String]) {
         guard let first = firstOfStatement(bytes) else { return }
         var piece = bytes[first...]
-        while let last = piece.last, isSpace(last) { piece.removeLast() }
+        while let last = piece.last, last.isSpace { piece.removeLast() }
         statements.append(String(decoding: piece, as: UTF8.self))
     }
 
@@ -58,7 +58,7 @@ extension SQL {
     private static func firstOfStatement(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         while let byte = rest.first {
-            if isSpace(byte) {
+            if byte.isSpace {
                 rest = rest.dropFirst()
             } else if rest.starts(with: "--".utf8) {
                 rest = rest.drop { $0 != UInt8(ascii: "\n") }
@@ -72,6 +72,4 @@ extension SQL {
         }
         return nil
     }
-
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 }

@@ -25,6 +25,9 @@ package final class Statement {
     /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where there is none, or where a second one would be ignored.
     package convenience init(_ sql: SQL, on connection: Connection) throws {
         let text = sql.bytes
+        if let refusal = sql.refusal {
+            throw text.withUnsafeBufferPointer { Self.misuse(refusal, $0, connection) }
+        }
         let handle = try text.withUnsafeBufferPointer { bytes in
             let (first, rest) = try Self.compile(bytes, on: connection)
             guard let first else {
