@@ -25,11 +25,12 @@ extension Connection {
     ///
     /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
     public func executeScript(text script: String) throws {
+        try checkThread()
         var text = script
         try text.withUTF8 { bytes in
             var rest = bytes
             while let next = try Statement.first(of: rest, on: self) {
-                try checkTransaction(next.statement.sql)
+                try checkUse(next.statement.sql)
                 while try next.statement.step() {}
                 rest = next.rest
             }
@@ -89,12 +90,12 @@ extension Connection {
     /// The rowid of the latest insert.
     ///
     /// The corresponding C function is `sqlite3_last_insert_rowid`.
-    public var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(handle) }
+    public var lastInsertedRowID: Int64 { isUsable ? sqlite3_last_insert_rowid(handle) : 0 }
 
     /// How many rows the latest statement changed.
     ///
     /// The corresponding C function is `sqlite3_changes`.
-    public var changes: Int { Int(sqlite3_changes(handle)) }
+    public var changes: Int { isUsable ? Int(sqlite3_changes(handle)) : 0 }
 
     /// Lends a compiled statement with its values bound.
     ///
@@ -102,13 +103,17 @@ extension Connection {
     package func withStatement<Result>(
         _ sql: SQL, isKept: Bool = true, _ body: (Statement) throws -> Result
     ) throws -> Result {
-        try checkTransaction(sql.text)
+        try checkUse(sql.text)
         // A schema is asked about table by table, which would push all else out of the cache.
         let isKept = isKept && !sql.isPragma
-        let statement = try (isKept ? cache.take(sql) : nil) ?? Statement(sql, on: self)
+        let isLent = isLent
+        let statement =
+            try (isKept ? (isLent ? lentCache.take(sql) : cache.take(sql)) : nil) ?? Statement(sql, on: self)
         defer {
             statement.reset()
-            if isKept { cache.put(statement) }
+            if isKept {
+                if isLent { lentCache.put(statement) } else { cache.put(statement) }
+            }
         }
         try statement.bind(valuesOf: sql)
         return try body(statement)

@@ -12,14 +12,18 @@ final class ConnectionJob: @unchecked Sendable {
     private let lock = Lock()
     private var cancelled = false
     private var interrupter: Interrupter?
+    /// The stores whose closures wait for this job.
+    let heldStores: Set<ObjectIdentifier>
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery
     private let refusal: @Sendable (any Error) -> Void
 
     /// A job that answers with what `body` gives in a transaction.
     init<Output: Sendable>(
-        _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output,
+        _ transaction: StoreTransaction, holding heldStores: Set<ObjectIdentifier> = [],
+        _ body: @escaping @Sendable (Connection) throws -> Output,
         completion: @escaping @Sendable (Result<Output, any Error>) -> Void
     ) {
+        self.heldStores = heldStores
         work = { connection, job in
             let outcome = Result { try transaction.run(on: connection, as: job, body) }
             return { completion(outcome) }
@@ -54,9 +58,7 @@ final class ConnectionJob: @unchecked Sendable {
         guard begin(connection.interrupter) else { throw CancellationError() }
         // An interrupt between two statements is lost on the second; this ends it after a thousand steps.
         connection.setProgressHandler(every: 1_000) { [self] in !isCancelled }
-        connection.requiresTransaction = true
-        let outcome = Result { try body(connection) }
-        connection.requiresTransaction = false
+        let outcome = Result { try connection.lend(body) }
         connection.setProgressHandler(every: 0, nil)
         guard end() else { throw CancellationError() }
         return try outcome.get()

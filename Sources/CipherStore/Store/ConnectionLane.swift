@@ -51,14 +51,14 @@ final class ConnectionLane: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` on a thread that runs a closure of the same store: it would wait for
-    ///   itself.
+    /// - Throws: ``StoreError`` with `misuse` inside of a closure of the same store, also one that waits for the closure of
+    ///   another store that the thread runs: it would wait for itself.
     func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
         guard !ConnectionWorker.isRunning(for: identity) else { throw Self.nested(path) }
         let answer = BlockingAnswer<Output>()
-        submit(ConnectionJob(transaction, body) { answer.give($0) })
+        submit(ConnectionJob(transaction, holding: ConnectionWorker.heldStores, body) { answer.give($0) })
         return try answer.wait()
     }
 

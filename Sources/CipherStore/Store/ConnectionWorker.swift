@@ -5,11 +5,12 @@ internal import Dispatch
 ///
 /// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
-    // `connection` is touched only on `queue`; the rest never changes.
-    /// The store whose queue a thread runs on.
-    private static let store = DispatchSpecificKey<ObjectIdentifier>()
+    /// What the queue that a thread runs on holds.
+    private static let held = DispatchSpecificKey<HeldStores>()
 
+    // `connection` is touched only on `queue`; the rest never changes.
     private var connection: Connection?
+    private let held: HeldStores
     private let queue: DispatchQueue
     private let open: @Sendable () throws -> Connection
 
@@ -17,17 +18,20 @@ final class ConnectionWorker: @unchecked Sendable {
     init(_ name: String, of store: StoreIdentity, open: @escaping @Sendable () throws -> Connection) {
         self.open = open
         queue = DispatchQueue(label: "CipherStore \(name)", qos: .userInitiated)
-        queue.setSpecific(key: Self.store, value: ObjectIdentifier(store))
+        held = HeldStores(store)
+        queue.setSpecific(key: Self.held, value: held)
     }
 
-    /// Whether the calling thread runs a closure of this store.
-    static func isRunning(for store: StoreIdentity) -> Bool {
-        DispatchQueue.getSpecific(key: Self.store) == ObjectIdentifier(store)
-    }
+    /// The stores of whose closures one waits for what the calling thread runs, and the store whose closure that is.
+    static var heldStores: Set<ObjectIdentifier> { DispatchQueue.getSpecific(key: held)?.all ?? [] }
+
+    /// Whether the calling thread runs a closure of this store, or one for which such a closure waits.
+    static func isRunning(for store: StoreIdentity) -> Bool { heldStores.contains(ObjectIdentifier(store)) }
 
     /// Runs a job, calls `finished`, and delivers the answer then.
     func run(_ job: ConnectionJob, finished: @escaping @Sendable (ConnectionWorker) -> Void) {
         queue.async { [self] in
+            held.callers = job.heldStores
             let deliver = perform(job)
             finished(self)
             deliver()
@@ -38,6 +42,8 @@ final class ConnectionWorker: @unchecked Sendable {
         do {
             let connection = try self.connection ?? open()
             self.connection = connection
+            connection.claim()
+            defer { connection.takeBack() }
             let deliver = job.run(on: connection)
             // A connection that could not roll back does so by closing; the next job opens another.
             if connection.isInTransaction { closeConnection() }
@@ -63,3 +69,16 @@ final class ConnectionWorker: @unchecked Sendable {
 
 /// Which store a queue belongs to.
 final class StoreIdentity: Sendable {}
+
+/// The stores that wait while a queue runs a job.
+private final class HeldStores: @unchecked Sendable {
+    // `callers` is touched only on the queue; the rest never changes.
+    var callers: Set<ObjectIdentifier> = []
+    private let own: ObjectIdentifier
+
+    init(_ own: StoreIdentity) {
+        self.own = ObjectIdentifier(own)
+    }
+
+    var all: Set<ObjectIdentifier> { callers.union([own]) }
+}
