@@ -109,7 +109,7 @@ public final class CipherStore: Sendable {
     /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
-        guard !ConnectionWorker.isRunning(for: identity) else { throw ConnectionLane.nested(path) }
+        try ConnectionLane.refuseNesting(identity, path)
         stop()
         let done = BlockingAnswer<Void>()
         readers.close { [writer] in

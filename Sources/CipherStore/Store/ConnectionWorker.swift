@@ -5,34 +5,31 @@ internal import Dispatch
 ///
 /// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
-    /// What the queue that a thread runs on holds.
-    private static let held = DispatchSpecificKey<HeldStores>()
+    /// The job of the queue that a thread runs on.
+    private static let current = DispatchSpecificKey<CurrentJob>()
 
     // `connection` is touched only on `queue`; the rest never changes.
     private var connection: Connection?
-    private let held: HeldStores
+    private let current = CurrentJob()
     private let queue: DispatchQueue
     private let open: @Sendable () throws -> Connection
 
     /// A worker that opens its connection when it first has a job.
-    init(_ name: String, of store: StoreIdentity, open: @escaping @Sendable () throws -> Connection) {
+    init(_ name: String, open: @escaping @Sendable () throws -> Connection) {
         self.open = open
         queue = DispatchQueue(label: "CipherStore \(name)", qos: .userInitiated)
-        held = HeldStores(store)
-        queue.setSpecific(key: Self.held, value: held)
+        queue.setSpecific(key: Self.current, value: current)
     }
 
-    /// The stores of whose closures one waits for what the calling thread runs, and the store whose closure that is.
-    static var heldStores: Set<ObjectIdentifier> { DispatchQueue.getSpecific(key: held)?.all ?? [] }
-
-    /// Whether the calling thread runs a closure of this store, or one for which such a closure waits.
-    static func isRunning(for store: StoreIdentity) -> Bool { heldStores.contains(ObjectIdentifier(store)) }
+    /// The job whose closure the calling thread runs.
+    static var currentJob: ConnectionJob? { DispatchQueue.getSpecific(key: current)?.job }
 
     /// Runs a job, calls `finished`, and delivers the answer then.
     func run(_ job: ConnectionJob, finished: @escaping @Sendable (ConnectionWorker) -> Void) {
         queue.async { [self] in
-            held.callers = job.heldStores
+            current.job = job
             let deliver = perform(job)
+            current.job = nil
             finished(self)
             deliver()
         }
@@ -67,18 +64,8 @@ final class ConnectionWorker: @unchecked Sendable {
     }
 }
 
-/// Which store a queue belongs to.
-final class StoreIdentity: Sendable {}
-
-/// The stores that wait while a queue runs a job.
-private final class HeldStores: @unchecked Sendable {
-    // `callers` is touched only on the queue; the rest never changes.
-    var callers: Set<ObjectIdentifier> = []
-    private let own: ObjectIdentifier
-
-    init(_ own: StoreIdentity) {
-        self.own = ObjectIdentifier(own)
-    }
-
-    var all: Set<ObjectIdentifier> { callers.union([own]) }
+/// What a queue runs.
+private final class CurrentJob: @unchecked Sendable {
+    // Touched only on the queue.
+    var job: ConnectionJob?
 }

@@ -292,4 +292,39 @@ struct LentConnectionTests {
         try await store.insert("usable")
         try await other.insert("usable")
     }
+
+    @Test("Of closures that call each other's stores one is refused", arguments: [true, false])
+    func circle(isWrite: Bool) async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 1
+        var stores: [CipherStore] = []
+        for name in ["a.db", "b.db", "c.db"] {
+            fixture.configuration.databaseName = name
+            stores.append(try await fixture.open())
+        }
+        // Each closure runs before any calls the next store.
+        let running = Gate()
+        let codes = await withTaskGroup { [stores] group in
+            for (number, store) in stores.enumerated() {
+                let next = stores[(number + 1) % stores.count]
+                let body: @Sendable (Connection) throws -> Void = { _ in
+                    running.arrive()
+                    running.block(until: 3)
+                    isWrite ? try next.writeBlocking { _ in } : try next.readBlocking { _ in }
+                }
+                group.addTask {
+                    do {
+                        isWrite ? try await store.write(body) : try await store.read(body)
+                        return nil as StoreError.Code?
+                    } catch {
+                        return (error as? StoreError)?.code ?? .inputOutput
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 2)
+        #expect(codes.count { $0 == .misuse } == 1)
+        for store in stores { try await store.insert("usable") }
+    }
 }

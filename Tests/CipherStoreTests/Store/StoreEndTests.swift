@@ -147,7 +147,7 @@ struct StoreEndTests {
         }
         let (running, mayEnd, done) = (Gate(), Gate(), Gate())
         func submit(_ body: @escaping @Sendable (Connection) throws -> Void) {
-            lane.submit(ConnectionJob(.write, body) { _ in done.arrive() })
+            lane.submit(ConnectionJob(.write, of: StoreIdentity(), body) { _ in done.arrive() })
         }
         submit { _ in
             running.arrive()
