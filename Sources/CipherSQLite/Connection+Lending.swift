@@ -9,13 +9,18 @@ extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
     /// Meanwhile statements run only inside of the transaction that is open, and a name in double quotes is never taken for
-    /// a string. On a connection with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are
+    /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are
     /// refused. From here on the connection belongs to the calling thread, until ``takeBack()``.
     package func lend<Result>(_ body: (Connection) throws -> Result) rethrows -> Result {
         claim()
         let before = (isLent, requiresTransaction)
         (isLent, requiresTransaction) = (true, true)
-        defer { (isLent, requiresTransaction) = before }
+        let acceptsStrings = acceptsStringsInDefinitions
+        if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
+        defer {
+            (isLent, requiresTransaction) = before
+            if acceptsStrings { allowDoubleQuotedStrings() }
+        }
         return try body(self)
     }
 

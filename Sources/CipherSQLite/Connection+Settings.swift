@@ -7,6 +7,7 @@ extension Connection {
     ///
     /// - Parameter inDefinitions: Whether in new definitions too.
     package func allowDoubleQuotedStrings(inDefinitions: Bool = true) {
+        acceptsStringsInDefinitions = inDefinitions
         _ = cs_config_double_quoted_strings(handle, inDefinitions ? 1 : 0, 1)
     }
 

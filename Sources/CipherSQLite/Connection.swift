@@ -37,6 +37,8 @@ public final class Connection {
     /// would go on outside of it, and each of the next statements would be committed alone.
     @exclusivity(unchecked) package var requiresTransaction = false
 
+    /// Whether a string in double quotes may stand in a new definition.
+    var acceptsStringsInDefinitions = false
     /// Whether a closure of an app has the connection.
     @exclusivity(unchecked) var isLent = false
     /// Whether the work was cancelled for which the connection is used.

@@ -52,6 +52,20 @@ struct LentConnectionTests {
         #expect(try await fixture.open().bodies() == ["kept"])
     }
 
+    @Test(
+        "A misspelled name in a new definition is an error in a store and a hook",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_029_000),
+        arguments: ["CREATE INDEX i ON chat(\"titel\")", "CREATE TABLE t(a CHECK (\"titel\" > 0))"])
+    func misspelledDefinition(statement: String) async throws {
+        var fixture = StoreFixture(folder)
+        let store = try await fixture.open()
+        let run: @Sendable (Connection) throws -> Void = { try $0.execute(SQL(text: statement)) }
+        #expect(try await failure(DatabaseError.self) { try await store.write(run) }.code == 1)
+        await store.close()
+        fixture.configuration.launch.everyLaunch = run
+        #expect(try await failure(StoreError.self) { try await fixture.open() }.underlying?.code == 1)
+    }
+
     @Test func `A name in double quotes is a name in a store`() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.write { db in
