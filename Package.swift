@@ -47,7 +47,7 @@ let package = Package(
         ),
         .target(
             name: "CSQLCipherShims",
-            dependencies: sqlcipher,
+            dependencies: sqlcipher + ["COpenSSL"],
             cSettings: [.define("SQLITE_HAS_CODEC")]
         ),
         .target(name: "CSystemShims"),

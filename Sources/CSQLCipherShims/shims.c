@@ -1,11 +1,20 @@
 #include "CSQLCipherShims.h"
 
+#include <openssl/crypto.h>
+#include <pthread.h>
+
 static int config(sqlite3 *db, int option, int enabled) { return sqlite3_db_config(db, option, enabled, (int *)0); }
 
-int cs_config_double_quoted_strings(sqlite3 *db, int enabled) {
+// By default libcrypto frees all that it has when the process exits, while threads of ours may still encrypt. The system
+// takes the memory back anyway. It listens to the first call alone, so this one comes before main.
+__attribute__((constructor)) static void keep_libcrypto_until_the_end(void) {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, 0);
+}
+
+int cs_config_double_quoted_strings(sqlite3 *db, int in_definitions, int in_queries) {
 #ifdef SQLITE_DBCONFIG_DQS_DDL
-    int result = config(db, SQLITE_DBCONFIG_DQS_DDL, enabled);
-    return result == SQLITE_OK ? config(db, SQLITE_DBCONFIG_DQS_DML, enabled) : result;
+    int result = config(db, SQLITE_DBCONFIG_DQS_DDL, in_definitions);
+    return result == SQLITE_OK ? config(db, SQLITE_DBCONFIG_DQS_DML, in_queries) : result;
 #else
     return SQLITE_ERROR;
 #endif
@@ -46,5 +55,11 @@ int cs_open_without_links(void) {
 int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
 
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
+uintptr_t cs_this_thread(void) { return (uintptr_t)pthread_self(); }
+
+uintptr_t cs_load(const uintptr_t *number) { return __atomic_load_n(number, __ATOMIC_ACQUIRE); }
+
+void cs_store(uintptr_t *number, uintptr_t value) { __atomic_store_n(number, value, __ATOMIC_RELEASE); }
 
 sqlite3_destructor_type cs_transient_destructor(void) { return SQLITE_TRANSIENT; }

@@ -1,5 +1,11 @@
 internal import COpenSSL
 
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 /// The key of an encrypted database: a passphrase, a raw key, or a raw key with its salt.
 ///
 /// Source of the forms: SQLCipher API, `PRAGMA key`.
@@ -48,9 +54,11 @@ public struct CipherKey: Sendable, Equatable {
 
     /// A raw key of 32 bytes, with the salt of 16 bytes where the file does not hold it.
     ///
-    /// - Throws: ``KeyError/malformed`` for other lengths.
+    /// - Throws: ``KeyError/rawLength(key:salt:)`` for other lengths.
     public static func raw(_ key: SecretBytes, salt: SecretBytes? = nil) throws -> CipherKey {
-        guard key.count == rawKeyLength, salt == nil || salt?.count == saltLength else { throw KeyError.malformed }
+        guard key.count == rawKeyLength, salt == nil || salt?.count == saltLength else {
+            throw KeyError.rawLength(key: key.count, salt: salt?.count)
+        }
         let form = SecretBytes(count: 3 + 2 * (key.count + (salt?.count ?? 0))) { buffer in
             buffer[0] = UInt8(ascii: "x")
             buffer[1] = UInt8(ascii: "'")
@@ -176,8 +184,10 @@ extension CipherKey: CustomStringConvertible, CustomDebugStringConvertible, Cust
 public enum KeyError: Error, Sendable, Equatable {
     /// The key has no bytes.
     case empty
-    /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`, or raw bytes of another length.
+    /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`.
     case malformed
+    /// A raw key or its salt has another number of bytes than 32 and 16.
+    case rawLength(key: Int, salt: Int?)
     /// The text of the key begins with a byte order mark, which would be a part of a passphrase that nobody sees.
     case byteOrderMark
     /// libcrypto's random generator failed.
@@ -186,7 +196,10 @@ public enum KeyError: Error, Sendable, Equatable {
     case derivationFailed
 }
 
-extension KeyError: CustomStringConvertible {
+extension KeyError: CustomStringConvertible, LocalizedError {
+    /// The same as ``description``.
+    public var errorDescription: String? { description }
+
     /// What happened and what to do next.
     public var description: String {
         switch self {
@@ -194,6 +207,9 @@ extension KeyError: CustomStringConvertible {
         case .malformed:
             "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
                 + "passphrase that begins otherwise"
+        case .rawLength(let key, let salt):
+            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") cannot be used; it has 32 "
+                + "bytes, and a salt has 16"
         case .byteOrderMark:
             "the key begins with a byte order mark, which no passphrase was meant to have; save it as UTF-8 without one"
         case .noRandomness: "the system gave no random bytes; try again"

@@ -1,11 +1,14 @@
 internal import CSQLCipherShims
 
 extension Connection {
-    /// Accepts strings in double quotes in old schemas.
+    /// Accepts strings in double quotes in an app's old statements, and in what views and triggers of its schema run.
     ///
-    /// Engines before SQLite 3.29 always do.
-    package func allowDoubleQuotedStrings() {
-        _ = cs_config_double_quoted_strings(handle, 1)
+    /// Engines before SQLite 3.29 always do. What a closure runs while the connection is lent is never taken so.
+    ///
+    /// - Parameter inDefinitions: Whether in new definitions too.
+    package func allowDoubleQuotedStrings(inDefinitions: Bool = true) {
+        acceptsStringsInDefinitions = inDefinitions
+        _ = cs_config_double_quoted_strings(handle, inDefinitions ? 1 : 0, 1)
     }
 
     /// Has a name in double quotes that is missing be an error and not a string, except in the schema of a file.
@@ -13,7 +16,7 @@ extension Connection {
     /// Engines before SQLite 3.29 do not know the switch.
     /// Source: SQLite, "Double-quoted String Literals Are Accepted".
     package func refuseDoubleQuotedStrings() {
-        _ = cs_config_double_quoted_strings(handle, 0)
+        _ = cs_config_double_quoted_strings(handle, 0, 0)
     }
 
     /// Makes new files carry the header of SQLite's first schema format.

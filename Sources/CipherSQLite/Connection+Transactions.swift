@@ -16,7 +16,7 @@ extension Connection {
     /// Whether a transaction is open.
     ///
     /// The corresponding C function is `sqlite3_get_autocommit`.
-    public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+    public var isInTransaction: Bool { isUsable && sqlite3_get_autocommit(handle) == 0 }
 
     /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
     ///
@@ -43,6 +43,7 @@ extension Connection {
     ///
     /// - Throws: ``DatabaseError``, or what `body` throws.
     public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        try checkThread()
         savepointDepth += 1
         defer { savepointDepth -= 1 }
         let name = "cipherstore_\(savepointDepth)"
@@ -58,13 +59,5 @@ extension Connection {
             }
             throw error
         }
-    }
-
-    /// Refuses what would run outside of a transaction that is required.
-    func checkTransaction(_ sql: @autoclosure () -> String) throws {
-        guard requiresTransaction, !isInTransaction else { return }
-        throw DatabaseError(
-            extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
-            sql: sql(), path: path)
     }
 }

@@ -15,10 +15,16 @@ public final class Connection {
 
     /// The database file.
     public let path: String
+    /// How long a statement waits for another connection's lock, in milliseconds.
+    let busyTimeout: Int32
     /// What C calls the connection.
     let handle: OpaquePointer
     // Exclusive without a check at each use: nothing that the cache does comes back to it.
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
+    /// What closures compiled while the connection was lent to them.
+    ///
+    /// Apart from ``cache``: they may not run all that the connection itself may, and SQLite is asked while it compiles.
+    @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
     /// The file layers of ours that it uses, which must outlive it.
@@ -30,6 +36,17 @@ public final class Connection {
     /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that error
     /// would go on outside of it, and each of the next statements would be committed alone.
     @exclusivity(unchecked) package var requiresTransaction = false
+
+    /// Whether a string in double quotes may stand in a new definition.
+    var acceptsStringsInDefinitions = false
+    /// Whether a closure of an app has the connection.
+    @exclusivity(unchecked) var isLent = false
+    /// Whether the work was cancelled for which the connection is used.
+    package var isCancelled: () -> Bool = { false }
+    /// Why the statement that is compiled was refused.
+    var refusal: String?
+    /// The thread that may use the connection, by its number.
+    let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
 
     /// Opens a file without touching it: SQLite reads it at the first statement.
     ///
@@ -74,7 +91,9 @@ public final class Connection {
         handle = opened
         if let layer { layers.append(layer) }
         sqlite3_extended_result_codes(handle, 1)
-        sqlite3_busy_timeout(handle, busyTimeout)
+        self.busyTimeout = busyTimeout
+        holder.initialize(to: Self.anyone)
+        waitForLocks()
         try execute("PRAGMA temp_store = MEMORY")
     }
 
@@ -92,6 +111,7 @@ public final class Connection {
 
     deinit {
         close()
+        holder.deallocate()
     }
 
     private var isClosed = false
@@ -105,19 +125,26 @@ public final class Connection {
 
     /// Closes the connection.
     ///
-    /// A second call does nothing; no other method may be called afterwards.
+    /// A second call does nothing; statements are refused afterwards.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
+        takeBack()
         cache.removeAll()
+        lentCache.removeAll()
         guard keyState != .damaged else { return }
         sqlite3_close_v2(handle)
     }
 
     func error(_ code: Int32, sql: String? = nil) -> DatabaseError {
         if code & 0xff == SQLITE_NOMEM, keyState == .given { keyState = .damaged }
+        if code & 0xff == SQLITE_AUTH, let refusal {
+            // Without the SQL, which may hold a key.
+            self.refusal = nil
+            return DatabaseError(extendedCode: code, message: refusal, path: path)
+        }
         let extended = sqlite3_extended_errcode(handle)
         return DatabaseError(
             extendedCode: extended & 0xff == code & 0xff ? extended : code,

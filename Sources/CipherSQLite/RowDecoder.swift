@@ -5,11 +5,11 @@
 #endif
 
 extension Connection {
-    /// Every row as a Codable value: columns are found by name.
+    /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
     ///
     /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one is missing or does not fit.
     @inlinable
-    public func rows<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> [Model] {
+    public func rows<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> [Model] {
         var result: [Model] = []
         try forEachDecoder(sql) { decoder in
             result.append(try Model(from: decoder))
@@ -22,7 +22,7 @@ extension Connection {
     ///
     /// - Throws: As ``rows(_:_:)``.
     @inlinable
-    public func row<Model: Decodable>(_ type: Model.Type = Model.self, _ sql: SQL) throws -> Model? {
+    public func row<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> Model? {
         var result: Model?
         try forEachDecoder(sql) { decoder in
             result = try Model(from: decoder)
@@ -30,6 +30,18 @@ extension Connection {
         }
         return result
     }
+
+    /// Every row as a Codable value of the type that is expected.
+    ///
+    /// - Throws: As ``rows(_:_:)``.
+    @inlinable
+    public func rows<Model: Decodable>(_ sql: SQL) throws -> [Model] { try rows(Model.self, sql) }
+
+    /// The first row as a Codable value of the type that is expected, `nil` where there is none.
+    ///
+    /// - Throws: As ``rows(_:_:)``.
+    @inlinable
+    public func row<Model: Decodable>(_ sql: SQL) throws -> Model? { try row(Model.self, sql) }
 
     /// Lends a decoder of each row to `body`, until that returns `false`.
     @usableFromInline
@@ -81,29 +93,38 @@ private final class RowColumns {
     let row: Row
     /// The names in order; `nil` for a second column of the same name, which nobody can ask for.
     private let names: [String?]
-    private let indexes: [String: Int]
+    /// What names stand for: those of the columns, and others that were asked for.
+    private var indexes: [String: Int?]
     /// The column that was asked for last: mostly the next one follows, or it is asked for again.
     private var latest = 0
 
     init(_ statement: Statement) {
         row = Row(of: statement)
         let all = (0..<statement.columnCount).map(statement.columnName)
-        let indexes = Dictionary(zip(all, all.indices), uniquingKeysWith: { first, _ in first })
+        let indexes = Dictionary(zip(all, all.indices.map(Optional.some)), uniquingKeysWith: { first, _ in first })
         names = all.enumerated().map { indexes[$1] == $0 ? $1 : nil }
         self.indexes = indexes
     }
 
-    var all: [String] { Array(indexes.keys) }
+    var all: [String] { names.compactMap(\.self) }
 
     func index(of name: String) -> Int? {
         let next = latest + 1 < names.count ? latest + 1 : 0
         if names[next] == name {
             latest = next
         } else if names[latest] != name {
-            guard let index = indexes[name] else { return nil }
+            if indexes[name] == nil { indexes[name] = .some(unexact(name)) }
+            guard case .some(.some(let index)) = indexes[name] else { return nil }
             latest = index
         }
         return latest
+    }
+
+    /// The first column whose name differs in case alone: that of ASCII, as SQLite compares names.
+    private func unexact(_ name: String) -> Int? {
+        func folded(_ name: String) -> [UInt8] { name.utf8.map { 0x41...0x5a ~= $0 ? $0 | 0x20 : $0 } }
+        let wanted = folded(name)
+        return names.firstIndex { $0.map(folded) == wanted }
     }
 
     /// A column's value, `nil` where there is no such column.

@@ -30,6 +30,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         case parameter(Value)
         /// A value whose `?` stands in a text before it.
         case argument(Value)
+        /// Why the SQL is not to be run.
+        case refusal(StaticString)
     }
 
     /// The text, with `?` where a value is bound.
@@ -49,7 +51,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             case .text(let text): bytes.append(contentsOf: text.utf8)
             case .name(let name): bytes.append(contentsOf: name)
             case .parameter: bytes.append(UInt8(ascii: "?"))
-            case .argument: break
+            case .argument, .refusal: break
             }
         }
         return bytes
@@ -88,7 +90,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             case .text(let text): length + text.utf8.count
             case .name(let name): length + name.count
             case .parameter: length + 1
-            case .argument: length
+            case .argument, .refusal: length
             }
         }
     }
@@ -107,10 +109,17 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 case .name(let name): name.withUnsafeBufferPointer { rest.takeAway($0) }
                 case .parameter: rest.popFirst() == UInt8(ascii: "?")
                 case .argument: true
+                case .refusal: false
                 }
             guard isNext else { return false }
         }
         return rest.isEmpty
+    }
+
+    /// Why it is not to be run.
+    var refusal: String? {
+        for case .refusal(let reason) in pieces { return reason.description }
+        return nil
     }
 
     /// Whether it asks about the database or sets it, instead of working with rows.
@@ -126,6 +135,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
     /// Collects the pieces of an interpolated literal.
     public struct Interpolation: StringInterpolationProtocol {
         @usableFromInline var pieces: ContiguousArray<Piece> = []
+        /// Whether the latest piece is an array of bytes as the first value of a list after IN.
+        @usableFromInline var hasBlobInList = false
 
         /// Reserves room for the literal parts.
         @inlinable
@@ -137,6 +148,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         @inlinable
         public mutating func appendLiteral(_ literal: StaticString) {
             pieces.append(.literal(literal))
+            if hasBlobInList { refuseBlobInList(literal) }
         }
 
         /// Binds a value.
@@ -149,6 +161,46 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         @inlinable
         public mutating func appendInterpolation<Wrapped: Bindable>(_ value: Wrapped?) {
             pieces.append(.parameter(value.databaseValue))
+        }
+
+        /// Binds the bytes as one blob.
+        ///
+        /// As the only value of a list, `IN (\(bytes))`, they are refused when the SQL is run: a list of numbers was meant,
+        /// or a comparison with `=`.
+        public mutating func appendInterpolation(_ value: [UInt8]) {
+            if case .literal(let text) = pieces.last { hasBlobInList = text.opensList }
+            pieces.append(.parameter(.blob(value)))
+        }
+
+        /// Binds each of the values, with commas between them: for the parentheses after IN.
+        ///
+        /// ```swift
+        /// try db.rows(Message.self, "SELECT * FROM chat WHERE id IN (\(list: ids))")
+        /// ```
+        ///
+        /// No values make an empty list, in which SQLite finds nothing. An engine takes a limited number of values, 999
+        /// before SQLite 3.32 and then 32,766.
+        ///
+        /// Source: SQLite, "The IN and NOT IN operators" and "Limits In SQLite".
+        public mutating func appendInterpolation(list values: some Sequence<some Bindable>) {
+            var isFirst = true
+            for value in values {
+                if !isFirst { pieces.append(.literal(", ")) }
+                isFirst = false
+                pieces.append(.parameter(value.databaseValue))
+            }
+        }
+
+        @usableFromInline
+        mutating func refuseBlobInList(_ literal: StaticString) {
+            hasBlobInList = false
+            guard literal.withUTF8Buffer({ $0.first { !$0.isSpace } }) == UInt8(ascii: ")") else { return }
+            pieces.append(
+                .refusal(
+                    """
+                    an array of bytes is one blob, and is all that the list after IN holds; interpolate (list: values) \
+                    for a list, or compare with = for a blob
+                    """))
         }
 
         /// Adds the name of a table or column, quoted so that it can be nothing but a name.
@@ -220,16 +272,75 @@ extension SQL.Piece {
         case .text(let text): text
         case .name(let name): String(decoding: name, as: UTF8.self)
         case .parameter: "?"
-        case .argument: ""
+        case .argument, .refusal: ""
         }
     }
 
     var value: Value? {
         switch self {
-        case .literal, .text, .name: nil
+        case .literal, .text, .name, .refusal: nil
         case .parameter(let value), .argument(let value): value
         }
     }
+}
+
+// What cannot be bound, with what to write instead. Without these the compiler has no words for it.
+extension SQL.Interpolation {
+    /// Is refused: SQLite's integers have a sign.
+    @available(
+        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+    )
+    @_disfavoredOverload
+    public mutating func appendInterpolation(_ value: UInt64) {}
+
+    /// Is refused: SQLite's integers have a sign.
+    @available(
+        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+    )
+    @_disfavoredOverload
+    public mutating func appendInterpolation(_ value: UInt) {}
+
+    /// Is refused: an enumeration is bound by its raw value.
+    @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
+    @_disfavoredOverload
+    public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value) {}
+
+    /// Is refused: an enumeration is bound by its raw value.
+    @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
+    @_disfavoredOverload
+    public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value?) {}
+
+    /// Is refused: the values of a list are bound one by one.
+    @available(*, unavailable, message: "write (list: values) in the interpolation, between parentheses: IN (…)")
+    @_disfavoredOverload
+    public mutating func appendInterpolation<Values: Collection>(_ values: Values) {}
+
+    /// Is refused: nothing tells what its value is.
+    @available(*, unavailable, message: "bind a number, text, Data, Date or UUID, or make the type Bindable")
+    @_disfavoredOverload
+    public mutating func appendInterpolation<Value>(_ value: Value) {}
+}
+
+extension StaticString {
+    /// Whether it ends with IN and an open parenthesis.
+    fileprivate var opensList: Bool {
+        withUTF8Buffer { bytes in
+            var rest = bytes[...]
+            func dropSpaces() { while let last = rest.last, last.isSpace { rest.removeLast() } }
+            dropSpaces()
+            guard rest.popLast() == UInt8(ascii: "(") else { return false }
+            dropSpaces()
+            guard let n = rest.popLast(), n | 0x20 == UInt8(ascii: "n"), let i = rest.popLast(),
+                i | 0x20 == UInt8(ascii: "i")
+            else { return false }
+            return rest.last.map(\.isSpace) ?? true
+        }
+    }
+}
+
+extension UInt8 {
+    /// Whether SQLite's tokenizer takes it for white space.
+    var isSpace: Bool { self == 0x20 || (0x09...0x0d).contains(self) }
 }
 
 extension Slice<UnsafeBufferPointer<UInt8>> {

@@ -24,6 +24,43 @@ extension SQL {
         return statements
     }
 
+    /// A statement with its names in backticks instead of double quotes; `nil` where it needs none.
+    ///
+    /// SQLite takes a name in double quotes that no column has for a string, and one in backticks never. A definition stays
+    /// as it is, for its text goes into the schema.
+    ///
+    /// Source: SQLite, "Double-quoted String Literals Are Accepted".
+    static func quotingNamesOnly(_ statement: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
+        let (quote, backtick) = (UInt8(ascii: "\""), UInt8(ascii: "`"))
+        guard statement.contains(quote) else { return nil }
+        let bytes = Array(statement)
+        guard let first = firstOfStatement(bytes[...]) else { return nil }
+        let word = String(decoding: bytes[first...].prefix { $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a }, as: UTF8.self)
+        guard !["CREATE", "ALTER"].contains(word.uppercased()) else { return nil }
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var position = 0
+        while position < bytes.count {
+            let end = endOfToken(at: position, in: bytes)
+            if bytes[position] == quote {
+                // Two quotes in a row are one within the name: the parts meet here as two tokens.
+                if position > 0, bytes[position - 1] == quote, result.last == backtick {
+                    result[result.count - 1] = quote
+                } else {
+                    result.append(backtick)
+                }
+                for byte in bytes[position + 1..<end].dropLast() {
+                    result += byte == backtick ? [backtick, backtick] : [byte]
+                }
+                result.append(backtick)
+            } else {
+                result += bytes[position..<end]
+            }
+            position = end
+        }
+        return result
+    }
+
     /// The position behind a text, a quoted name or a comment, or else behind one byte.
     private static func endOfToken(at position: Int, in bytes: [UInt8]) -> Int {
         let end: [UInt8]
@@ -50,7 +87,7 @@ extension SQL {
     private static func append(_ bytes: ArraySlice<UInt8>, to statements: inout [String]) {
         guard let first = firstOfStatement(bytes) else { return }
         var piece = bytes[first...]
-        while let last = piece.last, isSpace(last) { piece.removeLast() }
+        while let last = piece.last, last.isSpace { piece.removeLast() }
         statements.append(String(decoding: piece, as: UTF8.self))
     }
 
@@ -58,7 +95,7 @@ extension SQL {
     private static func firstOfStatement(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         while let byte = rest.first {
-            if isSpace(byte) {
+            if byte.isSpace {
                 rest = rest.dropFirst()
             } else if rest.starts(with: "--".utf8) {
                 rest = rest.drop { $0 != UInt8(ascii: "\n") }
@@ -72,6 +109,4 @@ extension SQL {
         }
         return nil
     }
-
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 }

@@ -25,6 +25,9 @@ package final class Statement {
     /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where there is none, or where a second one would be ignored.
     package convenience init(_ sql: SQL, on connection: Connection) throws {
         let text = sql.bytes
+        if let refusal = sql.refusal {
+            throw text.withUnsafeBufferPointer { Self.misuse(refusal, $0, connection) }
+        }
         let handle = try text.withUnsafeBufferPointer { bytes in
             let (first, rest) = try Self.compile(bytes, on: connection)
             guard let first else {
@@ -68,7 +71,27 @@ package final class Statement {
         return handle != nil
     }
 
+    /// Compiles the first statement; for a closure of an app so that no name in it can be taken for a string.
     private static func compile(
+        _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
+    ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
+        let (handle, rest) = try prepare(sql, on: connection)
+        guard connection.isLent, let handle,
+            let names = SQL.quotingNamesOnly(sql.prefix(sql.count - rest.count))
+        else { return (handle, rest) }
+        sqlite3_finalize(handle)
+        do {
+            return (try names.withUnsafeBufferPointer { try prepare($0, on: connection).0 }, rest)
+        } catch let error as DatabaseError {
+            // It was compiled, and a name was a string.
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                message: "\(error.message) (what stands in double quotes is a name; text stands in single quotes)",
+                sql: String(decoding: sql, as: UTF8.self), path: error.path)
+        }
+    }
+
+    private static func prepare(
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
         guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }

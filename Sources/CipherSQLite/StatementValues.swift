@@ -12,7 +12,7 @@ extension Statement {
         var index: Int32 = 0
         for piece in sql.pieces {
             switch piece {
-            case .literal, .text, .name: continue
+            case .literal, .text, .name, .refusal: continue
             case .parameter(let value), .argument(let value):
                 index += 1
                 guard index <= expected else { throw otherCount(sql, expected) }

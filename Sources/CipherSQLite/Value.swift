@@ -62,6 +62,11 @@ extension String: Bindable {
     @inlinable public var databaseValue: Value { .text(self) }
 }
 
+extension Substring: Bindable {
+    /// The text.
+    @inlinable public var databaseValue: Value { .text(String(self)) }
+}
+
 extension [UInt8]: Bindable {
     /// The bytes.
     @inlinable public var databaseValue: Value { .blob(self) }

@@ -45,10 +45,11 @@ public final class CipherStore: Sendable {
     /// Runs `body` on a reader, in which it sees the database as one moment left it.
     ///
     /// Up to ``Options/maximumReaders`` run at the same time, beside the writer; others wait in order. Cancelling the task
-    /// takes a waiting read out, and interrupts the statement of a running one.
+    /// takes a waiting read out, and interrupts the statement of a running one and its waiting for a lock.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_READONLY` where it tries to write; ``StoreError``,
-    ///   with `closed` after the store was closed; `CancellationError`.
+    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_READONLY` where it tries to write and `SQLITE_AUTH`
+    ///   where it runs what would outlast the transaction; ``StoreError``, with `closed` after the store was closed;
+    ///   `CancellationError`.
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -60,8 +61,9 @@ public final class CipherStore: Sendable {
     /// One write runs at a time; others wait in order. Cancelling the task takes a waiting write out, and interrupts and
     /// undoes a running one; a commit that has begun is not undone, and returns.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``; ``StoreError``, with `misuse` where `body` ended the transaction
-    ///   itself and `closed` after the store was closed; `CancellationError`. Nothing was changed then.
+    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_AUTH` where `body` runs what would outlast the
+    ///   transaction, such as COMMIT or a pragma that sets something else; ``StoreError``, with `misuse` where `body` went on
+    ///   after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing was changed then.
     public func write<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
@@ -70,7 +72,8 @@ public final class CipherStore: Sendable {
 
     /// Runs `body` as ``read(_:)`` does, and blocks the thread meanwhile.
     ///
-    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside of another closure of this store.
+    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside of another closure of this store, also by way of
+    ///   another store's.
     @available(*, noasync, message: "await read(_:) instead")
     public func readBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -80,7 +83,8 @@ public final class CipherStore: Sendable {
 
     /// Runs `body` as ``write(_:)`` does, and blocks the thread meanwhile.
     ///
-    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside of another closure of this store.
+    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside of another closure of this store, also by way of
+    ///   another store's.
     @available(*, noasync, message: "await write(_:) instead")
     public func writeBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -105,7 +109,7 @@ public final class CipherStore: Sendable {
     /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
-        guard !ConnectionWorker.isRunning(for: identity) else { throw ConnectionLane.nested(path) }
+        try ConnectionLane.refuseNesting(identity, path)
         stop()
         let done = BlockingAnswer<Void>()
         readers.close { [writer] in

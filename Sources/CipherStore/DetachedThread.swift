@@ -1,5 +1,4 @@
 internal import CSystemShims
-internal import CipherSQLite
 
 #if canImport(Glibc)
     internal import Glibc
@@ -16,36 +15,24 @@ internal import CipherSQLite
 package enum DetachedThread {
     private static let stackSize = 4 << 20
 
-    /// Tells others that the work is done: the last thing that happens on the thread, which by then uses libcrypto no
-    /// more.
-    package typealias Announcement = () -> Void
-
     /// The closure on its way through C.
     private final class Work: Sendable {
-        private let body: @Sendable () -> Announcement
+        let body: @Sendable () -> Void
 
-        init(_ body: @escaping @Sendable () -> Announcement) {
+        init(_ body: @escaping @Sendable () -> Void) {
             self.body = body
-        }
-
-        func run() {
-            let announce = body()
-            LibcryptoThread.end()
-            announce()
         }
     }
 
     /// Starts `body` on a new thread.
     ///
-    /// - Parameters:
-    ///   - name: For debuggers; Linux shows 15 bytes of it.
-    ///   - body: The work; the process may end as soon as what it returns has run.
+    /// - Parameter name: For debuggers; Linux shows 15 bytes of it.
     /// - Throws: ``StoreError`` with `inputOutput` where the system has no thread to give; `body` does not run then.
-    package static func start(_ name: String, _ body: @escaping @Sendable () -> Announcement) throws(StoreError) {
+    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(StoreError) {
         let work = Unmanaged.passRetained(Work(body))
         let result = cs_thread_start("CipherStore \(name)", stackSize, work.toOpaque()) { work in
             guard let work else { return }
-            Unmanaged<Work>.fromOpaque(work).takeRetainedValue().run()
+            Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
         }
         guard result == 0 else {
             work.release()

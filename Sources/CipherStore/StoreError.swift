@@ -1,5 +1,11 @@
 public import CipherSQLite
 
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 /// Why a database could not be opened, upgraded or checked.
 ///
 /// Says what happened, to which file, and what to do next. Never holds a key or a stored value.
@@ -38,7 +44,7 @@ public struct StoreError: Error, Sendable {
         case staleSidecar
         /// A journal must be rolled back first, and this cannot be done here.
         case needsRecovery
-        /// Another process uses the file, or another upgrade is running.
+        /// Another process or another part of this one uses the file, or another upgrade is running.
         case busy
         /// No room for the copy.
         case noSpace
@@ -107,7 +113,7 @@ public struct StoreError: Error, Sendable {
     }
 }
 
-extension StoreError: CustomStringConvertible {
+extension StoreError: CustomStringConvertible, LocalizedError {
     /// The file, what happened, and what to do next.
     public var description: String {
         var text = path.map { "\(SystemPath.printable($0)): " } ?? ""
@@ -116,4 +122,7 @@ extension StoreError: CustomStringConvertible {
         if !advice.isEmpty { text += "; \(advice)" }
         return text
     }
+
+    /// The same as ``description``.
+    public var errorDescription: String? { description }
 }

@@ -77,7 +77,7 @@ extension ExitStatus {
     init(_ error: KeyError) {
         self =
             switch error {
-            case .empty, .malformed, .byteOrderMark: .badData
+            case .empty, .malformed, .rawLength, .byteOrderMark: .badData
             case .noRandomness, .derivationFailed: .internalFailure
             }
     }

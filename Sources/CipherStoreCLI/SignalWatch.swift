@@ -37,7 +37,7 @@ enum SignalWatch {
             var watched = watched
             while true {
                 var number: Int32 = 0
-                guard sigwait(&watched, &number) == 0 else { return {} }
+                guard sigwait(&watched, &number) == 0 else { return }
                 guard state.note(number) else { end(by: number) }
                 cancellation.cancel()
             }

@@ -56,6 +56,16 @@ struct CipherKeyTests {
         #expect(try read(CipherKey.raw(Self.raw, salt: salt), settings) == "secret text")
     }
 
+    @Test("of raw bytes in another number than a key has is told as that", arguments: [0, 5, 31, 33])
+    func otherLength(count: Int) throws {
+        let bytes = SecretBytes(repeatElement(7, count: count))
+        for key in [{ try CipherKey.raw(bytes) }, { try CipherKey.raw(Self.raw, salt: bytes) }] {
+            let error = try #require(#expect(throws: KeyError.self) { _ = try key() })
+            #expect(error.description.contains("\(count) bytes"))
+            #expect(!error.description.contains("begins with"))
+        }
+    }
+
     @Test("brings its salt into a new file", arguments: formats)
     func ownSalt(format: Int) throws {
         let salt = SecretBytes(repeatElement(9, count: CipherKey.saltLength))

@@ -96,6 +96,21 @@ struct RowDecoderTests {
             try db.rows(Either.self, "SELECT * FROM message ORDER BY id").map(\.text) == ["1 a", "1.5 2", "3 c"])
     }
 
+    @Test func `A column is found as SQLite compares names, and by its exact name first`() throws {
+        struct Post: Codable, Equatable {
+            var authorID: Int?
+            var É: Int?
+        }
+        struct Lower: Codable { var id: Int }
+        struct Upper: Codable { var ID: Int }
+        #expect(try db.rows(Post.self, "SELECT 5 AS authorId, 6 AS é") == [Post(authorID: 5, É: nil)])
+        for sql: SQL in ["SELECT 1 AS ID, 2 AS id", "SELECT 2 AS id, 1 AS ID"] {
+            #expect(try db.row(Lower.self, sql)?.id == 2)
+            #expect(try db.row(Upper.self, sql)?.ID == 1)
+        }
+        #expect(try db.row(Lower.self, "SELECT 3 AS Id")?.id == 3)
+    }
+
     @Test("with an unknown raw value of an enumeration is an error")
     func unknownCase() throws {
         struct One: Codable { var kind: Kind }

@@ -36,6 +36,36 @@ struct SQLTests {
         #expect(try db.value(String.self, sql) == "abcd")
     }
 
+    @Test("binds each value of a list, and takes none for an empty list")
+    func lists() throws {
+        let db = try fixture.open()
+        let numbers: [Int] = [1, 2, 3]
+        #expect(try db.value(Bool.self, "SELECT 2 IN (\(list: numbers)) AND 4 NOT IN (\(list: numbers))") == true)
+        #expect(try db.value(Bool.self, "SELECT 2 IN (\(list: [Int]()))") == false)
+        #expect(try db.value(Bool.self, "SELECT 'b' IN (\("a"), \(list: Set(["b"])))") == true)
+        #expect(try db.value(Bool.self, "SELECT \(2) IN (\(list: [1, 2] as [UInt8]))") == true)
+    }
+
+    @Test("refuses an array of bytes as all that a list holds, and binds it as a blob elsewhere")
+    func bytesInList() throws {
+        let db = try fixture.open()
+        let bytes: [UInt8] = [1, 2, 3]
+        let refused: [SQL] = [
+            "SELECT 1 IN (\(bytes))", "SELECT 1 NOT in ( \(bytes) )", "SELECT 1 IN\n(\n\(bytes)\n)",
+            "SELECT \("1 IN (\(bytes))" as SQL), 2",
+        ]
+        for sql in refused {
+            let error = try databaseError { _ = try db.value(Int.self, sql) }
+            #expect(error.code == 21)
+            #expect(error.message.contains("list: values"))
+        }
+        let bound: [SQL] = [
+            "SELECT x'010203' = (\(bytes))", "SELECT x'010203' IN (\(bytes), 5)", "SELECT length(\(bytes)) > 2",
+            "SELECT x'010203' IN (\(list: [bytes]))", "SELECT min(\(bytes), x'02') = x'010203'",
+        ]
+        for sql in bound { #expect(try db.value(Bool.self, sql) == true) }
+    }
+
     @Test("quotes a quote that a combining mark hides from Swift's characters")
     func combiningMark() throws {
         let db = try fixture.open()

@@ -138,6 +138,34 @@ struct StatementTests {
         try db.executeScript(" ; -- nothing\n")
     }
 
+    @Test("that breaks a constraint says which kind of constraint")
+    func constraints() throws {
+        let db = try fixture.open()
+        try db.executeScript(
+            """
+            PRAGMA foreign_keys = ON; CREATE TABLE p(id INTEGER PRIMARY KEY, u UNIQUE, n NOT NULL DEFAULT 1,
+                c CHECK (c > 0)); CREATE TABLE f(p REFERENCES p(id)); INSERT INTO p(id, u) VALUES (1, 'a');
+            CREATE TABLE w(k PRIMARY KEY); INSERT INTO w(rowid, k) VALUES (1, 'k')
+            """)
+        let cases: [(String, KeyPath<DatabaseError, Bool>)] = [
+            ("INSERT INTO p(id) VALUES (1)", \.isUniqueViolation),
+            ("INSERT INTO p(u) VALUES ('a')", \.isUniqueViolation),
+            ("INSERT INTO w(k) VALUES ('k')", \.isUniqueViolation),
+            ("INSERT INTO w(rowid) VALUES (1)", \.isUniqueViolation),
+            ("INSERT INTO p(n) VALUES (NULL)", \.isNotNullViolation),
+            ("INSERT INTO p(c) VALUES (-1)", \.isCheckViolation),
+            ("INSERT INTO f VALUES (9)", \.isForeignKeyViolation),
+        ]
+        let kinds: [KeyPath<DatabaseError, Bool>] = [
+            \.isUniqueViolation, \.isNotNullViolation, \.isCheckViolation, \.isForeignKeyViolation,
+        ]
+        for (sql, kind) in cases {
+            let error = try databaseError { try db.execute(SQL(text: sql)) }
+            #expect(error.isConstraintViolation && error[keyPath: kind], "\(sql)")
+            #expect(kinds.filter { error[keyPath: $0] }.count == 1)
+        }
+    }
+
     @Test("tells the row that it inserted and how many rows it changed")
     func effects() throws {
         let db = try fixture.open()

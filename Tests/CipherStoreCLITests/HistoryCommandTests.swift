@@ -16,7 +16,7 @@ import Testing
             path: fixture.database, mode: .readWrite, key: ToolFixture.parsed(ToolFixture.rawKey),
             settings: CipherSettings())
         defer { connection.close() }
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
     }
 
     private func items(_ run: ToolRun) throws -> [String] {

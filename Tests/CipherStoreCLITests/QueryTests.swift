@@ -73,6 +73,37 @@ import Testing
         #expect(try run.failureCode() == "readOnly")
     }
 
+    /// Statements that SQLite calls read-only, and that change the file, its key, another file or the process.
+    private static let actingStatements = [
+        "PRAGMA rekey = 'hunter2'", "PRAGMA key = 'hunter2'", "PRAGMA hexrekey('68')", "PRAGMA cipher_profile = 'out'",
+        "PRAGMA cipher_log = 'out'", "PRAGMA cipher_migrate", "PRAGMA cipher_page_size = 1024", "ATTACH 'out' AS o",
+        "PRAGMA journal_mode = DELETE", "BEGIN", "PRAGMA cipher_profile = 'app.db'",
+    ]
+
+    @Test("Statements that do more than read are refused before they run", arguments: actingStatements, [true, false])
+    func acting(_ sql: String, isEncrypted: Bool) throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: isEncrypted)
+        let before = try fixture.snapshot()
+        let key = isEncrypted ? ["--key-file", fixture.key] : []
+        let run = try fixture.run(["query", fixture.database, sql, "--json"] + key)
+        #expect(try fixture.snapshot() == before)
+        #expect(run.status == 77, "\(run.output)")
+        #expect(try run.failureCode() == "readOnly")
+        #expect(!run.errors.contains("hunter2"))
+    }
+
+    @Test func misspelledNameInQuotes() throws {
+        let run = try query("SELECT * FROM note WHERE \"bodi\" > 'a'", "--json")
+        #expect(run.status == 65)
+        #expect(try run.failureCode() == "sql")
+    }
+
+    @Test(arguments: ["PRAGMA user_version", "PRAGMA table_info(note)", "PRAGMA cipher_version", "PRAGMA quick_check"])
+    func readingPragmas(_ sql: String) throws {
+        #expect(try query(sql).status == 0)
+    }
+
     @Test(arguments: ["SELECT", "SELECT nothing FROM note", "SELECT * FROM missing", "SELECT 1; SELECT"])
     func wrongSQL(_ sql: String) throws {
         let run = try query(sql, "--json")

@@ -120,7 +120,7 @@ import Testing
         let salted = try ToolFixture.parsed(ToolFixture.rawKey + String(repeating: "0a", count: 16))
         let connection = try Connection(
             path: fixture.database, mode: .create, key: salted, settings: CipherSettings(plaintextHeaderSize: 32))
-        try connection.executeScript(ToolFixture.script)
+        try connection.executeScript(text: ToolFixture.script)
         connection.close()
         for command in [Command.inspect, .encrypt, .verify, .query, .migrate] {
             try expectRefusal(command, "saltMissing", fixture)

@@ -94,7 +94,7 @@ struct ToolFixture {
     ) throws {
         let connection = try open(name, encrypted: encrypted, mode: mode, settings: settings)
         defer { connection.close() }
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
     }
 
     private func open(
@@ -113,7 +113,7 @@ struct ToolFixture {
     /// A database with rows in its `-wal`, as a crashed app leaves it: nobody has it open.
     func makeWithLiveLog(encrypted: Bool = false) throws {
         let connection = try open("app.db", encrypted: encrypted, mode: "WAL")
-        try connection.executeScript(Self.script)
+        try connection.executeScript(text: Self.script)
         let files = try [database, database + "-wal"].map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
         connection.close()
         for (suffix, data) in zip(["", "-wal"], files) {
@@ -124,7 +124,7 @@ struct ToolFixture {
     /// A database whose writer died amidst a transaction: a hot journal lies beside it.
     func makeWithHotJournal(encrypted: Bool = false) throws {
         let connection = try open("app.db", encrypted: encrypted, mode: "DELETE")
-        try connection.executeScript(Self.script)
+        try connection.executeScript(text: Self.script)
         // With a cache this small, pages are written before the transaction ends.
         try connection.executeScript(
             "PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)")

@@ -23,6 +23,7 @@ import TestSupport
 //   CrashSubject backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 //   CrashSubject write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   CrashSubject count FOLDER            the rows of that store
+//   CrashSubject exit FOLDER write|open  a store that goes on writing, or opening, while its process exits
 //
 // REPEATABLE in the environment, whatever its value, takes chance and time out of the process, as Repeatability.h says.
 // FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
@@ -202,6 +203,7 @@ do {
         try await BackfillSubject.run(place, place: more.first, batch: more.dropFirst().first.flatMap { Int($0) })
     case "write": try await StoreSubject.write(place, rows: more.first.flatMap { Int($0) })
     case "count": try await StoreSubject.count(place)
+    case "exit": try ExitSubject.run(place, more.first)
     default:
         print(try await Subject.perform([command] + more.filter { $0 != "stay" }, on: place))
         if more.contains("stay") {

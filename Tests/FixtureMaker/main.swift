@@ -43,12 +43,12 @@ struct OldVersion {
         let connection = try Connection(path: path, mode: .create)
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(isWriteAheadLog ? "WAL" : "DELETE")"))
         try connection.executeScript(
-            """
-            PRAGMA wal_autocheckpoint = 0;
-            CREATE TABLE chat(\(chat)); CREATE TABLE contact(\(contact));
-            CREATE TABLE attachment_cache(messageId INTEGER, content BLOB); CREATE INDEX chat_by_user ON chat(uid, sentAt);
-            PRAGMA user_version = \(number);
-            """)
+            text: """
+                PRAGMA wal_autocheckpoint = 0;
+                CREATE TABLE chat(\(chat)); CREATE TABLE contact(\(contact));
+                CREATE TABLE attachment_cache(messageId INTEGER, content BLOB); CREATE INDEX chat_by_user ON chat(uid, sentAt);
+                PRAGMA user_version = \(number);
+                """)
         try insertMessages(1...12, connection)
         if isWriteAheadLog { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") }
         try insertMessages(13...20, connection)
@@ -93,7 +93,7 @@ guard CommandLine.arguments.count == 2 else {
     exit(64)
 }
 let template = try Connection(path: CommandLine.arguments[1] + "/db.db", mode: .create)
-try template.executeScript(TemplateApp.template(3))
+try template.executeScript(text: TemplateApp.template(3))
 template.close()
 let connections = try OldVersion.all.map { try $0.write(CommandLine.arguments[1] + "/" + $0.name) }
 // Ends without closing anything, so that the latest rows of the database in WAL mode stay in its log.

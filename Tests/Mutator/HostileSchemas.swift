@@ -28,9 +28,9 @@ struct HostileDatabase: Sendable {
             let connection = try Connection(path: folder.path("app.db"), mode: .create)
             defer { connection.close() }
             connection.allowDoubleQuotedStrings()
-            try connection.executeScript(script)
+            try connection.executeScript(text: script)
             guard !schema.isEmpty else { return }
-            try connection.executeScript("PRAGMA writable_schema = ON; \(schema); PRAGMA schema_version = 99")
+            try connection.executeScript(text: "PRAGMA writable_schema = ON; \(schema); PRAGMA schema_version = 99")
         }
     }
 

@@ -12,7 +12,7 @@ extension HostileDatabase {
     ) -> HostileDatabase {
         HostileDatabase(name, outcome) { folder in
             let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            try connection.executeScript("PRAGMA page_size = \(pageSize); \(script)")
+            try connection.executeScript(text: "PRAGMA page_size = \(pageSize); \(script)")
             connection.close()
             let url = URL(filePath: folder.path("app.db"))
             var bytes = [UInt8](try Data(contentsOf: url))
@@ -185,14 +185,14 @@ extension HostileDatabase {
             let connection = try Connection(path: folder.path("app.db"), mode: .create)
             defer { connection.close() }
             try connection.executeScript(
-                """
-                CREATE TABLE t(a); PRAGMA writable_schema = ON;
-                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
-                INSERT INTO sqlite_master
-                SELECT '\(type)', 'v' || i, \(type == "trigger" ? "'t'" : "'v' || i"), 0,
-                    'CREATE \(create) v' || i || ' \(definition)' FROM n;
-                PRAGMA schema_version = 99
-                """)
+                text: """
+                    CREATE TABLE t(a); PRAGMA writable_schema = ON;
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+                    INSERT INTO sqlite_master
+                    SELECT '\(type)', 'v' || i, \(type == "trigger" ? "'t'" : "'v' || i"), 0,
+                        'CREATE \(create) v' || i || ' \(definition)' FROM n;
+                    PRAGMA schema_version = 99
+                    """)
         }
     }
 
@@ -200,7 +200,7 @@ extension HostileDatabase {
         _ folder: TemporaryFolder, _ name: String, _ script: String, _ body: (inout [UInt8]) -> Void
     ) throws {
         let connection = try Connection(path: folder.path(name), mode: .create)
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         connection.close()
         let url = URL(filePath: folder.path(name))
         var bytes = [UInt8](try Data(contentsOf: url))

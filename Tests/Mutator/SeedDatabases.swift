@@ -22,43 +22,48 @@ enum SeedDatabases {
 
     private static func make(_ name: String, _ connection: Connection) throws {
         switch name {
-        case "rollback": try connection.executeScript("PRAGMA page_size = 512; \(tables) \(rows(300))")
+        case "rollback": try connection.executeScript(text: "PRAGMA page_size = 512; \(tables) \(rows(300))")
         case "log":
-            try connection.executeScript("PRAGMA page_size = 1024; \(tables) \(rows(40))")
+            try connection.executeScript(text: "PRAGMA page_size = 1024; \(tables) \(rows(40))")
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
-            try connection.executeScript("PRAGMA wal_autocheckpoint = 0; \(rows(60)) DELETE FROM bare WHERE a % 3 = 0")
+            try connection.executeScript(
+                text: "PRAGMA wal_autocheckpoint = 0; \(rows(60)) DELETE FROM bare WHERE a % 3 = 0")
         case "journal":
-            try connection.executeScript("PRAGMA page_size = 512; \(tables) \(rows(200)) PRAGMA cache_size = 1; BEGIN;")
+            try connection.executeScript(
+                text: "PRAGMA page_size = 512; \(tables) \(rows(200)) PRAGMA cache_size = 1; BEGIN;")
             // More than the cache holds, so that the journal is hot and pages of the transaction are in the file.
-            try connection.executeScript("UPDATE item SET body = 'changed ' || body; \(rows(100)) DELETE FROM bare")
+            try connection.executeScript(
+                text: "UPDATE item SET body = 'changed ' || body; \(rows(100)) DELETE FROM bare")
         case "search":
             try connection.executeScript(
-                """
-                PRAGMA page_size = 1024; CREATE VIRTUAL TABLE search USING fts4(body); \(tables) \(rows(60))
-                INSERT INTO search SELECT body FROM item; CREATE VIRTUAL TABLE place USING rtree(id, x, y);
-                INSERT INTO place SELECT id, id, id + 1 FROM item; ANALYZE;
-                """)
+                text: """
+                    PRAGMA page_size = 1024; CREATE VIRTUAL TABLE search USING fts4(body); \(tables) \(rows(60))
+                    INSERT INTO search SELECT body FROM item; CREATE VIRTUAL TABLE place USING rtree(id, x, y);
+                    INSERT INTO place SELECT id, id, id + 1 FROM item; ANALYZE;
+                    """)
         case "keyed":
             try connection.executeScript(
-                """
-                PRAGMA page_size = 512; PRAGMA auto_vacuum = FULL;
-                CREATE TABLE pair(a TEXT, b INT, c BLOB, PRIMARY KEY(b DESC, a COLLATE NOCASE)) WITHOUT ROWID;
-                \(tables) \(rows(120)) INSERT INTO pair SELECT body, id, zeroblob(id) FROM item;
-                CREATE INDEX pair_by_c ON pair(c);
-                """)
+                text: """
+                    PRAGMA page_size = 512; PRAGMA auto_vacuum = FULL;
+                    CREATE TABLE pair(a TEXT, b INT, c BLOB, PRIMARY KEY(b DESC, a COLLATE NOCASE)) WITHOUT ROWID;
+                    \(tables) \(rows(120)) INSERT INTO pair SELECT body, id, zeroblob(id) FROM item;
+                    CREATE INDEX pair_by_c ON pair(c);
+                    """)
         case "utf16":
-            try connection.executeScript("PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = 1024; \(tables) \(rows(80))")
+            try connection.executeScript(
+                text: "PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = 1024; \(tables) \(rows(80))")
         case "vacuumed":
             try connection.executeScript(
-                "PRAGMA page_size = 512; PRAGMA auto_vacuum = INCREMENTAL; \(tables) \(rows(300)) DELETE FROM item WHERE id > 9"
+                text:
+                    "PRAGMA page_size = 512; PRAGMA auto_vacuum = INCREMENTAL; \(tables) \(rows(300)) DELETE FROM item WHERE id > 9"
             )
         default:
             try connection.executeScript(
-                """
-                PRAGMA page_size = 512; \(tables) \(rows(20)); CREATE TABLE long(id INTEGER PRIMARY KEY, body, content BLOB);
-                INSERT INTO long SELECT id, hex(zeroblob(id * 400)), zeroblob(id * 300) FROM item;
-                CREATE INDEX long_by_body ON long(body); DELETE FROM long WHERE id % 2 = 0;
-                """)
+                text: """
+                    PRAGMA page_size = 512; \(tables) \(rows(20)); CREATE TABLE long(id INTEGER PRIMARY KEY, body, content BLOB);
+                    INSERT INTO long SELECT id, hex(zeroblob(id * 400)), zeroblob(id * 300) FROM item;
+                    CREATE INDEX long_by_body ON long(body); DELETE FROM long WHERE id % 2 = 0;
+                    """)
         }
     }
 

@@ -29,7 +29,7 @@ public struct LegacyStepsApp: Sendable {
         for name in names {
             for (index, sql) in try statements(name).enumerated() where !leavingOut.contains("\(name)[\(index)]") {
                 do {
-                    try connection.executeScript(sql)
+                    try connection.executeScript(text: sql)
                 } catch is DatabaseError {
                     // That is what the app did.
                     continue
@@ -41,7 +41,7 @@ public struct LegacyStepsApp: Sendable {
     /// Brings a new database to a numbered version, and records it as the next update to run.
     public func write(version: Int, to connection: Connection, leavingOut: Set<String> = []) throws {
         try connection.executeScript(
-            "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(version + 1))")
+            text: "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(version + 1))")
         try run(Self.names(version), on: connection, leavingOut: leavingOut)
     }
 
@@ -53,10 +53,10 @@ public struct LegacyStepsApp: Sendable {
     /// Brings a new database to an app version, and records it for the account.
     public func write(appVersion: String, updates: [String], to connection: Connection) throws {
         try connection.executeScript(
-            """
-            CREATE TABLE tb_clientstage (id TEXT, tableno TEXT, version TEXT);
-            INSERT INTO tb_clientstage VALUES ('1', '0', '\(appVersion)'), ('1', '7', '99');
-            """)
+            text: """
+                CREATE TABLE tb_clientstage (id TEXT, tableno TEXT, version TEXT);
+                INSERT INTO tb_clientstage VALUES ('1', '0', '\(appVersion)'), ('1', '7', '99');
+                """)
         try run(["sql_default"] + updates.map { "sql_update_\($0)" }, on: connection)
     }
 

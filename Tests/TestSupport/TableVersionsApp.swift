@@ -48,14 +48,14 @@ public enum TableVersionsApp {
         }
         let text = release < 3 ? "msg" : "body"
         try connection.executeScript(
-            """
-            INSERT INTO chat(id, uid, \(text)) VALUES (5, 'ana', 'hello'), (9, 'bo', NULL), (4294967296, 'ana', 'late'), (4294967300, 'x', 'gone');
-            DELETE FROM chat WHERE id = 4294967300;
-            INSERT INTO contact(id, uid) VALUES (3, 'ana'), (8, 'bo');
-            CREATE TABLE setting(name TEXT, value BLOB); INSERT INTO setting VALUES ('theme', x'00ff');
-            CREATE INDEX chat_uid ON chat(uid);
-            CREATE VIEW people AS SELECT uid FROM contact;
-            """)
+            text: """
+                INSERT INTO chat(id, uid, \(text)) VALUES (5, 'ana', 'hello'), (9, 'bo', NULL), (4294967296, 'ana', 'late'), (4294967300, 'x', 'gone');
+                DELETE FROM chat WHERE id = 4294967300;
+                INSERT INTO contact(id, uid) VALUES (3, 'ana'), (8, 'bo');
+                CREATE TABLE setting(name TEXT, value BLOB); INSERT INTO setting VALUES ('theme', x'00ff');
+                CREATE INDEX chat_uid ON chat(uid);
+                CREATE VIEW people AS SELECT uid FROM contact;
+                """)
         if release >= 2 {
             try connection.executeScript(
                 "INSERT INTO attachment(id, chatId, content) VALUES (2, 9, x'00'), (4, 4294967296, x'')")

@@ -66,7 +66,7 @@ public enum TemplateApp {
 
     /// The user's database as the app left it at a version.
     public static func writeDatabase(_ connection: Connection, version: Int) throws {
-        try connection.executeScript(template(version))
+        try connection.executeScript(text: template(version))
         try writeUserRows(connection, version: version)
     }
 
@@ -74,10 +74,10 @@ public enum TemplateApp {
     ///
     /// - Parameter notes: How many notes were copied before the upgrade was killed; everything where it is `nil`.
     public static func writeCopy(_ connection: Connection, notes: Int? = nil) throws {
-        try connection.executeScript(template(2))
+        try connection.executeScript(text: template(2))
         let rows = ["(5, 'first')", "(9, NULL)", "(12, '')"].prefix(notes ?? 3)
         if !rows.isEmpty {
-            try connection.executeScript("INSERT INTO note (id, title) VALUES \(rows.joined(separator: ", "))")
+            try connection.executeScript(text: "INSERT INTO note (id, title) VALUES \(rows.joined(separator: ", "))")
         }
         guard notes == nil else { return }
         try connection.executeScript(

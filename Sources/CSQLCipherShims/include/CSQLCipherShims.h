@@ -1,6 +1,8 @@
 #ifndef CSQLCIPHER_SHIMS_H
 #define CSQLCIPHER_SHIMS_H
 
+#include <stdint.h>
+
 #ifndef SQLITE_HAS_CODEC
 #define SQLITE_HAS_CODEC 1
 #endif
@@ -12,7 +14,7 @@
 
 // Switches, each set through the variadic sqlite3_db_config. Each returns SQLITE_OK, or SQLITE_ERROR where the engine
 // is too old to know the switch.
-int cs_config_double_quoted_strings(sqlite3 *db, int enabled);
+int cs_config_double_quoted_strings(sqlite3 *db, int in_definitions, int in_queries);
 int cs_config_legacy_file_format(sqlite3 *db, int enabled);
 int cs_config_defensive(sqlite3 *db, int enabled);
 int cs_config_trusted_schema(sqlite3 *db, int enabled);
@@ -23,6 +25,11 @@ int cs_open_without_links(void);
 
 // Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
 int cs_config_no_memory_statistics(void);
+
+// The calling thread's number, and a number that several threads read and write.
+uintptr_t cs_this_thread(void);
+uintptr_t cs_load(const uintptr_t *number);
+void cs_store(uintptr_t *number, uintptr_t value);
 
 // SQLITE_TRANSIENT, a cast that Swift cannot import.
 sqlite3_destructor_type cs_transient_destructor(void);

@@ -60,7 +60,7 @@ final class SealingCrew: @unchecked Sendable {
         if isMine { batch.seal(to: disk) }
     }
 
-    /// Ends the threads and waits until they use libcrypto no more; all batches must be settled.
+    /// Ends the threads and waits for their end; all batches must be settled.
     func end() {
         lock.withLock {
             hasEnded = true
@@ -77,7 +77,6 @@ final class SealingCrew: @unchecked Sendable {
                 lock.wakeAll()
             }
         }
-        LibcryptoThread.end()
         lock.withLock {
             threads -= 1
             lock.wakeAll()

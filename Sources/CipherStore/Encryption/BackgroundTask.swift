@@ -15,7 +15,7 @@ final class BackgroundTask<Output>: @unchecked Sendable {
         do {
             try DetachedThread.start(name) { [self] in
                 outcome = Result { try body(cancellation) }
-                return { self.group.leave() }
+                group.leave()
             }
         } catch {
             outcome = .failure(error)

@@ -89,7 +89,7 @@ struct ShadowProof {
             guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
-            return Self.inUse("another process has the database open")
+            return Self.inUse("another connection, of this process or another, uses the database")
         } catch let error as StoreError where error.code == .busy {
             return Self.inUse(error.detail)
         }

@@ -125,7 +125,8 @@ final class UpgradeLock: @unchecked Sendable {
 
     private func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
-            .busy, path: paths.database, "another process is upgrading a database in this folder",
+            .busy, path: paths.database,
+            "another upgrade of a database in this folder is running, in this process or another",
             advice: "wait until it has ended and try again")
     }
 }

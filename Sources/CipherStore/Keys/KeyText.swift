@@ -30,6 +30,11 @@ extension StoreError {
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
                 advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that begins otherwise")
+        case .rawLength(let key, let salt):
+            self.init(
+                .keyMalformed, path: path,
+                "the key from \(origin) is raw and has \(key) bytes\(salt.map { ", its salt \($0)" } ?? "")",
+                advice: "give a raw key of 32 bytes, and a salt of 16 or none")
         case .byteOrderMark:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",

@@ -41,8 +41,7 @@ struct PatientKeyProvider: KeyProvider {
     ) throws -> Answer {
         let answer = BlockingAnswer<Answer>()
         try DetachedThread.start("key") {
-            let outcome = Result { try ask() }
-            return { answer.give(outcome) }
+            answer.give(Result { try ask() })
         }
         let deadline = Date(timeIntervalSinceNow: timeout)
         while true {

@@ -111,8 +111,7 @@ extension CipherStore {
         try await withCheckedThrowingContinuation { continuation in
             do {
                 try DetachedThread.start("open") {
-                    let outcome = Result { try body() }
-                    return { continuation.resume(with: outcome) }
+                    continuation.resume(with: Result { try body() })
                 }
             } catch {
                 continuation.resume(throwing: error)

@@ -8,18 +8,26 @@ final class ConnectionJob: @unchecked Sendable {
     /// Hands the outcome to whoever waits for it.
     typealias Delivery = @Sendable () -> Void
 
-    // `cancelled` and `interrupter` are read and written only under `lock`; the rest never changes.
+    // `cancelled` and `interrupter` are read and written only under `lock`; the rest but `awaited` never changes.
     private let lock = Lock()
     private var cancelled = false
     private var interrupter: Interrupter?
+    /// The job whose closure waits for this one.
+    let caller: ConnectionJob?
+    /// The lane in which the closure waits for another job; read and written only by ``ConnectionLane``, under its lock.
+    var awaited: ConnectionLane?
+    private let store: StoreIdentity
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery
     private let refusal: @Sendable (any Error) -> Void
 
     /// A job that answers with what `body` gives in a transaction.
     init<Output: Sendable>(
-        _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output,
+        _ transaction: StoreTransaction, of store: StoreIdentity, calledBy caller: ConnectionJob? = nil,
+        _ body: @escaping @Sendable (Connection) throws -> Output,
         completion: @escaping @Sendable (Result<Output, any Error>) -> Void
     ) {
+        self.store = store
+        self.caller = caller
         work = { connection, job in
             let outcome = Result { try transaction.run(on: connection, as: job, body) }
             return { completion(outcome) }
@@ -32,6 +40,9 @@ final class ConnectionJob: @unchecked Sendable {
 
     /// Answers without running.
     func refuse(_ error: any Error) { refusal(error) }
+
+    /// Whether its closure, or one that waits for it, is one of this store.
+    func holds(_ store: StoreIdentity) -> Bool { self.store === store || caller?.holds(store) == true }
 
     // MARK: Cancellation
 
@@ -54,9 +65,7 @@ final class ConnectionJob: @unchecked Sendable {
         guard begin(connection.interrupter) else { throw CancellationError() }
         // An interrupt between two statements is lost on the second; this ends it after a thousand steps.
         connection.setProgressHandler(every: 1_000) { [self] in !isCancelled }
-        connection.requiresTransaction = true
-        let outcome = Result { try body(connection) }
-        connection.requiresTransaction = false
+        let outcome = Result { try connection.lend(body) }
         connection.setProgressHandler(every: 0, nil)
         guard end() else { throw CancellationError() }
         return try outcome.get()
@@ -77,3 +86,6 @@ final class ConnectionJob: @unchecked Sendable {
         }
     }
 }
+
+/// Which store a job belongs to.
+final class StoreIdentity: Sendable {}

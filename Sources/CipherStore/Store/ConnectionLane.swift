@@ -12,6 +12,9 @@ final class ConnectionLane: @unchecked Sendable {
     private var workers = 0
     private var isClosed = false
     private var closings: [@Sendable () -> Void] = []
+    /// The jobs that run: read and written only under `circles`, for a circle goes through several lanes.
+    private var running: [ConnectionJob] = []
+    private static let circles = Lock()
 
     private let name: String
     private let path: String
@@ -40,7 +43,7 @@ final class ConnectionLane: @unchecked Sendable {
         let cancellation = JobCancellation()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let job = ConnectionJob(transaction, body) { continuation.resume(with: $0) }
+                let job = ConnectionJob(transaction, of: identity, body) { continuation.resume(with: $0) }
                 submit(job)
                 cancellation.follow { [self] in cancel(job) }
             }
@@ -51,21 +54,45 @@ final class ConnectionLane: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` on a thread that runs a closure of the same store: it would wait for
-    ///   itself.
+    /// - Throws: ``StoreError`` with `misuse` where it would wait for itself: inside of a closure of the same store, by way
+    ///   of another store's closure, or where closures of several stores would wait for each other.
     func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
-        guard !ConnectionWorker.isRunning(for: identity) else { throw Self.nested(path) }
+        let caller = ConnectionWorker.currentJob
+        try Self.refuseNesting(identity, path)
+        if let caller { try wait(caller) }
+        defer { if let caller { Self.circles.withLock { caller.awaited = nil } } }
         let answer = BlockingAnswer<Output>()
-        submit(ConnectionJob(transaction, body) { answer.give($0) })
+        submit(ConnectionJob(transaction, of: identity, calledBy: caller, body) { answer.give($0) })
         return try answer.wait()
     }
 
-    static func nested(_ path: String) -> StoreError {
-        StoreError(
+    /// - Throws: ``StoreError`` with `misuse` inside of a closure that the store waits for.
+    static func refuseNesting(_ identity: StoreIdentity, _ path: String) throws {
+        guard ConnectionWorker.currentJob?.holds(identity) == true else { return }
+        throw StoreError(
             .misuse, path: path, "a closure of the store called the store again and would wait for itself",
             advice: "use the connection that the closure is given")
+    }
+
+    /// Notes that a job's closure waits in this lane, unless it would wait for ever.
+    private func wait(_ caller: ConnectionJob) throws {
+        try Self.circles.withLock {
+            caller.awaited = self
+            guard isStuck([]) else { return }
+            caller.awaited = nil
+            throw StoreError(
+                .misuse, path: path,
+                "closures of several stores called each other's stores and would wait for each other",
+                advice: "call the stores one after the other, or always in the same order")
+        }
+    }
+
+    /// Whether the closures on all its connections wait in lanes of which this is so.
+    private func isStuck(_ seen: [ConnectionLane]) -> Bool {
+        seen.contains { $0 === self }
+            || running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
     }
 
     func submit(_ job: ConnectionJob) {
@@ -82,7 +109,7 @@ final class ConnectionLane: @unchecked Sendable {
                 return .wait
             }
             workers += 1
-            return .run(ConnectionWorker("\(name) \(workers)", of: identity, open: open))
+            return .run(ConnectionWorker("\(name) \(workers)", open: open))
         }
         switch answer {
         case .wait: break
@@ -92,7 +119,15 @@ final class ConnectionLane: @unchecked Sendable {
     }
 
     private func run(_ job: ConnectionJob, on worker: ConnectionWorker) {
-        worker.run(job) { [self] in takeBack($0) }
+        Self.circles.withLock { running.append(job) }
+        worker.run(job) { [self] worker in
+            Self.circles.withLock {
+                running.removeAll { $0 === job }
+                // At once: the next job of this lane may look before the caller goes on.
+                job.caller?.awaited = nil
+            }
+            takeBack(worker)
+        }
     }
 
     private func takeBack(_ worker: ConnectionWorker) {

@@ -5,30 +5,31 @@ internal import Dispatch
 ///
 /// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
-    // `connection` is touched only on `queue`; the rest never changes.
-    /// The store whose queue a thread runs on.
-    private static let store = DispatchSpecificKey<ObjectIdentifier>()
+    /// The job of the queue that a thread runs on.
+    private static let current = DispatchSpecificKey<CurrentJob>()
 
+    // `connection` is touched only on `queue`; the rest never changes.
     private var connection: Connection?
+    private let current = CurrentJob()
     private let queue: DispatchQueue
     private let open: @Sendable () throws -> Connection
 
     /// A worker that opens its connection when it first has a job.
-    init(_ name: String, of store: StoreIdentity, open: @escaping @Sendable () throws -> Connection) {
+    init(_ name: String, open: @escaping @Sendable () throws -> Connection) {
         self.open = open
         queue = DispatchQueue(label: "CipherStore \(name)", qos: .userInitiated)
-        queue.setSpecific(key: Self.store, value: ObjectIdentifier(store))
+        queue.setSpecific(key: Self.current, value: current)
     }
 
-    /// Whether the calling thread runs a closure of this store.
-    static func isRunning(for store: StoreIdentity) -> Bool {
-        DispatchQueue.getSpecific(key: Self.store) == ObjectIdentifier(store)
-    }
+    /// The job whose closure the calling thread runs.
+    static var currentJob: ConnectionJob? { DispatchQueue.getSpecific(key: current)?.job }
 
     /// Runs a job, calls `finished`, and delivers the answer then.
     func run(_ job: ConnectionJob, finished: @escaping @Sendable (ConnectionWorker) -> Void) {
         queue.async { [self] in
+            current.job = job
             let deliver = perform(job)
+            current.job = nil
             finished(self)
             deliver()
         }
@@ -38,6 +39,8 @@ final class ConnectionWorker: @unchecked Sendable {
         do {
             let connection = try self.connection ?? open()
             self.connection = connection
+            connection.claim()
+            defer { connection.takeBack() }
             let deliver = job.run(on: connection)
             // A connection that could not roll back does so by closing; the next job opens another.
             if connection.isInTransaction { closeConnection() }
@@ -61,5 +64,8 @@ final class ConnectionWorker: @unchecked Sendable {
     }
 }
 
-/// Which store a queue belongs to.
-final class StoreIdentity: Sendable {}
+/// What a queue runs.
+private final class CurrentJob: @unchecked Sendable {
+    // Touched only on the queue.
+    var job: ConnectionJob?
+}

@@ -148,7 +148,8 @@ struct InterruptedCopy {
         do {
             let lacking = try tableLacking(open)
             if lacking == nil, try remove() { return "\(name), which an upgrade of the app's own left, was removed" }
-            reason = lacking.map { "rows of its table \($0) are not in the database" } ?? "another process has it open"
+            reason =
+                lacking.map { "rows of its table \($0) are not in the database" } ?? "another connection has it open"
         } catch {
             reason = "it could not be compared with the database: \(error)"
         }

@@ -39,6 +39,7 @@ struct StoreConnections: Sendable {
             try connection.execute("PRAGMA fullfsync = ON")
             try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
+            try connection.refuseWhatOutlastsLoans()
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: path)
         }
@@ -50,7 +51,8 @@ struct StoreConnections: Sendable {
             let connection = try Connection(
                 path: path, mode: .readWrite, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
             if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
-            connection.allowDoubleQuotedStrings()
+            // Its views and triggers may have some.
+            connection.allowDoubleQuotedStrings(inDefinitions: false)
             connection.distrustSchema()
             connection.beDefensive()
             for collation in collations { try connection.register(collation) }

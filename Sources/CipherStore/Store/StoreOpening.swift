@@ -348,12 +348,12 @@ package struct StoreOpening {
                 .unexpectedPlaintext, path: paths.database,
                 "the file is plaintext and says version \(facts.recorded ?? .zero), at which the app encrypts: "
                     + "a swapped file or a restored backup",
-                advice: "check where it comes from; `unexpectedPlaintext: encrypt` in the configuration accepts it")
+                advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on, or allow `whenDisabled: decrypt`; nothing was changed")
+                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
         default: return inspector.keyDoesNotFit()
         }
     }

@@ -11,15 +11,19 @@ enum StoreTransaction: Sendable {
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
-        switch self {
-        case .read: try connection.execute("BEGIN DEFERRED")
-        case .write: try connection.execute("BEGIN IMMEDIATE")
+        connection.isCancelled = { job.isCancelled }
+        defer { connection.isCancelled = { false } }
+        do {
+            try connection.execute(self == .read ? "BEGIN DEFERRED" : "BEGIN IMMEDIATE")
+        } catch let error as DatabaseError where error.isBusy && job.isCancelled {
+            throw CancellationError()
         }
         do {
             let output = try job.whileInterruptible(connection, body)
+            // A commit is not cancelled, however long it waits.
+            connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
             switch self {
-            // Nothing of a reader may stay, not even where its closure got round `query_only`.
             case .read: try connection.execute("ROLLBACK")
             case .write: try connection.execute("COMMIT")
             }
@@ -34,7 +38,7 @@ enum StoreTransaction: Sendable {
     private func transactionEnded(_ connection: Connection) -> StoreError {
         StoreError(
             .misuse, path: connection.path,
-            "the transaction ended before its closure did: the closure ended it, or went on after SQLite rolled it back",
-            advice: "leave BEGIN, COMMIT and ROLLBACK to the store, and let errors of the database through")
+            "SQLite rolled the transaction back before its closure ended, and the closure went on",
+            advice: "let errors of the database through; nothing was changed")
     }
 }

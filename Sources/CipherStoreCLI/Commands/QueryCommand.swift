@@ -50,12 +50,17 @@ enum QueryCommand {
         _ sql: String, _ connection: Connection, _ makeWriter: ([String]) -> any RowWriter
     ) throws {
         connection.beDefensive()
-        let statement = try Statement(SQL(text: sql), on: connection)
-        guard statement.isReadOnly else {
-            throw CommandFailure(
-                .permission, "readOnly", path: connection.path, "query only reads, and the statement may write",
-                advice: "nothing was changed")
+        try connection.refuseWhatOutlastsLoans()
+        try connection.transaction(.deferred) {
+            try connection.lend { try run(sql, lent: $0, makeWriter) }
         }
+    }
+
+    private static func run(
+        _ sql: String, lent connection: Connection, _ makeWriter: ([String]) -> any RowWriter
+    ) throws {
+        let statement = try Statement(SQL(text: sql), on: connection)
+        guard statement.isReadOnly else { throw readOnly(connection.path, "the statement may write") }
         let writer = makeWriter((0..<statement.columnCount).map(statement.columnName))
         // Nothing is printed before the first row is there: a failure by then can still be told as JSON.
         var hasBegun = false
@@ -68,8 +73,14 @@ enum QueryCommand {
         try writer.end()
     }
 
+    private static func readOnly(_ path: String, _ reason: String) -> CommandFailure {
+        CommandFailure(
+            .permission, "readOnly", path: path, "query only reads, and \(reason)", advice: "nothing was changed")
+    }
+
     /// Tells what is wrong with the SQL from what is wrong with the file.
     private static func failure(_ error: DatabaseError, _ reader: DatabaseReader) -> any Error {
+        guard error.code != DatabaseError.unauthorized else { return readOnly(reader.path, error.message) }
         let isOfFile =
             error.isCorrupt || error.isBusy || error.isFull || error.isInputOutput || error.isPermission
         guard !isOfFile else { return reader.failure(error) }

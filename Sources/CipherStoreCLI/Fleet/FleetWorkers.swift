@@ -31,7 +31,7 @@ final class FleetWorkers: @unchecked Sendable {
             do {
                 try DetachedThread.start("job \(begun + 1)") { [self] in
                     takeAll()
-                    return end
+                    end()
                 }
             } catch {
                 guard begun > 0 else { throw error }

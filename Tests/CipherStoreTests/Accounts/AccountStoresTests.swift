@@ -33,7 +33,8 @@ struct AccountStoresTests {
         let connection = try Connection(path: path + "/app.db", mode: .create)
         defer { connection.close() }
         try connection.executeScript(
-            "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
+            text:
+                "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
     }
 
     private func users(_ store: CipherStore) async throws -> [String] {

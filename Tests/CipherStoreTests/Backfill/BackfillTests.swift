@@ -24,7 +24,7 @@ struct BackfillTests {
         let store = try await CipherStore.open(
             configuration, directory: folder.url, keyProvider: TestKeys.provider())
         try await store.write { connection in
-            try connection.executeScript(table)
+            try connection.executeScript(text: table)
         }
         return store
     }

@@ -57,7 +57,7 @@ struct ExampleConfigurationTests {
         for table in try tables(configuration) {
             let columns = table.columns.map { SQL.quoted(identifier: $0.name) + " " + $0.definition }
             try connection.executeScript(
-                "CREATE TABLE \(SQL.quoted(identifier: table.name)) (\(columns.joined(separator: ", ")))")
+                text: "CREATE TABLE \(SQL.quoted(identifier: table.name)) (\(columns.joined(separator: ", ")))")
         }
         let names: [String] = try connection.values(
             String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1")

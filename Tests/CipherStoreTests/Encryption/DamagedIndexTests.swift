@@ -87,10 +87,10 @@ struct DamagedIndexTests {
         arguments: unseen)
     func healsUnseen(schema: String, before: String, change: String, after: String) throws {
         let file = try LegacyFile { connection in
-            try connection.executeScript(schema + ";" + Self.rows)
+            try connection.executeScript(text: schema + ";" + Self.rows)
             try connection.executeScript("CREATE TEMP TABLE entry AS SELECT * FROM sqlite_master WHERE name = 'i'")
             if !before.isEmpty { try connection.editSchema(before) }
-            try connection.executeScript(change)
+            try connection.executeScript(text: change)
             try connection.editSchema(after)
         }
         let wanted = try file.readOriginal {
@@ -108,14 +108,14 @@ struct DamagedIndexTests {
     /// A database one of whose indexes was changed by itself: a table of that b-tree did it.
     private static func file(_ test: Case) throws -> LegacyFile {
         try LegacyFile { connection in
-            try connection.executeScript(test.schema + ";" + rows)
+            try connection.executeScript(text: test.schema + ";" + rows)
             try connection.editSchema(
                 """
                 INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql)
                 SELECT 'table', 'entries', 'entries', rootpage, 'CREATE TABLE entries\(test.entries) WITHOUT ROWID'
                 FROM sqlite_master WHERE name = '\(test.index)'
                 """)
-            try connection.executeScript(test.damage)
+            try connection.executeScript(text: test.damage)
             try connection.executeScript("DROP TABLE IF EXISTS sorted")
             try connection.editSchema("DELETE FROM sqlite_master WHERE name = 'entries';" + test.edit)
         }
@@ -200,7 +200,7 @@ struct DamagedIndexTests {
             entries: "(b, r, PRIMARY KEY(b, r))", damage: "")
         let file = try LegacyFile(unclosed: true) { connection in
             try connection.execute("PRAGMA journal_mode = WAL")
-            try connection.executeScript(test.schema)
+            try connection.executeScript(text: test.schema)
             try connection.executeScript("INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3), ('d', NULL), ('e', NULL)")
             // Without its index the table takes anything.
             try connection.editSchema(
@@ -241,7 +241,7 @@ struct DamagedIndexTests {
         for encoding in ["UTF-8", "UTF-16le"] {
             let file = try LegacyFile { connection in
                 try connection.execute(SQL(text: "PRAGMA encoding = '\(encoding)'"))
-                try connection.executeScript(script)
+                try connection.executeScript(text: script)
             }
             #expect(try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
             let before = try file.originalDump()

@@ -35,7 +35,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
     ) {
         self.init(name, computed: computed, unclosed: unclosed, warns: warns) { connection in
             connection.allowDoubleQuotedStrings()
-            try connection.executeScript(script)
+            try connection.executeScript(text: script)
         }
     }
 
@@ -118,7 +118,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
 extension Connection {
     /// Edits the schema table as tools and old apps did, then makes SQLite read it again.
     func editSchema(_ script: String) throws {
-        try executeScript("PRAGMA writable_schema = ON; \(script); PRAGMA writable_schema = OFF;")
+        try executeScript(text: "PRAGMA writable_schema = ON; \(script); PRAGMA writable_schema = OFF;")
         let version = try value(Int.self, "PRAGMA schema_version") ?? 0
         try execute(SQL(text: "PRAGMA schema_version = \(String(version + 1))"))
         // Old engines go on with what they know of their own schema.

@@ -54,7 +54,7 @@ struct ModuleHazardTests {
         ),
         Hazard("modules and tokenizers that only the app has") { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a); INSERT INTO t(rowid, a) VALUES (-8, 1); "
+                text: "CREATE TABLE t(a); INSERT INTO t(rowid, a) VALUES (-8, 1); "
                     + "CREATE VIRTUAL TABLE f USING fts4(a); INSERT INTO f(docid, a) VALUES (44, 'word');")
             try connection.editSchema(
                 """

@@ -99,7 +99,7 @@ struct NameHazardTests {
 
     /// A database with the names in it, and what its plain form holds.
     private func make(_ test: Case) throws -> (LegacyFile, DatabaseDump) {
-        let plain = try LegacyFile { try $0.executeScript(test.script) }
+        let plain = try LegacyFile { try $0.executeScript(text: test.script) }
         let dump = try plain.originalDump()
         try Self.respell(plain.path, test.names.map { (Array($0.plain.utf8), $0.bytes) })
         return (try LegacyFile(copying: plain.path), dump)

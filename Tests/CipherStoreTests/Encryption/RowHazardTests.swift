@@ -147,7 +147,7 @@ struct RowHazardTests {
         },
         Hazard("values that the declared types would convert now") { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a, b, c); INSERT INTO t VALUES ('12', 1.5, 5), ('1e3', '7', x'31');"
+                text: "CREATE TABLE t(a, b, c); INSERT INTO t VALUES ('12', 1.5, 5), ('1e3', '7', x'31');"
                     + "CREATE TABLE k(a, b, c, UNIQUE(c)); INSERT INTO k VALUES ('12', 1.5, 5), ('1e3', '7', x'31');")
             try connection.editSchema(
                 """
@@ -230,7 +230,8 @@ struct NewerEngineHazardTests {
         Hazard("computed by a function that only the app has, and indexed", computed: false, warns: true) {
             connection in
             try connection.executeScript(
-                "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v AS (a + 1)); INSERT INTO t(id, a) VALUES (-3, 3), (8, 4); "
+                text:
+                    "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v AS (a + 1)); INSERT INTO t(id, a) VALUES (-3, 3), (8, 4); "
                     + "CREATE INDEX i ON t(v)")
             try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, '(a + 1)', '(app_hash(a))')")
         },
@@ -260,7 +261,7 @@ struct NewerEngineHazardTests {
         ),
         Hazard("with rows that break the types", warns: true) { connection in
             try connection.executeScript(
-                "CREATE TABLE t(i, r, s); INSERT INTO t VALUES ('text', x'00', 5); "
+                text: "CREATE TABLE t(i, r, s); INSERT INTO t VALUES ('text', x'00', 5); "
                     + "CREATE TABLE k(i PRIMARY KEY, r, s); INSERT INTO k VALUES ('text', x'00', 5)")
             try connection.editSchema(
                 """

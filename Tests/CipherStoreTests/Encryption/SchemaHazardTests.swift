@@ -67,7 +67,7 @@ struct SchemaHazardTests {
                 + "ANALYZE; INSERT INTO sqlite_stat1(rowid, tbl, idx, stat) VALUES (90, 'gone', NULL, 'no number');"),
         Hazard("statistics of another engine") { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a); CREATE INDEX i ON t(a); CREATE TABLE s(tbl, idx, neq, nlt, ndlt, sample); "
+                text: "CREATE TABLE t(a); CREATE INDEX i ON t(a); CREATE TABLE s(tbl, idx, neq, nlt, ndlt, sample); "
                     + "INSERT INTO s(rowid, tbl, idx, neq, nlt, ndlt, sample) VALUES (4, 't', 'i', '1', '0', '0', x'0201'), "
                     + "(-1, 'gone', 'gone', '1', '0', '0', x'');")
             try connection.editSchema(
@@ -91,7 +91,8 @@ struct SchemaHazardTests {
         },
         Hazard("tables that have the names of the copy's own") { connection in
             try connection.executeScript(
-                "CREATE TABLE cipherstore_root_0(a); CREATE TABLE cipherstore_root_1(a PRIMARY KEY) WITHOUT ROWID;"
+                text:
+                    "CREATE TABLE cipherstore_root_0(a); CREATE TABLE cipherstore_root_1(a PRIMARY KEY) WITHOUT ROWID;"
                     + "CREATE TABLE cipherstore_format(a, b DEFAULT 1); INSERT INTO cipherstore_root_0 VALUES (1);"
                     + "CREATE TABLE legacy(a); CREATE TABLE main(a); CREATE TABLE temp(a); INSERT INTO main VALUES (3);"
             )
@@ -109,7 +110,7 @@ struct SchemaHazardTests {
             """),
         Hazard("a table and a column without a name") { connection in
             try connection.executeScript(
-                "CREATE TABLE \"\"(\"\", b); INSERT INTO \"\"(rowid, \"\", b) VALUES (-6, 1, 2), (8, 3, 4); "
+                text: "CREATE TABLE \"\"(\"\", b); INSERT INTO \"\"(rowid, \"\", b) VALUES (-6, 1, 2), (8, 3, 4); "
                     + "CREATE TABLE k(\"\" PRIMARY KEY, b); INSERT INTO k VALUES ('a', 'b'); CREATE INDEX \" \" ON k(b);"
             )
         },
@@ -161,7 +162,8 @@ struct SchemaHazardTests {
         },
         Hazard("with a function that only the app has", warns: true) { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a, b); INSERT INTO t(rowid, a, b) VALUES (5, 1, 2), (-6, 3, 4); CREATE INDEX i ON t(abs(a)); "
+                text:
+                    "CREATE TABLE t(a, b); INSERT INTO t(rowid, a, b) VALUES (5, 1, 2), (-6, 3, 4); CREATE INDEX i ON t(abs(a)); "
                     + "CREATE INDEX p ON t(b) WHERE abs(a) > 1;")
             try connection.editSchema("UPDATE sqlite_master SET sql = replace(sql, 'abs', 'app_rank')")
         },
@@ -200,7 +202,7 @@ extension Hazard {
     init(_ name: String, _ script: String, before: @escaping @Sendable (Connection) throws -> Void) {
         self.init(name) { connection in
             try before(connection)
-            try connection.executeScript(script)
+            try connection.executeScript(text: script)
         }
     }
 }

@@ -27,7 +27,8 @@ import Testing
         try FileSystem.createFolder(inner)
         let connection = try Connection(path: inner + "/app.db", mode: .create)
         defer { connection.close() }
-        try connection.executeScript("CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('\(row)', '')")
+        try connection.executeScript(
+            text: "CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('\(row)', '')")
         return inner
     }
 

@@ -24,7 +24,10 @@ struct UpgradeLockTests {
             try UpgradeLock.withLock(second, timeout: 0) {
                 #expect(flock(other, LOCK_EX | LOCK_NB) != 0)
             }
-            #expect(try storeError { try UpgradeLock.withLock(first, timeout: 0) {} }?.code == .busy)
+            let busy = try storeError { try UpgradeLock.withLock(first, timeout: 0) {} }
+            #expect(busy?.code == .busy)
+            // This process has it.
+            #expect(busy?.detail.hasSuffix("in this process or another") == true)
         }
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
         #expect(try storeError { try UpgradeLock.withLock(first, timeout: 0) {} }?.code == .busy)

@@ -18,7 +18,7 @@ struct SchemaDescriptionTests {
     private func describe(_ script: String) throws -> SchemaDescription {
         let connection = try Connection(path: "", mode: .create)
         defer { connection.close() }
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         return try SchemaDescription(of: connection)
     }
 

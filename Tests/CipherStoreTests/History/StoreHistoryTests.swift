@@ -33,7 +33,7 @@ struct StoreHistoryTests {
     }
 
     private func change(_ script: String) throws {
-        try with { try $0.executeScript(script) }
+        try with { try $0.executeScript(text: script) }
     }
 
     private func validate(_ configuration: Configuration? = nil) throws -> SchemaValidation {

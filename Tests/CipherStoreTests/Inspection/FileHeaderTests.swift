@@ -22,7 +22,8 @@ import Testing
         let many = (0..<300).map { "CREATE TABLE t\($0)(a, b, c)" }.joined(separator: ";")
         let file = try LegacyFile { connection in
             try connection.executeScript(
-                "PRAGMA page_size = \(pageSize); PRAGMA user_version = 3; BEGIN; \(script == "many" ? many : script); COMMIT"
+                text:
+                    "PRAGMA page_size = \(pageSize); PRAGMA user_version = 3; BEGIN; \(script == "many" ? many : script); COMMIT"
             )
         }
         try Self.poke(file.path, 72, (0..<20).map { _ in UInt8.random(in: 1...255) })
@@ -65,7 +66,7 @@ import Testing
             let connection = try Connection(path: path, mode: .create)
             try connection.setKey(
                 TestKeys.rawWithSalt(UInt8(number)), settings: CipherSettings(plaintextHeaderSize: 32))
-            try connection.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (\(number))")
+            try connection.executeScript(text: "CREATE TABLE t(a); INSERT INTO t VALUES (\(number))")
             connection.close()
             #expect(try Inspector(path: path).surface() == .opaque(hasPlaintextHeader: true))
         }

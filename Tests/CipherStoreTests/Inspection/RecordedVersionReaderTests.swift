@@ -26,7 +26,7 @@ struct RecordedVersionReaderTests {
 
     @Test("PRAGMA user_version is the version", arguments: [0, 1, 24, 2_147_483_647])
     func userVersion(number: Int) throws {
-        try connection.executeScript("PRAGMA user_version = \(number)")
+        try connection.executeScript(text: "PRAGMA user_version = \(number)")
         #expect(try read(.userVersion) == SchemaVersion(number))
     }
 
@@ -43,7 +43,7 @@ struct RecordedVersionReaderTests {
             ("4.0", -1, 3), ("2", 40, 42),
         ] as [(String, Int, SchemaVersion?)])
     func values(literal: String, offset: Int, expected: SchemaVersion?) throws {
-        try connection.executeScript("CREATE TABLE v(n); INSERT INTO v VALUES (\(literal))")
+        try connection.executeScript(text: "CREATE TABLE v(n); INSERT INTO v VALUES (\(literal))")
         #expect(expected != nil)
         #expect(try read(.table(.init(table: "v", column: "n", offset: offset))) == expected)
     }
@@ -65,7 +65,7 @@ struct RecordedVersionReaderTests {
             "CREATE VIRTUAL TABLE v USING fts4(n); INSERT INTO v VALUES ('3')",
         ])
     func noTables(script: String) throws {
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         #expect(
             failure(.table(.init(table: "v", column: "n")))?.description.contains("not a table with rows") == true)
     }
@@ -78,7 +78,7 @@ struct RecordedVersionReaderTests {
             ("'99999999999999999999'", 0),
         ])
     func noValues(literal: String, offset: Int) throws {
-        try connection.executeScript("CREATE TABLE v(num_of_version); INSERT INTO v VALUES (\(literal))")
+        try connection.executeScript(text: "CREATE TABLE v(num_of_version); INSERT INTO v VALUES (\(literal))")
         let error = failure(.table(.init(table: "v", column: "num_of_version", offset: offset)))
         #expect(error?.description.contains("\"num_of_version\" of the table \"v\"") == true)
         #expect(error?.description.contains("s3cret") == false)
@@ -125,13 +125,13 @@ struct RecordedVersionReaderTests {
             ),
         ] as [(String, SchemaVersion?)])
     func stepRecords(script: String, expected: SchemaVersion?) throws {
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         #expect(try read(.stepRecords) == expected)
     }
 
     @Test func `Tables and columns are found as SQLite finds them`() throws {
         try connection.executeScript(
-            #"CREATE TABLE "Db ""Version"(Num INTEGER); INSERT INTO "Db ""Version" VALUES (7)"#)
+            text: #"CREATE TABLE "Db ""Version"(Num INTEGER); INSERT INTO "Db ""Version" VALUES (7)"#)
         #expect(try read(.table(.init(table: #"DB "VERSION"#, column: "nUM"))) == 7)
     }
 

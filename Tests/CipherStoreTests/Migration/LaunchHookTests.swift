@@ -55,7 +55,7 @@ struct LaunchHookTests {
     @Test("of an upgrade run for a legacy file", arguments: [0, 1])
     func legacy(version: Int) throws {
         let file = try LegacyFile {
-            try $0.executeScript("CREATE TABLE chat (uid TEXT); PRAGMA user_version = \(version)")
+            try $0.executeScript(text: "CREATE TABLE chat (uid TEXT); PRAGMA user_version = \(version)")
         }
         let report = try open(configuration(version: 2), in: file.folder)
         #expect(report.outcome == .encrypted)

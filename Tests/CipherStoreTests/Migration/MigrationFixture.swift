@@ -28,7 +28,7 @@ struct MigrationFixture {
         let connection = try open(.create)
         defer { connection.close() }
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(form.journalMode)"))
-        if !script.isEmpty { try connection.executeScript(script) }
+        if !script.isEmpty { try connection.executeScript(text: script) }
     }
 
     func open(_ mode: Connection.Mode = .readWrite, busyTimeout: Int32 = 0) throws -> Connection {

@@ -45,7 +45,7 @@ struct DeclaredHalfDoneTests {
         let connection = try Connection(path: folder.path("local.db"), mode: .create)
         defer { connection.close() }
         if let key { try connection.setKey(key, settings: CipherSettings()) }
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
     }
 
     enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }

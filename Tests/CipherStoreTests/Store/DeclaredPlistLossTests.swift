@@ -31,10 +31,10 @@ struct DeclaredPlistLossTests {
             let connection = try Connection(path: folder.path("local.db"), mode: .create)
             defer { connection.close() }
             try connection.executeScript(
-                """
-                CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, content BLOB, sentAt INTEGER);
-                PRAGMA user_version = 23; \(script)
-                """)
+                text: """
+                    CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, content BLOB, sentAt INTEGER);
+                    PRAGMA user_version = 23; \(script)
+                    """)
         }
         let opening = try StoreOpening(
             configuration: Self.configuration, directory: folder.url.path(percentEncoded: false),

@@ -205,7 +205,7 @@ struct InterruptedCopyTests {
         try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
         try FileManager.default.copyItem(atPath: fixture.database, toPath: fixture.folder.path(TemplateApp.temporary))
         let connection = try Connection(path: fixture.folder.path(TemplateApp.temporary), mode: .readWrite)
-        try connection.executeScript(change)
+        try connection.executeScript(text: change)
         connection.close()
         let report = try fixture.open()
         #expect(report.outcome == .encrypted)

@@ -64,7 +64,7 @@ struct MissingRecordTests {
     func takesEmptyDatabaseForNew(missing: Missing) throws {
         let folder = try TemporaryFolder()
         let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript("PRAGMA application_id = 7; " + missing.script)
+        try connection.executeScript(text: "PRAGMA application_id = 7; " + missing.script)
         connection.close()
         let report = try OpeningFixture.open(
             folder, OpeningFixture.configuration(recordedVersion: missing.source)

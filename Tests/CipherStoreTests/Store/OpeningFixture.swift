@@ -23,10 +23,10 @@ enum OpeningFixture {
             if let key { try connection.setKey(key, settings: settings) }
             _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(journal)"))
             try connection.executeScript(
-                """
-                CREATE TABLE t(a TEXT); INSERT INTO t(rowid, a) VALUES (-4, 'first'), (9, 'second');
-                PRAGMA user_version = \(version); \(extra)
-                """)
+                text: """
+                    CREATE TABLE t(a TEXT); INSERT INTO t(rowid, a) VALUES (-4, 'first'), (9, 'second');
+                    PRAGMA user_version = \(version); \(extra)
+                    """)
             if journal == "WAL" { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") }
             try connection.execute("INSERT INTO t(rowid, a) VALUES (77, 'third')")
         }

@@ -71,6 +71,8 @@ struct OpeningTests {
         // Encrypted now, so the stamp is spent.
         let refused = try storeError { try Fixture.open(file.folder, off) }
         #expect(refused?.code == .encryptionDisabled)
+        // In words that hold for Swift and for a file.
+        #expect(refused?.advice.contains("set encryption.whenDisabled to decrypt") == true)
     }
 
     @Test(

@@ -69,6 +69,28 @@ struct StoreEndTests {
         await #expect(throws: CancellationError.self) { try await read.value }
     }
 
+    @Test("tells a closure that looks for it that it was cancelled", arguments: [true, false])
+    func checkedCancellation(isWrite: Bool) async throws {
+        let store = try await StoreFixture(folder).open()
+        let (running, cancelled, noticed) = (Gate(), Gate(), Gate())
+        let body: @Sendable (Connection) throws -> Void = { db in
+            try db.checkCancellation()
+            running.arrive()
+            cancelled.block()
+            do {
+                try db.checkCancellation()
+            } catch is CancellationError {
+                noticed.arrive()
+            }
+        }
+        let work = Task { isWrite ? try await store.write(body) : try await store.read(body) }
+        await running.wait()
+        work.cancel()
+        cancelled.arrive()
+        await #expect(throws: CancellationError.self) { try await work.value }
+        #expect(noticed.count == 1)
+    }
+
     @Test("takes a cancelled read or write out of its queue", arguments: [true, false])
     func waiting(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
@@ -125,7 +147,7 @@ struct StoreEndTests {
         }
         let (running, mayEnd, done) = (Gate(), Gate(), Gate())
         func submit(_ body: @escaping @Sendable (Connection) throws -> Void) {
-            lane.submit(ConnectionJob(.write, body) { _ in done.arrive() })
+            lane.submit(ConnectionJob(.write, of: StoreIdentity(), body) { _ in done.arrive() })
         }
         submit { _ in
             running.arrive()
@@ -139,6 +161,34 @@ struct StoreEndTests {
         done.block(until: 21)
         let order = try lane.runBlocking(.read) { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
         #expect(order == ["old"] + (0..<20).map { String($0) })
+        lane.close {}
+    }
+
+    @Test(
+        "A read or write that waits for another connection's lock ends when it is cancelled", arguments: [true, false])
+    func waitingForLock(isWrite: Bool) async throws {
+        let fixture = StoreFixture(folder, isEncrypted: false)
+        try fixture.writeLegacy()
+        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: 3_600_000)
+        // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
+        nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
+        let opened = Gate()
+        let lane = ConnectionLane("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+            // In a rollback journal's mode, where readers wait too.
+            let connection = try connections.reader()
+            try connection.execute("PRAGMA query_only = OFF")
+            try holder.execute("BEGIN EXCLUSIVE")
+            opened.arrive()
+            return connection
+        }
+        let job = Task {
+            try await lane.run(isWrite ? .write : .read) { try $0.value(Int.self, "SELECT count(*) FROM chat") }
+        }
+        await opened.wait()
+        job.cancel()
+        await #expect(throws: CancellationError.self) { try await job.value }
+        try holder.execute("ROLLBACK")
+        #expect(try await lane.run(.write) { try $0.value(Int.self, "SELECT count(*) FROM chat") } == 1)
         lane.close {}
     }
 

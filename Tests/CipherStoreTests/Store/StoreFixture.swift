@@ -38,11 +38,11 @@ struct StoreFixture {
         defer { connection.close() }
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(journalMode)"))
         try connection.executeScript(
-            """
-            CREATE TABLE chat(uid TEXT, body TEXT);
-            INSERT INTO chat VALUES ('ana', 'old');
-            PRAGMA user_version = \(version);
-            """)
+            text: """
+                CREATE TABLE chat(uid TEXT, body TEXT);
+                INSERT INTO chat VALUES ('ana', 'old');
+                PRAGMA user_version = \(version);
+                """)
     }
 }
 

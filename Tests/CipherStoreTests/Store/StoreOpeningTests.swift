@@ -89,7 +89,7 @@ struct StoreOpeningTests {
         let connection = try Connection(
             path: fixture.path, mode: .create, key: StoreFixture.key.key(for: .existing, database: fixture.path),
             settings: CipherSettings(), busyTimeout: 0)
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         connection.close()
         let store = try await fixture.open()
         #expect(store.report.outcome == .opened)

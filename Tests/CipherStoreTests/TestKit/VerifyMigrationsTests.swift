@@ -18,7 +18,7 @@ struct VerifyMigrationsTests {
         let connection = try Connection(path: folder.path(name), mode: .create)
         defer { connection.close() }
         if let key { try connection.setKey(key, settings: CipherSettings()) }
-        try connection.executeScript(script)
+        try connection.executeScript(text: script)
         return folder.url.appending(path: name)
     }
 

@@ -61,7 +61,7 @@ struct CopyBuilder {
                 "the index \(index.name) computes with a function that only the app has",
                 advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
                 underlying: error)
-        } catch let error as DatabaseError where error.isConstraint {
+        } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)
         }
     }
@@ -72,9 +72,9 @@ struct CopyBuilder {
     private func withConnection(_ body: (Connection) throws -> Void) throws {
         let sealing = try copyKey.flatMap { copyKey in
             guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
-            // Without a thread the pages are sealed by this one. A sealing thread lets go of libcrypto itself.
+            // Without a thread the pages are sealed by this one.
             return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
-                (try? DetachedThread.start("seal") { body }) != nil
+                (try? DetachedThread.start("seal", body)) != nil
             }
         }
         // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes

@@ -169,7 +169,7 @@ struct CopySkeleton {
             let isKeyed =
                 try entry.type == "index" || entry.mayLackRowID && isWithoutRowID(entry.name, indexes, connection)
             let columns = isKeyed ? "a PRIMARY KEY) WITHOUT ROWID" : "a)"
-            try connection.executeScript("CREATE TABLE copy.cipherstore_root_\(number)(\(columns)")
+            try connection.executeScript(text: "CREATE TABLE copy.cipherstore_root_\(number)(\(columns)")
             roots.append(Root(page: 0, isKeyed: isKeyed))
         } takeRows: {
             try takeRoots(&roots, connection)

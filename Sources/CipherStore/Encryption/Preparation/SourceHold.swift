@@ -53,7 +53,7 @@ final class SourceHold {
 
     /// Brings the file to rest and locks it.
     ///
-    /// - Throws: ``StoreError`` with `busy` while another process has it open in WAL mode or is writing.
+    /// - Throws: ``StoreError`` with `busy` while another connection has it open in WAL mode or is writing.
     func settle() throws {
         for _ in 0..<10 {
             try leaveWriteAheadLog()
@@ -72,7 +72,7 @@ final class SourceHold {
             lock.unlock()
         }
         throw StoreError(
-            .busy, path: paths.database, "other processes keep writing the file", advice: "close them and try again")
+            .busy, path: paths.database, "other connections keep writing the file", advice: "close them and try again")
     }
 
     private func leaveWriteAheadLog() throws {
@@ -117,7 +117,7 @@ final class SourceHold {
 
     private static func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
-            .busy, path: paths.database, "another process has the database open",
+            .busy, path: paths.database, "another connection, of this process or another, uses the database",
             advice: "close it and try again; nothing was changed")
     }
 

@@ -41,7 +41,7 @@ struct PlanExecutor {
         for sql in operation.sql { try connection.execute(SQL(text: sql)) }
         guard let action = operation.action else { return }
         do {
-            try action.body(connection)
+            try connection.lend(action.body)
         } catch let error as DatabaseError {
             throw error
         } catch let error as StoreError {

@@ -10,14 +10,14 @@ import Testing
     private func file(_ word: String, _ other: String) throws -> LegacyFile {
         try LegacyFile { connection in
             try connection.executeScript(
-                """
-                CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a); CREATE UNIQUE INDEX u ON t(b);
-                CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER r AFTER DELETE ON t BEGIN SELECT 1; END;
-                CREATE VIRTUAL TABLE f USING fts4(a); INSERT INTO f VALUES ('word');
-                INSERT INTO t VALUES ('one', 1), ('two', 2); PRAGMA writable_schema = ON;
-                UPDATE sqlite_master SET sql = replace(sql, '\(word)', '\(other)') WHERE name IN ('t', 'i', 'u', 'v', 'r', 'f');
-                PRAGMA writable_schema = OFF
-                """)
+                text: """
+                    CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(a); CREATE UNIQUE INDEX u ON t(b);
+                    CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER r AFTER DELETE ON t BEGIN SELECT 1; END;
+                    CREATE VIRTUAL TABLE f USING fts4(a); INSERT INTO f VALUES ('word');
+                    INSERT INTO t VALUES ('one', 1), ('two', 2); PRAGMA writable_schema = ON;
+                    UPDATE sqlite_master SET sql = replace(sql, '\(word)', '\(other)') WHERE name IN ('t', 'i', 'u', 'v', 'r', 'f');
+                    PRAGMA writable_schema = OFF
+                    """)
         }
     }
 

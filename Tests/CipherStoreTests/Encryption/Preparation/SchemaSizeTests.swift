@@ -8,13 +8,13 @@ struct SchemaSizeTests {
     private func file(views: Int, table: String = "CREATE TABLE t(a)") throws -> LegacyFile {
         try LegacyFile(unclosed: true) { connection in
             try connection.executeScript(
-                """
-                PRAGMA journal_mode = WAL; \(table); PRAGMA writable_schema = ON;
-                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(views))
-                INSERT INTO sqlite_master
-                SELECT 'view', 'v' || i, 'v' || i, 0, 'CREATE VIEW v' || i || ' AS SELECT a FROM t' FROM n;
-                PRAGMA schema_version = 99
-                """)
+                text: """
+                    PRAGMA journal_mode = WAL; \(table); PRAGMA writable_schema = ON;
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(views))
+                    INSERT INTO sqlite_master
+                    SELECT 'view', 'v' || i, 'v' || i, 0, 'CREATE VIEW v' || i || ' AS SELECT a FROM t' FROM n;
+                    PRAGMA schema_version = 99
+                    """)
         }
     }
 

@@ -14,8 +14,8 @@ struct CopyProofTests {
         """
 
     private func prove(_ script: String = Self.script, change: String) throws -> CopyProof.Outcome {
-        let original = try LegacyFile { try $0.executeScript(script) }
-        let copy = try LegacyFile { try $0.executeScript(script + change) }
+        let original = try LegacyFile { try $0.executeScript(text: script) }
+        let copy = try LegacyFile { try $0.executeScript(text: script + change) }
         func opened(_ file: LegacyFile) -> ProofConnection {
             ProofConnection(path: file.path, key: nil, settings: CipherSettings(), collations: [])
         }

@@ -13,8 +13,8 @@ struct TableWalkTests {
         """
 
     private func pair(_ change: String) throws -> (ConnectionPair, LegacyFile, LegacyFile) {
-        let original = try LegacyFile { try $0.executeScript(Self.script) }
-        let copy = try LegacyFile { try $0.executeScript(Self.script + change) }
+        let original = try LegacyFile { try $0.executeScript(text: Self.script) }
+        let copy = try LegacyFile { try $0.executeScript(text: Self.script + change) }
         return (
             ConnectionPair(
                 original: try Connection(path: original.path, mode: .readOnly),

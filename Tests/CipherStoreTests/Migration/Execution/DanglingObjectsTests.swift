@@ -14,7 +14,7 @@ import Testing
             try DanglingObjects(in: connection, DatabaseState(of: connection, countsRows: false) { nil })
         }
         let before = try dangling()
-        try connection.executeScript(change)
+        try connection.executeScript(text: change)
         try dangling().requireNoneBeyond(before, origins: [:], path: "app.db")
     }
 

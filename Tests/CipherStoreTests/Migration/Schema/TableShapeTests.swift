@@ -14,7 +14,7 @@ struct TableShapeTests {
 
     @Test("has the keys that SQLite tells of, however their words are written", arguments: definitions)
     func hasKeys(definition: String) throws {
-        let file = try LegacyFile { try $0.executeScript("CREATE TABLE t(\(definition))") }
+        let file = try LegacyFile { try $0.executeScript(text: "CREATE TABLE t(\(definition))") }
         let connection = try Connection(path: file.path, mode: .readOnly)
         defer { connection.close() }
         func count(_ pragma: String) throws -> Int {

@@ -15,7 +15,7 @@ struct AppVersionStepsTests {
         try fixture.write { (connection) throws in
             try LegacyStepsApp.appVersions.write(appVersion: version, updates: updates, to: connection)
             try connection.executeScript(
-                Self.people + "; INSERT INTO outbox (body, sent) VALUES ('gone', 1), ('waits', 0)")
+                text: Self.people + "; INSERT INTO outbox (body, sent) VALUES ('gone', 1), ('waits', 0)")
         }
         return fixture
     }
@@ -112,7 +112,7 @@ struct AppVersionStepsTests {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
             for sql in try LegacyStepsApp.appVersions.statements("sql_update_1.10.0").dropLast() {
-                try connection.executeScript(sql)
+                try connection.executeScript(text: sql)
             }
         }
         let plan = try fixture.plan()
@@ -150,7 +150,7 @@ struct AppVersionStepsTests {
             """,
         ])
         try fixture.write {
-            try $0.executeScript(script + "; INSERT INTO t (id, n) VALUES (1, 5); PRAGMA user_version = 2")
+            try $0.executeScript(text: script + "; INSERT INTO t (id, n) VALUES (1, 5); PRAGMA user_version = 2")
         }
         return fixture
     }
@@ -177,7 +177,7 @@ struct AppVersionStepsTests {
     func copiesIntoEmpty() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
-            try connection.executeScript(LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
+            try connection.executeScript(text: LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
         }
         _ = try fixture.open()
         #expect(try fixture.read { try $0.values(String.self, "SELECT name FROM contact") } == ["Ana", "Bo"])
@@ -215,7 +215,7 @@ struct AppVersionStepsTests {
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
-            try connection.executeScript(LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
+            try connection.executeScript(text: LegacyStepsApp.appVersions.statements("sql_update_1.10.0")[0])
             try connection.execute("INSERT INTO contact_new (id, name) VALUES (4, 'Ana')")
         }
         let error = try fixture.refusal()

@@ -140,7 +140,8 @@ struct NumberedStepsTests {
             ], version: "2")
         try fixture.write {
             try $0.executeScript(
-                "CREATE TABLE chat (id INTEGER PRIMARY KEY, sentAt INTEGER); INSERT INTO chat VALUES (1, 1700), (2, NULL);"
+                text:
+                    "CREATE TABLE chat (id INTEGER PRIMARY KEY, sentAt INTEGER); INSERT INTO chat VALUES (1, 1700), (2, NULL);"
                     + script + "; PRAGMA user_version = 1")
         }
         return fixture
@@ -319,7 +320,7 @@ struct NumberedStepsTests {
             try LegacyStepsApp.numbered.run(["sql_default"], on: connection)
             guard let value else { return }
             try connection.executeScript(
-                "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(value))")
+                text: "CREATE TABLE db_version (db_version_num INTEGER); INSERT INTO db_version VALUES (\(value))")
         }
         let error = try fixture.refusal()
         #expect(error.code == .recordedVersion)

@@ -44,7 +44,7 @@ struct StepFailureTests {
 
     @Test("does not hinder the next launch, which has it corrected")
     func correctedLater() throws {
-        let file = try LegacyFile { try $0.executeScript(Self.legacy + "PRAGMA user_version = 1") }
+        let file = try LegacyFile { try $0.executeScript(text: Self.legacy + "PRAGMA user_version = 1") }
         func open(_ statements: [String]) throws -> OpenReport {
             try StoreOpening(
                 configuration: configuration(statements), directory: file.folder.url.path(percentEncoded: false),

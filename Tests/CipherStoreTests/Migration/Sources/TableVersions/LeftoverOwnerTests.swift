@@ -24,14 +24,14 @@ struct LeftoverOwnerTests {
     private func write(renaming: Bool = true, before: String = "", _ script: String) throws {
         try fixture.write { connection in
             try connection.executeScript(
-                """
-                CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE);
-                INSERT INTO tableVersion(name, version) VALUES ('chat', 1.0), ('contact', 1.0);
-                \(Self.chat) INSERT INTO chat VALUES (3, 'u', 'm'), (8, 'v', 'n');
-                CREATE TABLE contact(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, name TEXT); \(before)
-                """)
+                text: """
+                    CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE);
+                    INSERT INTO tableVersion(name, version) VALUES ('chat', 1.0), ('contact', 1.0);
+                    \(Self.chat) INSERT INTO chat VALUES (3, 'u', 'm'), (8, 'v', 'n');
+                    CREATE TABLE contact(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, name TEXT); \(before)
+                    """)
             try rename(renaming, connection)
-            try connection.executeScript(script)
+            try connection.executeScript(text: script)
         }
     }
 

@@ -22,10 +22,10 @@ struct LeftoverReferenceTests {
                 "INSERT INTO chat(id, uid) VALUES (2, 'cy'); DROP TABLE attachment")
             try TableVersionsApp.upgrade("chat", to: 3, until: .copied, connection)
             try connection.executeScript(
-                """
-                CREATE TABLE attachment(id INTEGER PRIMARY KEY AUTOINCREMENT, chatId INTEGER REFERENCES "tableOld"(id), content BLOB);
-                \(chats.map { "INSERT INTO attachment(chatId) VALUES (\($0));" }.joined()) \(more)
-                """)
+                text: """
+                    CREATE TABLE attachment(id INTEGER PRIMARY KEY AUTOINCREMENT, chatId INTEGER REFERENCES "tableOld"(id), content BLOB);
+                    \(chats.map { "INSERT INTO attachment(chatId) VALUES (\($0));" }.joined()) \(more)
+                    """)
         }
     }
 

@@ -29,7 +29,7 @@ struct LeftoverTableTests {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: crash.from)
             try TableVersionsApp.upgrade("chat", to: crash.to, until: crash.point, keepsKeys: keepsKeys, connection)
-            try connection.executeScript(more)
+            try connection.executeScript(text: more)
         }
     }
 
@@ -152,10 +152,10 @@ struct LeftoverTableTests {
         fixture.configuration = try configure("")
         try fixture.write { connection in
             try connection.executeScript(
-                """
-                \(TableVersionRecord.createSQL); INSERT INTO tableVersion(name, version) VALUES ('a', 1), ('b', 1);
-                CREATE TABLE tableOld(id INTEGER PRIMARY KEY, x); INSERT INTO tableOld VALUES (4, 'kept');
-                """)
+                text: """
+                    \(TableVersionRecord.createSQL); INSERT INTO tableVersion(name, version) VALUES ('a', 1), ('b', 1);
+                    CREATE TABLE tableOld(id INTEGER PRIMARY KEY, x); INSERT INTO tableOld VALUES (4, 'kept');
+                    """)
         }
         let before = try fixture.digest()
         let error = try #require(try storeError { try fixture.open() })
@@ -183,7 +183,7 @@ struct LeftoverTableTests {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
             try connection.executeScript(
-                isGone
+                text: isGone
                     ? "ALTER TABLE contact RENAME TO contactOld"
                     : "CREATE TABLE contactOld(id INTEGER PRIMARY KEY, uid TEXT); INSERT INTO contactOld VALUES (1, 'x'); DELETE FROM contact"
             )

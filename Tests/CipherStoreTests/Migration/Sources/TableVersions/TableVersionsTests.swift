@@ -69,7 +69,7 @@ struct TableVersionsTests {
     func refusesBadRecord(value: String) throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
-            try connection.executeScript("UPDATE tableVersion SET version = \(value) WHERE name = 'chat'")
+            try connection.executeScript(text: "UPDATE tableVersion SET version = \(value) WHERE name = 'chat'")
         }
         let before = try fixture.digest()
         for attempt in [{ _ = try fixture.plan() }, { try fixture.open() }] {

@@ -39,10 +39,10 @@ struct VanishedTableTests {
     private func write(_ parts: String...) throws {
         try fixture.write { connection in
             try connection.executeScript(
-                """
-                \(TableVersionRecord.createSQL); INSERT INTO tableVersion(name, version) VALUES ('chat', 1), ('contact', 1);
-                \(parts.joined(separator: "\n"))
-                """)
+                text: """
+                    \(TableVersionRecord.createSQL); INSERT INTO tableVersion(name, version) VALUES ('chat', 1), ('contact', 1);
+                    \(parts.joined(separator: "\n"))
+                    """)
         }
     }
 

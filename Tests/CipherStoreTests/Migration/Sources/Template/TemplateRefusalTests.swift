@@ -27,7 +27,7 @@ struct TemplateRefusalTests {
             { path in
                 let connection = try Connection(path: path, mode: .create)
                 defer { connection.close() }
-                try connection.executeScript(script)
+                try connection.executeScript(text: script)
             }
         }
 
@@ -52,7 +52,7 @@ struct TemplateRefusalTests {
                 let connection = try Connection(path: path, mode: .create)
                 defer { connection.close() }
                 try connection.setKey(TestKeys.raw(9), settings: CipherSettings())
-                try connection.executeScript(TemplateApp.template(3))
+                try connection.executeScript(text: TemplateApp.template(3))
             },
             Fault("cut off", .corrupt, "the ") { path in
                 try script(TemplateApp.template(3))(path)

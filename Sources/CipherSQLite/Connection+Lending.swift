@@ -1,0 +1,140 @@
+internal import CSQLCipher
+internal import CSQLCipherShims
+
+/// What holds for a connection while a closure of an app has it.
+///
+/// The closure gets the connection for one transaction on one thread. Nothing that it runs may outlast the transaction, and
+/// a name that it misspells is an error.
+extension Connection {
+    /// Runs `body`, an app's closure, with the connection lent to it.
+    ///
+    /// Meanwhile statements run only inside of the transaction that is open, and a name in double quotes is never taken for
+    /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are
+    /// refused. From here on the connection belongs to the calling thread, until ``takeBack()``.
+    package func lend<Result>(_ body: (Connection) throws -> Result) rethrows -> Result {
+        claim()
+        let before = (isLent, requiresTransaction)
+        (isLent, requiresTransaction) = (true, true)
+        let acceptsStrings = acceptsStringsInDefinitions
+        if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
+        defer {
+            (isLent, requiresTransaction) = before
+            if acceptsStrings { allowDoubleQuotedStrings() }
+        }
+        return try body(self)
+    }
+
+    /// Throws where the work was cancelled for which the connection was lent.
+    ///
+    /// For closures that work long between two statements: a running statement ends by itself, and `Task.isCancelled` tells
+    /// nothing inside of a closure, which runs outside of the task. Where nothing can be cancelled, as in the hooks and steps
+    /// of an opening, it never throws.
+    ///
+    /// - Throws: `CancellationError`; ``DatabaseError`` with `SQLITE_MISUSE` outside of the closure.
+    public func checkCancellation() throws {
+        try checkThread()
+        if isCancelled() { throw CancellationError() }
+    }
+
+    // MARK: Threads
+
+    /// Makes the connection the calling thread's alone.
+    package func claim() {
+        cs_store(holder, cs_this_thread())
+    }
+
+    /// Makes the connection nobody's, until it is claimed again.
+    package func takeBack() {
+        cs_store(holder, Self.nobody)
+    }
+
+    static let anyone: UInt = 0
+    /// No thread's number, which is an address.
+    static let nobody: UInt = 1
+
+    /// Whether the calling thread may use the connection.
+    var isUsable: Bool {
+        let holder = cs_load(holder)
+        return holder == Self.anyone || holder == cs_this_thread()
+    }
+
+    /// Refuses a thread that may not use the connection.
+    func checkThread() throws {
+        guard !isUsable else { return }
+        throw DatabaseError(
+            extendedCode: DatabaseError.misuse,
+            message: "the connection was closed, or lent to a closure that has ended or runs on another thread",
+            path: path)
+    }
+
+    /// The same, and refuses what would run outside of a transaction that is required.
+    func checkUse(_ sql: @autoclosure () -> String) throws {
+        try checkThread()
+        guard requiresTransaction, !isInTransaction else { return }
+        throw DatabaseError(
+            extendedCode: DatabaseError.rolledBack, message: "the transaction has ended, so nothing more may run in it",
+            sql: sql(), path: path)
+    }
+
+    // MARK: Statements
+
+    /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
+    ///
+    /// Those are the transaction's own statements, ATTACH, and pragmas that set more than the transaction undoes: SQLCipher
+    /// runs some of its own as soon as they are compiled, and a new key encrypts the whole file anew.
+    ///
+    /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
+    ///
+    /// The corresponding C function is `sqlite3_set_authorizer`.
+    package func refuseWhatOutlastsLoans() throws {
+        try check(
+            sqlite3_set_authorizer(
+                handle,
+                { context, code, first, second, _, _ in
+                    guard
+                        code == SQLITE_PRAGMA || code == SQLITE_TRANSACTION || code == SQLITE_ATTACH
+                            || code == SQLITE_DETACH
+                    else { return SQLITE_OK }
+                    guard let context else { return SQLITE_DENY }
+                    let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                    guard connection.isLent else { return SQLITE_OK }
+                    let subject = first.map { String(cString: $0) } ?? ""
+                    connection.refusal = Connection.refusal(of: code, subject, hasValue: second != nil)
+                    return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY
+                }, Unmanaged.passUnretained(self).toOpaque()))
+    }
+
+    /// Why a lent connection does not run a statement; never with a pragma's value, which may be a key.
+    private static func refusal(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
+        switch code {
+        case SQLITE_TRANSACTION:
+            return "\(subject) may not run here: the transaction begins and ends without it"
+        case SQLITE_PRAGMA:
+            guard !isAllowed(pragma: subject.lowercased(), hasValue: hasValue) else { return nil }
+            return
+                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): it would outlast the transaction"
+        default:
+            return "ATTACH and DETACH may not run here: they would outlast the transaction"
+        }
+    }
+
+    private static func isAllowed(pragma name: String, hasValue: Bool) -> Bool {
+        // SQLCipher's own, of which some act without a value.
+        if name.hasPrefix("cipher_") || name.hasSuffix("kdf_iter") || name.hasSuffix("key") {
+            return !hasValue && readingCipherPragmas.contains(name)
+        }
+        return !hasValue || pragmasOfTransaction.contains(name)
+    }
+
+    private static let readingCipherPragmas: Set = [
+        "cipher_version", "cipher_provider", "cipher_provider_version", "cipher_fips_status", "cipher_settings",
+        "cipher_integrity_check",
+    ]
+
+    /// Pragmas whose value says what to read, or that the transaction undoes or ends with.
+    private static let pragmasOfTransaction: Set = [
+        "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "integrity_check",
+        "quick_check", "foreign_key_list", "foreign_key_check", "defer_foreign_keys", "user_version", "application_id",
+        "incremental_vacuum", "optimize",
+    ]
+}

@@ -1,0 +1,27 @@
+internal import CSQLCipher
+
+extension Connection {
+    /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.
+    ///
+    /// Waits as `sqlite3_busy_timeout` does, which asks nobody meanwhile. The corresponding C function is
+    /// `sqlite3_busy_handler`.
+    func waitForLocks() {
+        sqlite3_busy_handler(
+            handle,
+            { context, tries in
+                guard let context else { return 0 }
+                let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                let pause = Connection.pause(after: Int(tries), within: Int(connection.busyTimeout))
+                guard pause > 0, !connection.isCancelled() else { return 0 }
+                sqlite3_sleep(Int32(pause))
+                return 1
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// How long to wait before the next try, in milliseconds; none where the time is over.
+    private static func pause(after tries: Int, within timeout: Int) -> Int {
+        let pauses = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50]
+        let spent = pauses.prefix(tries).reduce(0, +) + max(0, tries - pauses.count) * 100
+        return min(tries < pauses.count ? pauses[tries] : 100, timeout - spent)
+    }
+}

@@ -1,0 +1,21 @@
+import CipherSQLite
+import CipherStore
+@testable import CipherStoreTestKit
+import Foundation
+import Testing
+
+/// What the errors of the library say to whoever asks Foundation.
+struct ErrorTextTests {
+    private static let errors: [any Error & CustomStringConvertible] = [
+        DatabaseError(extendedCode: 2067, message: "UNIQUE constraint failed: t.v", sql: "INSERT", path: "/a/b"),
+        StoreError(.busy, path: "/a/b", "somebody has it", advice: "wait"), StoreError(.closed, "it was closed"),
+        KeyError.empty, KeyError.byteOrderMark, MigrationVerificationError(failures: []),
+    ]
+
+    @Test("An error says of itself to Foundation what it says to Swift", arguments: 0..<6)
+    func localizedDescription(number: Int) {
+        let error = Self.errors[number]
+        #expect(error.localizedDescription == error.description)
+        #expect((error as any Error).localizedDescription == error.description)
+    }
+}

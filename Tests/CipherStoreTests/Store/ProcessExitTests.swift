@@ -1,0 +1,20 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A process that exits while a store works.
+@Suite(.timeLimit(.minutes(1)))
+struct ProcessExitTests {
+    private static let subject = TestProgram.built("CrashSubject")
+
+    @Test(
+        "What a store does while its process exits finds libcrypto as it was", .enabled(if: subject.isThere),
+        arguments: ["write", "open"])
+    func exit(work: String) throws {
+        let folder = try TemporaryFolder()
+        if work == "open" { _ = try Self.subject.run(["make", folder.path("app.db"), "plaintext"]) }
+        let ending = try Self.subject.run(["exit", folder.path(""), work])
+        #expect(ending.output == "done")
+        #expect(ending.status == 0 && !ending.wasKilled)
+    }
+}
