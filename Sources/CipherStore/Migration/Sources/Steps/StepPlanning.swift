@@ -6,6 +6,8 @@ struct StepPlanning {
     /// How many stages the database has behind it.
     private let past: Int
     private let everyLaunch: [StepStage.Statement]
+    /// The places of the statements that may run once more.
+    private let repeatable: Set<String>
     private let state: DatabaseState
     private let collations: [Collation]
     private let course: StepCourse
@@ -20,12 +22,13 @@ struct StepPlanning {
     private(set) var notes: [String] = []
 
     init(
-        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], state: DatabaseState,
-        collations: [Collation]
+        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], repeatable: Set<String>,
+        state: DatabaseState, collations: [Collation]
     ) throws {
         self.stages = stages
         self.past = past
         self.everyLaunch = everyLaunch
+        self.repeatable = repeatable
         self.state = state
         self.collations = collations
         course = try StepCourse(
@@ -89,7 +92,8 @@ struct StepPlanning {
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
                 name: stage.name, passages: course.stages[index], path: state.connection.path,
-                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state))
+                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state),
+                repeatable: repeatable, earlier: Set(course.stages[..<index].joined().map(\.statement.sql)))
             skipped = try step.answer(for: before).skipped
         }
         for (number, statement) in statements.enumerated() {
