@@ -94,7 +94,13 @@ package enum HistoryTable {
 
     /// Whether the file is plaintext because CipherStore opened it with encryption off.
     package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
-        try latest("event", of: HistoryEvent.tellingEncryption, connection) == HistoryEvent.openedPlaintext.rawValue
+        try stamp(connection) == .plaintext
+    }
+
+    /// As what CipherStore left the file; `nil` where it has neither made nor encrypted it, nor had it with encryption off.
+    static func stamp(_ connection: Connection) throws -> Decision.Stamp? {
+        guard let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) else { return nil }
+        return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
     }
 
     private static func latest(

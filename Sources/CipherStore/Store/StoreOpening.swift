@@ -303,7 +303,7 @@ package struct StoreOpening {
         func read(_ connection: Connection) throws -> Decision.Facts {
             Decision.Facts(
                 surface: .plaintext, recorded: try recordedVersion(connection),
-                isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+                stamp: try HistoryTable.stamp(connection))
         }
         if let facts = try inspector.readingPlaintext(read) { return facts }
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
@@ -340,11 +340,21 @@ package struct StoreOpening {
                 "the database has version \(facts.recorded ?? .zero) and the app only knows \(configuration.version)",
                 advice: "install a newer version of the app; nothing was changed")
         case .unexpectedPlaintext:
+            guard let threshold = configuration.encryption.sinceVersion else {
+                return StoreError(
+                    .unexpectedPlaintext, path: paths.database,
+                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
+                        + "that another program decrypted",
+                    advice: "check where it comes from; `unexpectedPlaintext: encrypt` in the configuration accepts it")
+            }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and says version \(facts.recorded ?? .zero), at which the app encrypts: "
-                    + "a swapped file or a restored backup",
-                advice: "check where it comes from; `unexpectedPlaintext: encrypt` in the configuration accepts it")
+                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
+                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
+                    + "restored backup",
+                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
+                    + "and is left out in the first release that encrypts; `unexpectedPlaintext: encrypt` in the "
+                    + "configuration accepts such a file")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,

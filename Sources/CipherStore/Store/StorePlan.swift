@@ -64,7 +64,7 @@ extension StoreOpening {
                 let recorded = try recordedVersion(connection)
                 let facts = Decision.Facts(
                     surface: surface, recorded: recorded,
-                    isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+                    stamp: try HistoryTable.stamp(connection))
                 return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
             }
             guard let plan else { throw inspector.needsRecovery() }
