@@ -45,7 +45,8 @@ struct RowComparison {
         let values = (1...max(names.count, 1)).map { "type\($0), value\($0) COLLATE BINARY" }.joined(separator: ", ")
         return try connection.value(
             Bool.self,
-            SQL(text: "SELECT EXISTS (SELECT 1 FROM (\(all)) GROUP BY \(values) HAVING max(own) > max(theirs))")) == false
+            SQL(text: "SELECT EXISTS (SELECT 1 FROM (\(all)) GROUP BY \(values) HAVING max(own) > max(theirs))"))
+            == false
     }
 
     /// The different rows with their number, which is the table's own or another's.

@@ -17,7 +17,8 @@ struct KilledTableUpgradeTests {
                 + {
                     switch self {
                     case .none: [("msg", "TEXT"), ("mood", "TEXT"), ("mark", "INTEGER")]
-                    case .adds: [("msg", "TEXT"), ("mood", "TEXT"), ("mark", "INTEGER"), ("edited", "INTEGER DEFAULT 0")]
+                    case .adds:
+                        [("msg", "TEXT"), ("mood", "TEXT"), ("mark", "INTEGER"), ("edited", "INTEGER DEFAULT 0")]
                     case .drops: [("msg", "TEXT"), ("mark", "INTEGER")]
                     case .dropsMost: []
                     case .renames: [("body", "TEXT"), ("mood", "TEXT"), ("mark", "INTEGER")]
@@ -48,7 +49,8 @@ struct KilledTableUpgradeTests {
             let view = "CREATE VIEW talk AS SELECT uid FROM chat;"
             let trigger =
                 "CREATE TRIGGER noted AFTER INSERT ON contact BEGIN INSERT INTO chat(uid) VALUES (new.uid); END;"
-            let foreignKey = "CREATE TABLE reaction(chatId INTEGER REFERENCES chat(id)); INSERT INTO reaction VALUES (9);"
+            let foreignKey =
+                "CREATE TABLE reaction(chatId INTEGER REFERENCES chat(id)); INSERT INTO reaction VALUES (9);"
             return switch self {
             case .nothing: ""
             case .view: view
@@ -215,7 +217,8 @@ struct KilledTableUpgradeTests {
         try fixture.write { connection in
             try connection.executeScript(Self.old)
             try connection.executeScript(
-                "ALTER TABLE chat RENAME TO tableOld; CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT)")
+                "ALTER TABLE chat RENAME TO tableOld; CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT)"
+            )
         }
         let before = try fixture.digest()
         let error = try #require(try storeError { try fixture.open() })
@@ -223,7 +226,8 @@ struct KilledTableUpgradeTests {
         #expect(try fixture.digest() == before)
         fixture.configuration = try configure(#", "leftover": "tableOld""#)
         try fixture.open()
-        #expect(try fixture.values("SELECT id || uid || msg FROM chat ORDER BY id") == ["4anaone", "5botwo", "9anathree"])
+        #expect(
+            try fixture.values("SELECT id || uid || msg FROM chat ORDER BY id") == ["4anaone", "5botwo", "9anathree"])
     }
 
     @Test(
