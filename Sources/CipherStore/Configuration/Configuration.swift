@@ -24,6 +24,8 @@ public struct Configuration: Sendable {
     public var collations: [Collation]
     /// What the app runs while its database is opened.
     public var launch = LaunchHooks()
+    /// The file that it was read from, for errors.
+    var file: String?
 
     /// A configuration in Swift.
     ///

@@ -66,8 +66,9 @@ struct StepPlanning {
             pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
             scratch: try ScratchDatabase(collations), path: state.connection.path)
         let found = try look()
-        notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
-            .map { "the \($0), which a step takes away, is still there and is kept" }
+        for leftover in repair.leftovers(in: found) where !repair.isDropped(leftover, in: found) {
+            try noteLeftover(leftover)
+        }
         let made = try repair.repair(of: found)
         findings += made.findings
         for operation in made.operations {
@@ -80,6 +81,21 @@ struct StepPlanning {
         notes.append(
             "the database lacked parts of its recorded version or had them otherwise, which "
                 + "\(operations.count) operations make up for")
+    }
+
+    /// Rows that a step did not bring to where they belong are out of the app's reach.
+    private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
+        let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
+        guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
+            notes.append("the \(leftover), which a step takes away, is still there and is kept")
+            return
+        }
+        let rows = try state.countedRows(of: table.name)
+        findings.append(
+            Plan.Finding(
+                .warning, table: table.name, count: rows,
+                message: "the \(leftover), which a step takes away, is still there with \(rows) "
+                    + "row\(rows == 1 ? "" : "s") and is kept"))
     }
 
     // MARK: Steps

@@ -52,7 +52,7 @@ struct NumberedStepsTests {
         #expect(
             plan.operations.map(\.title) == [
                 "sql sql_update_3.plist[0]", "sql sql_update_3.plist[1]", "sql sql_update_3.plist[2]",
-                "sql sql_update_4.plist[0]", "stamp",
+                "sql sql_update_4.plist[0]", "sql db_version.db_version_num", "stamp",
             ])
     }
 
