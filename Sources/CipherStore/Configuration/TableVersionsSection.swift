@@ -88,7 +88,10 @@ extension VersionedTable {
             try section.forbid(["columns"], because: "beside \"sql\"")
             definition = .sql(try sql.text())
         } else {
-            definition = .columns(try DeclaredTable.columns(section.required("columns")))
+            guard let columns = section["columns"] else {
+                throw section.failure("the key \"columns\" or \"sql\" is missing")
+            }
+            definition = .columns(try DeclaredTable.columns(columns))
         }
         self.init(
             name: name, version: try section.required("version").tableVersion(), definition: definition,

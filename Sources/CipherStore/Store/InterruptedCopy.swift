@@ -153,7 +153,7 @@ struct InterruptedCopy {
             if lacking == nil, try remove() { return "\(name), which an upgrade of the app's own left, was removed" }
             reason = lacking.map { "rows of its table \($0) are not in the database" } ?? "another process has it open"
         } catch {
-            reason = "it could not be compared with the database: \(error)"
+            reason = "it could not be compared with the database: \(StoreError.reason(error))"
         }
         return "\(copy.database), which an upgrade of the app's own left, is still there and readable: \(reason)"
     }

@@ -151,7 +151,7 @@ package struct StoreOpening {
         } catch let error as StoreError
             where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
         {
-            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [error.description])
+            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
         }
     }
 
@@ -179,7 +179,7 @@ package struct StoreOpening {
             do {
                 warnings += try attempts.settle(nil)
             } catch {
-                warnings.append("what an earlier launch left could not be removed: \(error)")
+                warnings.append("what an earlier launch left could not be removed: \(StoreError.reason(error))")
             }
         }
         var opened = try openPlaintext(outcome: .openedPlaintext, warnings: warnings)

@@ -43,7 +43,13 @@ extension StoreOpening {
         else { return try plan(inspector, key) }
         let isDatabase = try interrupted.isDatabase(inspector.surface())
         let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
-        let plan = try plan(source, key)
+        let plan: StorePlan
+        do {
+            plan = try self.plan(source, key)
+        } catch let error as StoreError where isDatabase && error.path == paths.database {
+            // There is no file of that name yet.
+            throw error.at(interrupted.copy.database)
+        }
         var schema = plan.schema
         schema.notes.append(note)
         return StorePlan(path: plan.path, step: plan.step, schema: schema)
