@@ -113,14 +113,32 @@ public struct StoreError: Error, Sendable {
     }
 }
 
-extension StoreError: CustomStringConvertible, LocalizedError {
-    /// The file, what happened, and what to do next.
-    public var description: String {
+extension StoreError {
+    /// The same of another file.
+    func at(_ path: String?) -> StoreError {
+        var error = StoreError(code, path: path, detail, advice: advice, underlying: underlying)
+        error.stage = stage
+        error.stageSeconds = stageSeconds
+        return error
+    }
+
+    /// What went wrong in a part of something that ended well: the advice is for a caller who got nothing.
+    static func reason(_ error: any Error) -> String {
+        (error as? StoreError)?.statement ?? "\(error)"
+    }
+
+    private var statement: String {
         var text = path.map { "\(SystemPath.printable($0)): " } ?? ""
         text += detail
         if let underlying { text += " (\(underlying.message), SQLite code \(underlying.extendedCode))" }
-        if !advice.isEmpty { text += "; \(advice)" }
         return text
+    }
+}
+
+extension StoreError: CustomStringConvertible, LocalizedError {
+    /// The file, what happened, and what to do next.
+    public var description: String {
+        statement + (advice.isEmpty ? "" : "; \(advice)")
     }
 
     /// The same as ``description``.

@@ -28,11 +28,7 @@ enum Tool {
             throw CommandFailure.usage("a command is missing", advice: "see cipherstore --help")
         }
         guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
-        guard let command = Command.all.first(where: { $0.name == word }) else {
-            let suggestion = Suggestion.nearest(to: word, among: Command.all.map(\.name))
-            throw CommandFailure.usage(
-                "unknown command \(word)", advice: suggestion.map { "is \($0) meant?" } ?? "see cipherstore --help")
-        }
+        let command = try Command.named(word)
         do {
             return try run(command, Array(arguments.dropFirst()))
         } catch let failure as CommandFailure {

@@ -34,14 +34,14 @@ import Testing
         let legacy = try fixture.run(["history", "--json"] + store)
         #expect(legacy.status == 0, "\(legacy.errors)")
         #expect(try items(legacy) == ["pending version schema"])
-        #expect(try legacy.object()["version"] as? Int == 23)
+        #expect(try legacy.object()["version"] as? String == "23")
         #expect(try fixture.snapshot() == before)
 
         #expect(try fixture.run(["migrate"] + store).status == 0)
         let migrated = try fixture.snapshot()
         let run = try fixture.run(["history", "--json"] + store)
         #expect(try items(run) == ["applied event encrypted", "applied event adopted"])
-        #expect(try run.object()["version"] as? Int == 26)
+        #expect(try run.object()["version"] as? String == "26")
         let text = try fixture.run(["history"] + store)
         #expect(text.status == 0)
         #expect(text.output.contains("version 26"))
@@ -106,7 +106,7 @@ import Testing
         #expect(try again.failureCode() == "migration")
         let migrated = try fixture.run(["migrate", "--json"] + store)
         let report = try #require(try migrated.object()["migration"] as? [String: Any])
-        #expect(report["from"] as? String == "25" || report["from"] as? Int == 25)
+        #expect(report["from"] as? String == "25")
         #expect(try fixture.run(columns).output.contains("pinned"))
     }
 

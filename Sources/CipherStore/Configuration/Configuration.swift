@@ -24,6 +24,8 @@ public struct Configuration: Sendable {
     public var collations: [Collation]
     /// What the app runs while its database is opened.
     public var launch = LaunchHooks()
+    /// The file that it was read from, for errors.
+    var file: String?
 
     /// A configuration in Swift.
     ///
@@ -46,11 +48,11 @@ public struct Configuration: Sendable {
     public struct Encryption: Sendable, Equatable {
         /// The flag that toggles encryption.
         public var isEnabled: Bool
-        /// The first version that encrypts: a plaintext file below it is a legacy one.
+        /// The first version that never shipped in plaintext: a plaintext file below it is a legacy one.
         ///
-        /// By default the configuration's own version.
+        /// Without it every plaintext file is one that CipherStore has not made or encrypted before.
         public var sinceVersion: SchemaVersion?
-        /// What to do with a plaintext file at or above ``sinceVersion``.
+        /// What to do with a plaintext file that is no legacy one.
         public var unexpectedPlaintext: UnexpectedPlaintext
         /// What to do with an encrypted file when encryption is off.
         public var whenDisabled: WhenDisabled

@@ -68,6 +68,7 @@ extension Configuration {
                 ?? schema.defaultRecordedVersion,
             schema: schema,
             destructiveChanges: try section["destructiveChanges"]?.choice() ?? .withhold)
+        file = root.file
         assumedVersion = try section["recordedVersion"]?.entries().first { $0.name == "assume" }?.node.version()
     }
 

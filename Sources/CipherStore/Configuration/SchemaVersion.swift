@@ -1,9 +1,11 @@
 /// A version of an app or its schema: whole numbers with dots between, compared as numbers.
 ///
-/// `24` and `24.0` are equal, and `1.10.0` is later than `1.9.2`.
-public struct SchemaVersion: Sendable {
+/// `24` and `24.0` are equal, and `1.10.0` is later than `1.9.2`. The text is kept as it was given.
+public struct SchemaVersion: Sendable, CustomStringConvertible {
     /// The numbers, most significant first, without trailing zeros.
     public let components: [Int]
+    /// The text that it was given.
+    public let description: String
 
     /// The version before all others, which a database without any record has.
     public static let zero = SchemaVersion(0)
@@ -11,6 +13,7 @@ public struct SchemaVersion: Sendable {
     /// A version of one number.
     public init(_ number: Int) {
         components = number == 0 ? [] : [number]
+        description = "\(number)"
     }
 
     /// A version in text, such as `24` or `1.10.0`; `nil` for anything else.
@@ -24,10 +27,17 @@ public struct SchemaVersion: Sendable {
         }
         while components.last == 0 { components.removeLast() }
         self.components = components
+        description = text
     }
 }
 
 extension SchemaVersion: Hashable, Comparable {
+    /// Whether the numbers are the same, whatever the texts.
+    public static func == (left: SchemaVersion, right: SchemaVersion) -> Bool { left.components == right.components }
+
+    /// Hashes the numbers.
+    public func hash(into hasher: inout Hasher) { hasher.combine(components) }
+
     /// Compares number by number; a missing number counts as zero.
     public static func < (left: SchemaVersion, right: SchemaVersion) -> Bool {
         left.components.lexicographicallyPrecedes(right.components)
@@ -54,21 +64,14 @@ extension SchemaVersion: Codable {
         self = version
     }
 
-    /// Writes a version of one number as a number, and any other as text.
+    /// Writes the text.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        if let wholeNumber {
-            try container.encode(wholeNumber)
-        } else {
-            try container.encode(description)
-        }
+        try container.encode(description)
     }
 }
 
-extension SchemaVersion: CustomStringConvertible, ExpressibleByIntegerLiteral {
-    /// The numbers with dots between.
-    public var description: String { components.isEmpty ? "0" : components.map(String.init).joined(separator: ".") }
-
+extension SchemaVersion: ExpressibleByIntegerLiteral {
     /// A version of one number.
     public init(integerLiteral value: Int) {
         self.init(value)

@@ -75,14 +75,24 @@ extension ConfigurationNode {
     ///
     /// - Parameter version: An app whose version is written with dots counts by its own versions.
     func steps(leadingTo version: ConfigurationNode) throws -> MigrationSteps {
-        let section = try ConfigurationSection(self, keys: ["directory"])
+        let section = try ConfigurationSection(self, keys: ["directory", "repeatable"])
         let node = try section.required("directory")
         let directory = try node.path()
         var numbering: MigrationSteps.Numbering?
         if case .text(let text) = version.value, text.contains(".") { numbering = .appVersions }
-        let steps = try MigrationSteps(
+        var steps = try MigrationSteps(
             folder: directory, numbering: numbering)
         try steps.check(leadingTo: try version.schemaVersion())
+        let places = steps.places
+        for place in try section["repeatable"]?.elements() ?? [] {
+            let name = try place.text()
+            guard places.contains(name) else {
+                throw place.failure(
+                    "no step has a statement \(Self.shown(name))",
+                    advice: "name it as the error does, such as sql_update_3.plist[1]")
+            }
+            steps.repeatable.insert(name)
+        }
         return steps
     }
 }

@@ -16,6 +16,14 @@ public struct VersionedTable: Sendable, Equatable {
     ///
     /// By default `tableOld`, and the table's name with `Old` behind it where the table itself is gone.
     public var leftover: String?
+    /// What becomes of the old table where it and the new one hold rows of their own; `nil` refuses such a database.
+    public var leftoverRows: LeftoverRows?
+
+    /// What becomes of an old table where it and the new one hold rows of their own.
+    public enum LeftoverRows: String, Sendable, CaseIterable {
+        /// Both tables stay, and the old one is reported as withheld.
+        case keep
+    }
 
     /// How a table is declared.
     public enum Definition: Sendable, Equatable {
@@ -28,7 +36,8 @@ public struct VersionedTable: Sendable, Equatable {
     /// A table with a version of its own.
     public init(
         name: String, version: Double, definition: Definition, renamedColumns: [String: String] = [:],
-        indexes: [String] = [], triggers: [String] = [], leftover: String? = nil
+        indexes: [String] = [], triggers: [String] = [], leftover: String? = nil,
+        leftoverRows: LeftoverRows? = nil
     ) {
         self.name = name
         self.version = version
@@ -37,6 +46,7 @@ public struct VersionedTable: Sendable, Equatable {
         self.indexes = indexes
         self.triggers = triggers
         self.leftover = leftover
+        self.leftoverRows = leftoverRows
     }
 
     /// The statement that makes the table.
@@ -71,20 +81,25 @@ extension VersionedTable {
 
     private init(_ name: String, _ node: ConfigurationNode) throws {
         let section = try ConfigurationSection(
-            node, keys: ["version", "sql", "columns", "renamedColumns", "indexes", "triggers", "leftover"])
+            node,
+            keys: ["version", "sql", "columns", "renamedColumns", "indexes", "triggers", "leftover", "leftoverRows"])
         let definition: Definition
         if let sql = section["sql"] {
             try section.forbid(["columns"], because: "beside \"sql\"")
             definition = .sql(try sql.text())
         } else {
-            definition = .columns(try DeclaredTable.columns(section.required("columns")))
+            guard let columns = section["columns"] else {
+                throw section.failure("the key \"columns\" or \"sql\" is missing")
+            }
+            definition = .columns(try DeclaredTable.columns(columns))
         }
         self.init(
             name: name, version: try section.required("version").tableVersion(), definition: definition,
             renamedColumns: try section["renamedColumns"]?.renames() ?? [:],
             indexes: try section["indexes"]?.elements().map { try $0.text() } ?? [],
             triggers: try section["triggers"]?.elements().map { try $0.text() } ?? [],
-            leftover: try section["leftover"]?.schemaName())
+            leftover: try section["leftover"]?.schemaName(),
+            leftoverRows: try section["leftoverRows"]?.choice())
     }
 }
 

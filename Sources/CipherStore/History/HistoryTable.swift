@@ -87,14 +87,25 @@ package enum HistoryTable {
                     "the latest version that \(name) records is not a version",
                     advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
             }
-            if version.wholeNumber == nil { return version }
+            // A version of one number is there too, with the text that it was given.
+            if try version.wholeNumber == nil || version == userVersion(connection) { return version }
         }
-        return SchemaVersion(try connection.value(Int.self, "PRAGMA main.user_version") ?? 0)
+        return try userVersion(connection)
+    }
+
+    private static func userVersion(_ connection: Connection) throws -> SchemaVersion {
+        SchemaVersion(try connection.value(Int.self, "PRAGMA main.user_version") ?? 0)
     }
 
     /// Whether the file is plaintext because CipherStore opened it with encryption off.
     package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
-        try latest("event", of: HistoryEvent.tellingEncryption, connection) == HistoryEvent.openedPlaintext.rawValue
+        try stamp(connection) == .plaintext
+    }
+
+    /// As what CipherStore left the file; `nil` where it has neither made nor encrypted it, nor had it with encryption off.
+    static func stamp(_ connection: Connection) throws -> Decision.Stamp? {
+        guard let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) else { return nil }
+        return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
     }
 
     private static func latest(

@@ -20,10 +20,15 @@ enum Decision: Equatable {
         var surface: Inspector.Surface
         /// The recorded version, `nil` where none is recorded.
         var recorded: SchemaVersion?
-        /// Whether CipherStore opened the file with encryption off, and said so in the file.
-        var isStampedPlaintext = false
+        /// What the file's history says of its encryption, where it says anything.
+        var stamp: Stamp?
         /// Whether the key was shown to fit.
         var keyFits = false
+    }
+
+    /// What CipherStore left a file as.
+    enum Stamp: Equatable {
+        case plaintext, encrypted
     }
 
     /// The threshold and the header must agree; the header alone is no proof.
@@ -37,8 +42,8 @@ enum Decision: Equatable {
             let recorded = facts.recorded ?? .zero
             if recorded > configuration.version { return .refuse(.downgrade) }
             guard encryption.isEnabled else { return .openPlaintext }
-            let threshold = encryption.sinceVersion ?? configuration.version
-            if facts.isStampedPlaintext || recorded < threshold { return .encrypt }
+            let isLegacy = encryption.sinceVersion.map { recorded < $0 } ?? (facts.stamp == nil)
+            if facts.stamp == .plaintext || isLegacy { return .encrypt }
             return encryption.unexpectedPlaintext == .encrypt ? .encrypt : .refuse(.unexpectedPlaintext)
         case .opaque:
             guard facts.keyFits else { return .refuse(.keyDoesNotFit) }

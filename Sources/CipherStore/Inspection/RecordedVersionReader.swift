@@ -86,14 +86,17 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion {
-    /// The tables of an app's that hold nothing but its record.
-    var tables: Set<SQLName> {
+    /// The columns in which it may be; the first that holds a version counts.
+    var columns: [VersionColumn] {
         switch self {
-        case .table(let column): [SQLName(column.table)]
-        case .stepRecords: Set(VersionColumn.ofSteps.map { SQLName($0.table) })
+        case .table(let column): [column]
+        case .stepRecords: VersionColumn.ofSteps
         case .userVersion, .propertyList, .custom: []
         }
     }
+
+    /// The tables of an app's that hold nothing but its record.
+    var tables: Set<SQLName> { Set(columns.map { SQLName($0.table) }) }
 
     /// What must be there of a database with tables; `nil` where a version may be recorded nowhere.
     fileprivate var place: String? {
@@ -138,7 +141,7 @@ extension RecordedVersion.VersionColumn {
     ]
 
     /// Reads the highest version of the rows that match; `nil` without the table or such a row.
-    fileprivate func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+    func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         guard let name = try ownTable(connection, databasePath) else { return nil }
         try checkColumns(of: name, connection, databasePath)
         // A name that stands alone in double quotes is a text to SQLite where there is no such column.

@@ -8,8 +8,10 @@ package struct SchemaMigrator {
     private let source: any SchemaSource
     private let policy: Configuration.DestructiveChanges
     private let launch: LaunchHooks
-    /// The tables of an app's that hold nothing but its record of the version.
-    private let recordTables: Set<SQLName>
+    /// Where the app records its version.
+    private let recordedVersion: RecordedVersion
+    /// The file that the configuration comes from.
+    private let file: String?
     private let collations: [Collation]
 
     /// A migrator to the version and schema of a configuration.
@@ -17,19 +19,22 @@ package struct SchemaMigrator {
         self.init(
             version: configuration.version, source: configuration.schemaSource,
             policy: configuration.destructiveChanges, launch: configuration.launch,
-            recordTables: configuration.recordedVersion.tables, collations: configuration.collations)
+            recordedVersion: configuration.recordedVersion, file: configuration.file,
+            collations: configuration.collations)
     }
 
     /// A migrator to a version with a source of its own.
     package init(
         version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold,
-        launch: LaunchHooks = LaunchHooks(), recordTables: Set<SQLName> = [], collations: [Collation] = []
+        launch: LaunchHooks = LaunchHooks(), recordedVersion: RecordedVersion = .userVersion, file: String? = nil,
+        collations: [Collation] = []
     ) {
         self.version = version
         self.source = source
         self.policy = policy
         self.launch = launch
-        self.recordTables = recordTables
+        self.recordedVersion = recordedVersion
+        self.file = file
         self.collations = collations
     }
 
@@ -62,13 +67,14 @@ package struct SchemaMigrator {
         var plan = try source.plan(for: state)
         try PlanLint(policy: policy, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
-        if state.isFresh(besides: recordTables), isBegun, let recorded = state.recorded, recorded > .zero {
+        if state.isFresh(besides: recordedVersion.tables), isBegun, let recorded = state.recorded, recorded > .zero {
             plan.findings.append(
                 Plan.Finding(
                     .warning,
                     message:
                         "version \(recorded) is recorded, but the database holds no tables: nothing was there to keep"))
         }
+        if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }
         launch.add(for: launchKind(state), to: &plan)
         guard !state.isAdopted || state.recorded != version else { return plan }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
@@ -190,7 +196,7 @@ package struct SchemaMigrator {
     private func event(for state: DatabaseState) -> HistoryEvent {
         if state.isAdopted { return .migrated }
         // A recorded version without any table is no fresh install: something is gone.
-        return state.isFresh(besides: recordTables) && state.recorded ?? .zero == .zero ? .created : .adopted
+        return state.isFresh(besides: recordedVersion.tables) && state.recorded ?? .zero == .zero ? .created : .adopted
     }
 
     private func launchKind(_ state: DatabaseState) -> LaunchKind {
@@ -211,6 +217,8 @@ package struct SchemaMigrator {
             return try body()
         } catch let error as DatabaseError {
             throw StoreError(migration: error, path: connection.path, action: action)
+        } catch let error as StoreError where error.code == .configuration && error.path == nil {
+            throw error.at(file)
         }
     }
 }

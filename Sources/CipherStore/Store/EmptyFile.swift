@@ -15,9 +15,11 @@ extension StoreOpening {
         if tables.isEmpty, version == .zero {
             return "the encrypted file holds no tables, and CipherStore did not make it: nothing was there to keep"
         }
-        guard !tables.isEmpty, version > .zero,
+        guard !tables.isEmpty,
             try tables.allSatisfy({ try !$0.isVirtual && !state.holdsRows($0.name) })
         else { return nil }
-        return "version \(version) is recorded, but every table is empty: nothing was there to keep"
+        return version == .zero
+            ? "no version is recorded, and every table is empty: nothing was there to keep"
+            : "version \(version) is recorded, but every table is empty: nothing was there to keep"
     }
 }

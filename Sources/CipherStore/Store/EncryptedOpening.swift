@@ -66,7 +66,8 @@ extension StoreOpening {
             // The count of attempts stays, or a watchdog would end every launch here.
             if error.code != .repeatedFailure { try keyChange.settle(found) }
             return try migrate(
-                found.file.fileKey, warnings: warnings + ["the change of key or format is put off: \(error)"])
+                found.file.fileKey,
+                warnings: warnings + ["the change of key or format is put off: \(StoreError.reason(error))"])
         }
         return retiringPreviousKey(changed)
     }

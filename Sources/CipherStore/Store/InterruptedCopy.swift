@@ -151,7 +151,7 @@ struct InterruptedCopy {
             reason =
                 lacking.map { "rows of its table \($0) are not in the database" } ?? "another connection has it open"
         } catch {
-            reason = "it could not be compared with the database: \(error)"
+            reason = "it could not be compared with the database: \(StoreError.reason(error))"
         }
         return "\(copy.database), which an upgrade of the app's own left, is still there and readable: \(reason)"
     }

@@ -153,7 +153,7 @@ package struct StoreOpening {
         } catch let error as StoreError
             where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
         {
-            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [error.description])
+            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
         }
     }
 
@@ -181,7 +181,7 @@ package struct StoreOpening {
             do {
                 warnings += try attempts.settle(nil)
             } catch {
-                warnings.append("what an earlier launch left could not be removed: \(error)")
+                warnings.append("what an earlier launch left could not be removed: \(StoreError.reason(error))")
             }
         }
         var opened = try openPlaintext(outcome: .openedPlaintext, warnings: warnings)
@@ -307,7 +307,7 @@ package struct StoreOpening {
         func read(_ connection: Connection) throws -> Decision.Facts {
             Decision.Facts(
                 surface: .plaintext, recorded: try recordedVersion(connection),
-                isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+                stamp: try HistoryTable.stamp(connection))
         }
         if let facts = try inspector.readingPlaintext(read) { return facts }
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
@@ -344,11 +344,21 @@ package struct StoreOpening {
                 "the database has version \(facts.recorded ?? .zero) and the app only knows \(configuration.version)",
                 advice: "install a newer version of the app; nothing was changed")
         case .unexpectedPlaintext:
+            guard let threshold = configuration.encryption.sinceVersion else {
+                return StoreError(
+                    .unexpectedPlaintext, path: paths.database,
+                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
+                        + "that another program decrypted",
+                    advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
+            }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and says version \(facts.recorded ?? .zero), at which the app encrypts: "
-                    + "a swapped file or a restored backup",
-                advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
+                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
+                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
+                    + "restored backup",
+                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
+                    + "and is left out in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
+                    + "to accept such a file")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,

@@ -43,7 +43,13 @@ extension StoreOpening {
         else { return try plan(inspector, key) }
         let isDatabase = try interrupted.isDatabase(inspector.surface())
         let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
-        let plan = try plan(source, key)
+        let plan: StorePlan
+        do {
+            plan = try self.plan(source, key)
+        } catch let error as StoreError where isDatabase && error.path == paths.database {
+            // There is no file of that name yet.
+            throw error.at(interrupted.copy.database)
+        }
         var schema = plan.schema
         schema.notes.append(note)
         return StorePlan(path: plan.path, step: plan.step, schema: schema)
@@ -64,7 +70,7 @@ extension StoreOpening {
                 let recorded = try recordedVersion(connection)
                 let facts = Decision.Facts(
                     surface: surface, recorded: recorded,
-                    isStampedPlaintext: try HistoryTable.isStampedPlaintext(connection))
+                    stamp: try HistoryTable.stamp(connection))
                 return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
             }
             guard let plan else { throw inspector.needsRecovery() }

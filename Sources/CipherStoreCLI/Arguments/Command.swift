@@ -1,3 +1,5 @@
+import CipherStore
+
 /// A command of the tool: from this one description come its parsing, its help, its manual page and its completions.
 struct Command: Sendable {
     /// An argument that is not an option.
@@ -69,8 +71,20 @@ extension Command {
         Group(
             title: "An app's database, by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
-        Group(title: "Other", commands: [keygen, completions, manual]),
+        Group(title: "Other", commands: [keygen, help, completions, manual]),
     ]
 
     static let all: [Command] = groups.flatMap(\.commands)
+
+    /// The command of a name.
+    ///
+    /// - Throws: ``CommandFailure`` that suggests another.
+    static func named(_ word: String) throws -> Command {
+        guard let command = all.first(where: { $0.name == word }) else {
+            let suggestion = Suggestion.nearest(to: word, among: all.map(\.name))
+            throw CommandFailure.usage(
+                "unknown command \(word)", advice: suggestion.map { "is \($0) meant?" } ?? "see cipherstore --help")
+        }
+        return command
+    }
 }

@@ -47,9 +47,9 @@ enum ConversionFacts {
             "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"
         )
         var time = "\(TerminalText.decimal(report.seconds, 2)) s"
-        if report.seconds > 0 {
-            time += " (\(TerminalText.decimal(Double(report.bytesBefore) / 1e6 / report.seconds, 0)) MB/s)"
-        }
+        let speed = report.seconds > 0 ? Double(report.bytesBefore) / 1e6 / report.seconds : 0
+        // Of a small file it says nothing.
+        if speed >= 1 { time += " (\(TerminalText.decimal(speed, 0)) MB/s)" }
         sheet.add("time", time)
         sheet.add("engine", "SQLCipher \(report.cipherVersion)")
         sheet.add("backup", report.backup.map { "\($0): plaintext, delete it when it is no longer needed" })

@@ -62,9 +62,8 @@ final class ProgressBar: @unchecked Sendable {
     /// The line, shorter than the terminal is wide.
     static func line(_ progress: UpgradeProgress, seconds: Double, stageSeconds: Double, width: Int) -> String {
         var tail = " " + StatusLine.percentage(progress.fraction)
-        if stageSeconds > 0, progress.bytes > 0 {
-            tail += "  \(TerminalText.decimal(Double(progress.bytes) / 1e6 / stageSeconds, 0)) MB/s"
-        }
+        let speed = stageSeconds > 0 ? Double(progress.bytes) / 1e6 / stageSeconds : 0
+        if speed >= 1 { tail += "  \(TerminalText.decimal(speed, 0)) MB/s" }
         tail += StatusLine.remaining(progress.fraction, seconds: seconds)
         return StatusLine.bar(progress.stage.title, fraction: progress.fraction, tail, width: width)
     }

@@ -25,7 +25,7 @@ struct ExampleConfigurationTests {
         let configuration = try Configuration(contentsOf: Repository.examples.appending(path: "ChatStore.\(kind)"))
         #expect(configuration.databaseName == "local.db")
         #expect(configuration.version == 26)
-        #expect(configuration.encryption == Configuration.Encryption(sinceVersion: 24))
+        #expect(configuration.encryption == Configuration.Encryption())
         #expect(configuration.destructiveChanges == .withhold)
         guard case .userVersion = configuration.recordedVersion else {
             Issue.record("the version is recorded elsewhere")

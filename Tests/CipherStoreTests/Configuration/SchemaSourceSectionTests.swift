@@ -86,7 +86,10 @@ struct SchemaSourceSectionTests {
             ),
             (#""template": { "file": "x" }, "tableVersions": {}"#, "tableVersions: a configuration has one"),
             (#""tableVersions": {}"#, "tableVersions: names no table"),
-            (#""tableVersions": { "t": { "version": 1 } }"#, "tableVersions.t: the key \"columns\" is missing"),
+            (
+                #""tableVersions": { "t": { "version": 1 } }"#,
+                "tableVersions.t: the key \"columns\" or \"sql\" is missing"
+            ),
             (#""tableVersions": { "t": { "columns": [{ "a": "" }] } }"#, "tableVersions.t: the key \"version\" is m"),
             (
                 #""tableVersions": { "t": { "version": 1, "sql": "", "columns": [] } }"#,

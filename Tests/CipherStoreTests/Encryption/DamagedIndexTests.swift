@@ -180,7 +180,7 @@ struct DamagedIndexTests {
     func endlessCheck() throws {
         let file = try LegacyFile { connection in
             try connection.executeScript(
-                "CREATE TABLE t(a); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+                text: "CREATE TABLE t(a); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
                     + "INSERT INTO t SELECT i FROM n")
             try connection.editSchema(
                 "UPDATE sqlite_master SET sql = "

@@ -145,7 +145,7 @@ struct StoreHistoryTests {
         configuration.version = try #require(SchemaVersion("1.10.0"))
         let version = try #require(SchemaVersion("1.9.2"))
         #expect(try opening(configuration).baseline(at: version).version == version)
-        #expect(try history(configuration) == ["applied baselined 1.9.2", "pending schema 1.10"])
+        #expect(try history(configuration) == ["applied baselined 1.9.2", "pending schema 1.10.0"])
         #expect(try with { try $0.value(Int.self, "PRAGMA user_version") } == 0)
     }
 

@@ -48,7 +48,7 @@ struct DecisionTests {
                 isEnabled: found.isEnabled, sinceVersion: sinceVersion, unexpectedPlaintext: found.unexpected))
         return Decision.make(
             Decision.Facts(
-                surface: found.surface, recorded: found.recorded, isStampedPlaintext: found.isStamped,
+                surface: found.surface, recorded: found.recorded, stamp: found.isStamped ? .plaintext : nil,
                 keyFits: found.keyFits), configuration)
     }
 
@@ -108,9 +108,13 @@ struct DecisionTests {
     }
 
     @Test(
-        "Without sinceVersion the configuration's own version is the threshold", arguments: [(25, true), (26, false)])
-    func defaultThreshold(recorded: Int, isLegacy: Bool) {
-        let found = Case(surface: .plaintext, recorded: SchemaVersion(recorded))
-        #expect(decide(found, sinceVersion: nil) == (isLegacy ? .encrypt : .refuse(.unexpectedPlaintext)))
+        "Without sinceVersion every plaintext file is a legacy one that CipherStore has not encrypted before",
+        arguments: [0, 25, 26], [nil, Decision.Stamp.plaintext, .encrypted])
+    func withoutThreshold(recorded: Int, stamp: Decision.Stamp?) {
+        let configuration = Configuration(databaseName: "app.db", version: 26)
+        let facts = Decision.Facts(surface: .plaintext, recorded: SchemaVersion(recorded), stamp: stamp)
+        #expect(
+            Decision.make(facts, configuration)
+                == (stamp == .encrypted ? .refuse(.unexpectedPlaintext) : .encrypt))
     }
 }

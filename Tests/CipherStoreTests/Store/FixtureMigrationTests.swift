@@ -76,8 +76,9 @@ struct FixtureMigrationTests {
         #expect(before["chat"]?.rows.count == 18)
         var configuration = try configuration()
         if version >= 24 {
+            configuration.encryption.sinceVersion = 24
             #expect(try storeError { try open(configuration, in: folder) }?.code == .unexpectedPlaintext)
-            configuration.encryption.unexpectedPlaintext = .encrypt
+            configuration.encryption.sinceVersion = nil
         }
 
         let report = try open(configuration, in: folder)

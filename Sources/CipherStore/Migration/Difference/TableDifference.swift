@@ -103,7 +103,8 @@ struct TableDifference {
         for column in wanted.columns {
             let name = SQLName(column.name)
             guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
-            let difference = "declared as \(column.definition), in the database as \(old.definition)"
+            let difference =
+                "declared as \(wanted.definition(of: column)), in the database as \(existing.definition(of: old))"
             let changed = try changedValues(old, column)
             if !changed.isZero, comparison.policy == .withhold {
                 withheld.append(
@@ -204,10 +205,19 @@ struct TableDifference {
         return found.columns.filter { found.replacedColumns.contains($0.key) }
     }
 
+    /// What the table as a whole gets or loses.
+    private func options(_ target: TableShape) -> [String] {
+        [
+            ("AUTOINCREMENT", existing.facts.isAutoincrement, target.facts.isAutoincrement),
+            ("WITHOUT ROWID", existing.facts.isWithoutRowID, target.facts.isWithoutRowID),
+            ("STRICT", existing.facts.isStrict, target.facts.isStrict),
+        ].compactMap { option, had, has in had == has ? nil : has ? "it becomes \(option)" : "it loses \(option)" }
+    }
+
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }.map { "\($0.name) is missing" }
         let renamed = found.isOutdated ? ["it names what is renamed"] : []
-        let all = reasons + missing + renamed
+        let all = reasons + options(target) + missing + renamed
         operations.append(
             Plan.Operation(
                 .rebuildTable, table: existing.name,

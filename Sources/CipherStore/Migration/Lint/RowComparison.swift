@@ -29,7 +29,7 @@ struct RowComparison {
     /// Which rows count, as a WHERE clause on all tables.
     var condition = ""
 
-    /// Whether other tables have every row, and equal ones as often.
+    /// Whether other tables have every row, and one of them has equal ones at least as often.
     ///
     /// In doubt the answer is no.
     func isContained(in others: [Table], _ connection: Connection) throws -> Bool {
@@ -39,15 +39,26 @@ struct RowComparison {
         let names = table.columns.map(SQLName.init)
         let comparable = others.filter { other in Set(other.columns.map(SQLName.init)).isSuperset(of: names) }
         guard !comparable.isEmpty else { return false }
-        let all = ([table] + comparable).map(rows).joined(separator: " EXCEPT ")
-        return try connection.value(Bool.self, SQL(text: "SELECT EXISTS (\(all))")) == false
+        let all = ([rows(of: table, isOwn: true)] + comparable.map { rows(of: $0, isOwn: false) })
+            .joined(separator: " UNION ALL ")
+        // Texts are equal by the collation of their column, unless another is asked for.
+        let values = (1...max(names.count, 1)).map { "type\($0), value\($0) COLLATE BINARY" }.joined(separator: ", ")
+        return try connection.value(
+            Bool.self,
+            SQL(text: "SELECT EXISTS (SELECT 1 FROM (\(all)) GROUP BY \(values) HAVING max(own) > max(theirs))"))
+            == false
     }
 
-    /// Numbers of different classes are equal to SQLite, and texts by the collation of their column.
-    private func rows(of other: Table) -> String {
+    /// The different rows with their number, which is the table's own or another's.
+    ///
+    /// Numbers of different classes are equal to SQLite.
+    private func rows(of other: Table, isOwn: Bool) -> String {
         let names = table.columns.map { SQL.quoted(column: other.names[$0] ?? $0) }
-        let values = names.map { "typeof(\($0)), \($0) COLLATE BINARY" }.joined(separator: ", ")
+        let values = names.enumerated().map { place, name in
+            "typeof(\(name)) AS type\(place + 1), \(name) COLLATE BINARY AS value\(place + 1)"
+        }.joined(separator: ", ")
         let groups = (1...max(names.count * 2, 1)).map(String.init).joined(separator: ", ")
-        return "SELECT \(values), count(*) FROM \(other.source)\(condition) GROUP BY \(groups)"
+        let count = isOwn ? "count(*) AS own, 0 AS theirs" : "0 AS own, count(*) AS theirs"
+        return "SELECT \(values), \(count) FROM \(other.source)\(condition) GROUP BY \(groups)"
     }
 }

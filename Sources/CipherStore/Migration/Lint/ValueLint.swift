@@ -58,9 +58,10 @@ struct ValueLint {
             return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
         case .integer, .numeric: return try count(where: text)
         case .real:
+            // A number from 2^63 on is none of an integer, and SQLite makes the largest integer of it.
             return try count(
-                where: "\(text) OR (typeof(\(name)) = 'integer' "
-                    + "AND CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name))")
+                where: "\(text) OR (typeof(\(name)) = 'integer' AND (CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name) "
+                    + "OR CAST(\(name) AS REAL) >= 9223372036854775808.0))")
         case .none: return Count(number: 0)
         }
     }

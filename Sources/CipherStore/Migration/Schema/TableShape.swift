@@ -99,6 +99,16 @@ package struct TableShape: Sendable, Equatable {
             && facts.generated[column] == other.facts.generated[column]
     }
 
+    /// A column's definition in SQL's words, with what only the text tells.
+    func definition(of column: ColumnState) -> String {
+        let name = SQLName(column.name)
+        func text(_ words: [SQLWord]) -> String {
+            words.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
+        }
+        return column.definition + (facts.collations[name].map { " COLLATE \(text($0).uppercased())" } ?? "")
+            + (facts.generated[name].map { " AS (\(text($0)))" } ?? "")
+    }
+
     /// Whether SQLite sees the same in both; the order of columns and the name do not count.
     func isSame(as other: TableShape) -> Bool {
         columns.count == other.columns.count && facts == other.facts

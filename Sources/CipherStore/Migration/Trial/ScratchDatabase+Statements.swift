@@ -44,22 +44,54 @@ extension ScratchDatabase {
 
     /// The rows that an INSERT makes where there are none; `nil` where it cannot be tried.
     func rows(of statement: StepStage.Statement, into table: String, _ columns: [String]) throws -> [[Value]]? {
-        struct Undo: Error {}
-        var rows: [[Value]] = []
         let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
+        return try undoing {
+            var rows: [[Value]] = []
+            try connection.execute(SQL(text: statement.sql))
+            try connection.forEachRow("SELECT \(SQL(text: list)) FROM main.\(identifier: table)") { row in
+                rows.append((0..<row.count).map { row.value(at: $0) })
+            }
+            return rows
+        }
+    }
+
+    /// Whether an INSERT gives its rows their numbers, which SQLite does otherwise: the next behind the highest.
+    func numbers(_ statement: StepStage.Statement, into shape: TableShape, by key: ColumnState) throws -> Bool {
+        let name = SQL.quoted(identifier: key.name)
+        let highest = Int64.max / 2
+        let columns = shape.columns.filter { $0.generation == nil }.map { column in
+            SQL.quoted(identifier: column.name) + (column.name == key.name ? " INTEGER PRIMARY KEY" : "")
+        }
+        return try undoing {
+            try connection.execute("DROP TABLE main.\(identifier: shape.name)")
+            try connection.execute(
+                SQL(text: "CREATE TABLE main.\(SQL.quoted(identifier: shape.name))(\(columns.joined(separator: ", ")))")
+            )
+            try connection.execute(
+                "INSERT INTO main.\(identifier: shape.name) (\(SQL(text: name))) VALUES (\(highest))")
+            try connection.execute(SQL(text: statement.sql))
+            return try connection.value(
+                Bool.self, "SELECT max(\(SQL(text: name))) = \(highest) FROM main.\(identifier: shape.name)") ?? true
+        } ?? true
+    }
+
+    /// Runs `body` and takes back what it did; `nil` where SQLite refuses it.
+    ///
+    /// What needs rows or functions that are not here tells nothing.
+    private func undoing<Result>(_ body: () throws -> Result) throws -> Result? {
+        var result: Result?
         do {
-            return try connection.savepoint { () throws -> [[Value]]? in
-                try connection.execute(SQL(text: statement.sql))
-                try connection.forEachRow("SELECT \(SQL(text: list)) FROM main.\(identifier: table)") { row in
-                    rows.append((0..<row.count).map { row.value(at: $0) })
-                }
+            try connection.savepoint {
+                result = try body()
                 throw Undo()
             }
         } catch is Undo {
-            return rows
+            return result
         } catch is DatabaseError {
-            // What needs rows or functions that are not here tells nothing.
             return nil
         }
+        return result
     }
+
+    private struct Undo: Error {}
 }

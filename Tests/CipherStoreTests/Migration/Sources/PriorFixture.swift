@@ -34,6 +34,15 @@ struct PriorFixture {
         }
     }
 
+    /// A later release of the app, which answers that both tables stay.
+    var keepingLeftoverRows: PriorFixture {
+        guard case .tableVersions(var tables) = configuration.schema else { return self }
+        for index in tables.indices { tables[index].leftoverRows = .keep }
+        var later = self
+        later.configuration.schema = .tableVersions(tables)
+        return later
+    }
+
     func opening() throws -> StoreOpening {
         var options = EncryptionUpgrade.Options()
         options.busyTimeout = 0

@@ -6,6 +6,10 @@ struct HalfDoneStep {
     /// Whether SQLite takes a statement as the database is now.
     let canRun: (StepStage.Statement) throws -> Bool
     let evidence: InsertEvidence
+    /// The statements that may run once more, whatever they have done.
+    let repeatable: Set<String>
+    /// The statements of earlier steps: what they make too tells nothing of this step.
+    let earlier: Set<String>
 
     /// What is known of a step's statements.
     struct Answer {
@@ -17,8 +21,10 @@ struct HalfDoneStep {
     func answer(for found: SchemaSnapshot) throws -> Answer {
         let isAdditive = passages.allSatisfy(\.change.isAdditive)
         let done = isAdditive ? try additive(found) : try prefix(found)
-        // Where nothing shows any effect, the step was not begun.
-        guard let last = done.max() else { return Answer() }
+        guard let last = done.max() else { return try begunWithRows() }
+        let isMissing = { (passage: StepCourse.Passage) in
+            !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
+        }
         var answer = Answer()
         for index in done { answer.skipped[index] = "what it makes is there already" }
         // A statement that takes a table away too has renamed it.
@@ -26,24 +32,48 @@ struct HalfDoneStep {
         let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
         var proof = last
         for (index, passage) in passages.enumerated().reversed() where passage.traits.writesRows {
-            // While nothing of the schema goes, what cannot run now could not run before.
-            if isAdditive || index > last, try !canRun(passage.statement) { continue }
+            // While nothing of the schema goes, what cannot run for want of something could not run before.
+            let mayLack = index > last || isAdditive && passages[..<index].contains(where: isMissing)
+            if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
                     "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is there"
                 continue
             }
-            guard !passage.mayRepeat else { continue }
+            guard !mayRepeat(passage) else { continue }
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
                 answer.skipped[index] = "its rows are there already"
                 // In a table that was there before, they may be others.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
-            case .unclear: throw unclear(passage)
+            case .unclear, .unknown: throw unclear(passage)
             }
         }
         return answer
+    }
+
+    /// Where the schema shows no effect, the first rows may be there all the same.
+    private func begunWithRows() throws -> Answer {
+        var answer = Answer()
+        var open: StepCourse.Passage?
+        for (index, passage) in passages.enumerated()
+        where passage.traits.writesRows && !mayRepeat(passage) {
+            guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
+            switch try evidence.answer(for: passage) {
+            case .ran: answer.skipped[index] = "its rows are there already"
+            case .notRun: continue
+            case .unclear: throw unclear(passage)
+            case .unknown: open = open ?? passage
+            }
+        }
+        // Once a row tells that the step was begun, it may have gone on.
+        if !answer.skipped.isEmpty, let open { throw unclear(open) }
+        return answer
+    }
+
+    private func mayRepeat(_ passage: StepCourse.Passage) -> Bool {
+        passage.mayRepeat || repeatable.contains(passage.statement.place)
     }
 
     private func unclear(_ passage: StepCourse.Passage) -> StoreError {
@@ -53,8 +83,9 @@ struct HalfDoneStep {
             "\(name) was begun before and not ended, and nobody can tell whether "
                 + "\(passage.statement.place) has run: once more, it might "
                 + (isInsert ? "make rows twice" : "change rows a second time"),
-            advice: (isInsert ? "write it as INSERT OR IGNORE, or " : "")
-                + "repair the database by hand; nothing was changed")
+            advice: (isInsert ? "write it as INSERT OR IGNORE, or so " : "write it so ")
+                + "that it may run again and name it in updates.repeatable, or repair the database by hand; nothing was "
+                + "changed")
     }
 
     /// Statements that only add are told one by one.

@@ -45,6 +45,9 @@ public struct MigrationSteps: Sendable {
     public var updates: [Update]
     /// SQL that every launch runs, after the updates.
     public var everyLaunch: [String]
+    /// The statements that may run once more where nobody can tell whether they ran, by their places, such as
+    /// `sql_update_3.plist[1]`.
+    public var repeatable: Set<String>
     /// What errors call the baseline and the work of every launch.
     var names = (baseline: "baseline", everyLaunch: "every launch")
     /// The folder that the steps come from; `nil` for those in Swift.
@@ -52,18 +55,27 @@ public struct MigrationSteps: Sendable {
 
     /// Steps written in Swift.
     public init(
-        numbering: Numbering = .consecutive, baseline: Work, updates: [Update], everyLaunch: [String] = []
+        numbering: Numbering = .consecutive, baseline: Work, updates: [Update], everyLaunch: [String] = [],
+        repeatable: Set<String> = []
     ) {
         self.numbering = numbering
         self.baseline = baseline
         self.updates = updates
         self.everyLaunch = everyLaunch
+        self.repeatable = repeatable
     }
 }
 
 extension MigrationSteps {
     /// The updates in the order of their versions.
     var ordered: [Update] { updates.sorted { $0.version < $1.version } }
+
+    /// The places of all statements.
+    var places: Set<String> {
+        Set(
+            ordered.flatMap { StepStage(name: $0.name, version: $0.version, work: $0.work).statements ?? [] }
+                .map(\.place))
+    }
 
     /// Checks that the updates lead to a version: none twice, none beyond it, and of consecutive ones none left out.
     ///

@@ -6,6 +6,8 @@ struct StepPlanning {
     /// How many stages the database has behind it.
     private let past: Int
     private let everyLaunch: [StepStage.Statement]
+    /// The places of the statements that may run once more.
+    private let repeatable: Set<String>
     private let state: DatabaseState
     private let collations: [Collation]
     private let course: StepCourse
@@ -20,12 +22,13 @@ struct StepPlanning {
     private(set) var notes: [String] = []
 
     init(
-        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], state: DatabaseState,
-        collations: [Collation]
+        stages: [StepStage], past: Int, everyLaunch: [StepStage.Statement], repeatable: Set<String>,
+        state: DatabaseState, collations: [Collation]
     ) throws {
         self.stages = stages
         self.past = past
         self.everyLaunch = everyLaunch
+        self.repeatable = repeatable
         self.state = state
         self.collations = collations
         course = try StepCourse(
@@ -63,8 +66,9 @@ struct StepPlanning {
             pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
             scratch: try ScratchDatabase(collations), path: state.connection.path)
         let found = try look()
-        notes += repair.leftovers(in: found).filter { !repair.isDropped($0, in: found) }
-            .map { "the \($0), which a step takes away, is still there and is kept" }
+        for leftover in repair.leftovers(in: found) where !repair.isDropped(leftover, in: found) {
+            try noteLeftover(leftover)
+        }
         let made = try repair.repair(of: found)
         findings += made.findings
         for operation in made.operations {
@@ -79,6 +83,21 @@ struct StepPlanning {
                 + "\(operations.count) operations make up for")
     }
 
+    /// Rows that a step did not bring to where they belong are out of the app's reach.
+    private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
+        let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
+        guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
+            notes.append("the \(leftover), which a step takes away, is still there and is kept")
+            return
+        }
+        let rows = try state.countedRows(of: table.name)
+        findings.append(
+            Plan.Finding(
+                .warning, table: table.name, count: rows,
+                message: "the \(leftover), which a step takes away, is still there with \(rows) "
+                    + "row\(rows == 1 ? "" : "s") and is kept"))
+    }
+
     // MARK: Steps
 
     private mutating func plan(
@@ -89,7 +108,8 @@ struct StepPlanning {
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
                 name: stage.name, passages: course.stages[index], path: state.connection.path,
-                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state))
+                canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state),
+                repeatable: repeatable, earlier: Set(course.stages[..<index].joined().map(\.statement.sql)))
             skipped = try step.answer(for: before).skipped
         }
         for (number, statement) in statements.enumerated() {

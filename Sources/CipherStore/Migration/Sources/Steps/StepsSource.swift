@@ -32,7 +32,8 @@ struct StepsSource: SchemaSource {
             + steps.ordered.map { StepStage(name: $0.name, version: $0.version, work: $0.work) }
         let past = try from(state).map { from in stages.filter { $0.version ?? .zero <= from }.count } ?? 0
         var planning = try StepPlanning(
-            stages: stages, past: past, everyLaunch: everyLaunch, state: state, collations: collations)
+            stages: stages, past: past, everyLaunch: everyLaunch, repeatable: steps.repeatable, state: state,
+            collations: collations)
         try planning.run()
         plan.operations = planning.operations
         plan.findings = planning.findings

@@ -3,7 +3,8 @@ internal import CipherSQLite
 /// Finds the table whose old one a table is that an app's own upgrade left behind.
 ///
 /// Its columns decide: to give rows to a table that they were never of is worse than to leave them where they are. That a
-/// table is empty says nothing, for its user may have emptied it.
+/// table is empty says nothing, for its user may have emptied it. Nor does a column that only the old table has, for the
+/// upgrade may drop it; that the new table was made after the old one is what shows the upgrade.
 struct LeftoverOwner {
     let tables: [VersionedTable]
     let record: TableVersionRecord
@@ -13,32 +14,37 @@ struct LeftoverOwner {
     /// A table that may be the owner.
     private struct Candidate {
         let table: VersionedTable
-        let fit: Fit
-    }
-
-    private struct Fit {
         /// Whether the table has, or had, every column of the leftover.
         let isWhole: Bool
         /// How well the columns agree, from 0 to 1.
         let share: Double
+        /// Whether more than the key speaks for it.
+        let isProbable: Bool
     }
 
     /// Returns `nil` where it fits no table.
     ///
     /// - Parameter free: The tables that have not got theirs yet.
-    /// - Throws: ``StoreError`` with `migration` where two fit alike. Once CipherStore has recorded a version the app
-    ///   has been opened with both, and the leftover goes on being kept.
+    /// - Throws: ``StoreError`` with `migration` where only the app's developer can tell. Once CipherStore has recorded a
+    ///   version the app has been opened with both, and the leftover goes on being kept.
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)
         let named = free.filter { $0.leftover.map(SQLName.init) == name }
-        let found = named.isEmpty ? candidates(for: leftover, among: free) : named
-        guard found.count > 1 else { return found.first }
-        guard !state.isAdopted else { return nil }
+        guard named.isEmpty else { return named.count == 1 ? named[0] : try unclear(leftover, named) }
+        let found = candidates(for: leftover, among: free)
+        guard let owner = found.first else { return nil }
+        return found.count == 1 && owner.isProbable ? owner.table : try unclear(leftover, found.map(\.table))
+    }
+
+    private func unclear(_ leftover: TableState, _ tables: [VersionedTable]) throws -> VersionedTable? {
+        guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
             "the table \(leftover.name), which an upgrade that did not end left, may belong to "
-                + found.map(\.name).joined(separator: " or "),
-            advice: "name it in the configuration as tableVersions.TABLE.leftover; nothing was changed")
+                + tables.map(\.name).joined(separator: " or "),
+            advice: "name it in the configuration as "
+                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or ")
+                + "; nothing was changed")
     }
 
     /// Whether the app made the table once, and it is gone.
@@ -52,21 +58,38 @@ struct LeftoverOwner {
 
     // MARK: Narrowing
 
-    private func candidates(for leftover: TableState, among free: [VersionedTable]) -> [VersionedTable] {
+    private func candidates(for leftover: TableState, among free: [VersionedTable]) -> [Candidate] {
         let name = SQLName(leftover.name)
         var found = free.compactMap { table -> Candidate? in
             let isCommon = name == SQLName(LeftoverTables.commonName)
             let isOwn = name == SQLName(table.name + "Old") && state.table(table.name) == nil
-            guard table.leftover == nil, isCommon || isOwn, mayHaveBeen(table) else { return nil }
-            return fit(of: leftover, to: table).map { Candidate(table: table, fit: $0) }
+            guard table.leftover == nil, isCommon || isOwn, mayHaveBeen(table), isNewer(table, than: leftover) else {
+                return nil
+            }
+            return candidate(table, for: leftover)
         }
-        found.narrow { $0.fit.isWhole }
-        let best = found.map(\.fit.share).max()
-        found.removeAll { $0.fit.share != best }
+        found.narrow(\.isWhole)
+        let best = found.map(\.share).max()
+        // Where columns are gone from all of them, the rest is too little to choose by.
+        if found.contains(where: \.isWhole) { found.removeAll { $0.share != best } }
         // The record is written at the end of a table's upgrade, and the table is away at its beginning.
         found.narrow { isUnfinished($0.table) }
         found.narrow { isGone($0.table) }
-        return found.map(\.table)
+        // While the name is taken no other table can be made anew.
+        let last = found.compactMap { place(of: $0.table.name) }.max()
+        found.narrow { place(of: $0.table.name) == last }
+        return found
+    }
+
+    /// The place in the order in which the tables were made.
+    private func place(of table: String) -> Int? {
+        state.tables.firstIndex { SQLName($0.name) == SQLName(table) }
+    }
+
+    /// Whether the table was made after the leftover, as the upgrade makes it, or is missing.
+    private func isNewer(_ table: VersionedTable, than leftover: TableState) -> Bool {
+        guard let place = place(of: table.name), let old = self.place(of: leftover.name) else { return true }
+        return place > old
     }
 
     /// A table that is new in this version of the app can have left nothing.
@@ -75,8 +98,8 @@ struct LeftoverOwner {
         return !state.isAdopted && tables.allSatisfy { record.version(of: $0.name) == nil }
     }
 
-    /// How well the columns agree; `nil` where they are of another table.
-    private func fit(of leftover: TableState, to table: VersionedTable) -> Fit? {
+    /// What speaks for a table; `nil` where the columns are of another one.
+    private func candidate(_ table: VersionedTable, for leftover: TableState) -> Candidate? {
         guard let shape = wanted.table(table.name) else { return nil }
         let wantedNames = Set(shape.columns.map { SQLName($0.name) })
         let known = wantedNames.union(table.renamedColumns.values.map(SQLName.init))
@@ -86,11 +109,11 @@ struct LeftoverOwner {
             column.primaryKeyPosition == 0 || common.contains { $0.name == column.name }
         }
         let isWhole = common.count == leftover.columns.count
-        // A table that is away may have had columns that the app's present version does not know any more.
-        guard hasKey, isWhole || isGone(table) && common.count * 2 > leftover.columns.count else { return nil }
-        return Fit(
-            isWhole: isWhole,
-            share: Double(common.count) / Double(leftover.columns.count + wantedNames.count - common.count))
+        guard hasKey, !common.isEmpty, isWhole || isGone(table) || isUnfinished(table) else { return nil }
+        return Candidate(
+            table: table, isWhole: isWhole,
+            share: Double(common.count) / Double(leftover.columns.count + wantedNames.count - common.count),
+            isProbable: isWhole || common.contains { $0.primaryKeyPosition == 0 })
     }
 }
 

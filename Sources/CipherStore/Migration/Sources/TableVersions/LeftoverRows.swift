@@ -27,26 +27,21 @@ struct LeftoverRows {
             .isContained(in: [.init(table.name, columns: columns, names: names)], connection)
     }
 
-    /// Whether the new table holds what the upgrade copied and nothing else: as many rows, equal in the columns that
-    /// both have, under keys of their own, with defaults in the columns that are new, and nothing refers to a new key.
+    /// Whether the new table holds what the upgrade copied and nothing else: rows of the old one, with defaults in the
+    /// columns that are new, and nothing refers to a new key.
     ///
-    /// The app did not copy keys, so the references of other tables are to the old ones, but for those of rows that the
-    /// app wrote later.
-    func areCopied() throws -> Bool {
-        guard try state.countedRows(of: table.name) == state.countedRows(of: leftover.name),
-            let common = try commonColumns(), !common.isEmpty
-        else { return false }
-        let names = Dictionary(uniqueKeysWithValues: common.map { ($0.new, $0.old) })
-        let columns = common.map(\.new)
-        let isSame = try RowComparison(table: .init(table.name, columns: columns))
-            .isContained(in: [.init(leftover.name, columns: columns, names: names)], connection)
-        return try isSame && !references.meanCopies(common)
+    /// The app did not copy keys that SQLite numbers, so the references of other tables are to the old ones, but for those
+    /// of rows that the app wrote later.
+    func areCopies() throws -> Bool {
+        let key = try TableShape(table, in: connection).rowIDColumn
+        guard let common = try commonColumns(besides: key) else { return false }
+        return try holdOnlyCopies(common, under: key) && !references.meanCopies(common)
     }
 
-    /// The columns whose values the upgrade copied; `nil` where one holds something else.
-    private func commonColumns() throws -> [(new: String, old: String)]? {
+    /// The columns whose values the upgrade copied, besides the number of a row; `nil` where one holds something else.
+    private func commonColumns(besides key: ColumnState?) throws -> [(new: String, old: String)]? {
         var common: [(new: String, old: String)] = []
-        for column in table.columns where column.primaryKeyPosition == 0 && column.generation == nil {
+        for column in table.columns where column.name != key?.name && column.generation == nil {
             if leftover.column(column.name) != nil {
                 common.append((column.name, column.name))
             } else if try holdsOnlyDefault(column) {
@@ -58,6 +53,27 @@ struct LeftoverRows {
             }
         }
         return common
+    }
+
+    /// Whether every row is one of the old table: under its number, or under one that SQLite gave to copies, for it numbers
+    /// them from 1 on.
+    private func holdOnlyCopies(_ common: [(new: String, old: String)], under key: ColumnState?) throws -> Bool {
+        guard let key else { return try areContained(common) }
+        guard let former = references.former(of: key.name) else { return false }
+        if try areContained(common + [(key.name, former)]) { return true }
+        let number = SQL.quoted(column: key.name)
+        let isMeant = try exists(
+            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) "
+                + "WHERE \(number) < 1 OR \(number) > \(try state.countedRows(of: leftover.name))")
+        return try !isMeant && areContained(common)
+    }
+
+    private func areContained(_ common: [(new: String, old: String)]) throws -> Bool {
+        let columns = common.map(\.new)
+        let names = Dictionary(uniqueKeysWithValues: common.map { ($0.new, $0.old) })
+        return try !columns.isEmpty
+            && RowComparison(table: .init(table.name, columns: columns))
+                .isContained(in: [.init(leftover.name, columns: columns, names: names)], connection)
     }
 
     private func holdsOnlyDefault(_ column: ColumnState) throws -> Bool {

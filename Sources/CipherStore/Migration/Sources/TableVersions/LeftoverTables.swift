@@ -3,10 +3,10 @@ internal import CipherSQLite
 /// The old tables that an app's own upgrade left behind when it did not end.
 ///
 /// It renamed a table to `tableOld`, made it anew, copied the rows and dropped the old one, without a transaction. So
-/// the rows are in the old table while the new one is missing or empty: the old one is given its name back, with its
-/// keys, indexes and triggers, and is then brought to its shape like any other. So is one whose rows were copied already,
-/// for the upgrade did not copy their keys. Where both hold rows of their own, or something refers to a new key, which of
-/// them count only their owner knows: both are kept.
+/// the rows are in the old table while the new one is missing, or holds none or copies: the old one is given its name
+/// back, with its keys, indexes and triggers, and is then brought to its shape like any other. Where both hold rows of
+/// their own, or something refers to a new key, which of them count only the app's developer knows: it is asked before
+/// anything is recorded.
 struct LeftoverTables {
     /// The name that the upgrade gives every old table.
     static let commonName = "tableOld"
@@ -59,12 +59,20 @@ struct LeftoverTables {
         if state.isAdopted || isHeld && !isNeeded {
             // Since the app was opened with both, an empty table is one that its user emptied.
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
-        } else if try state.holdsRows(leftover.name), try !state.holdsRows(present.name) {
+        } else if try !state.holdsRows(present.name) {
             makeRoom(present, for: leftover, "it is empty, and")
-        } else if try rows.areCopied() {
-            makeRoom(present, for: leftover, isHeld ? "it holds copies, and" : "it holds copies under new keys, and")
-        } else {
+        } else if try rows.areCopies() {
+            makeRoom(present, for: leftover, "it holds copies, and")
+        } else if isHeld || table.leftoverRows == .keep {
             try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
+        } else {
+            throw StoreError(
+                .migration, path: state.connection.path,
+                "an upgrade that did not end left the table \(leftover.name) beside \(present.name), and which rows "
+                    + "count cannot be told: each holds rows that the other lacks, or another table refers to keys "
+                    + "that mean other rows in both",
+                advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
+                    + "or bring the rows together by hand; nothing was changed")
         }
     }
 
@@ -91,8 +99,7 @@ struct LeftoverTables {
     ) throws {
         let reason: String
         if !isHeld {
-            reason =
-                "an upgrade that did not end left it, and it holds rows that \(table.name), which has rows too, lacks"
+            reason = "an upgrade that did not end left it, and it holds rows that \(table.name) lacks"
         } else if let user = user(of: leftover) {
             reason = "an upgrade that did not end left it, and \(user) needs it"
         } else {

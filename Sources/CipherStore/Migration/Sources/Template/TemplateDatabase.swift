@@ -18,8 +18,6 @@ struct TemplateDatabase {
         var objects: [(name: String, sql: String)] = []
         /// The version that it has by its own record.
         var version: SchemaVersion?
-        /// That record as it is written there.
-        var versionValue: Value?
     }
 
     /// A table of the template.
@@ -68,7 +66,6 @@ struct TemplateDatabase {
                         advice: "record it there as in the user's database, or correct recordedVersion")
                 }
                 content.version = version
-                content.versionValue = try column.value(of: version, in: connection)
             case .stepRecords, .propertyList, .custom: break
             }
             return content

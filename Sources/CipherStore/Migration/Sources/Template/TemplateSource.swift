@@ -30,7 +30,6 @@ struct TemplateSource: SchemaSource {
             rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
-        if let record = try versionRecord(content, state) { plan.operations.append(record) }
         // A launch that has nothing to do should not read the whole template.
         if !plan.isEmpty { try database.checkPages() }
         return plan
@@ -78,22 +77,12 @@ struct TemplateSource: SchemaSource {
             let isNew = state.table(table.name) == nil && state.table(formerName) == nil
             guard rises || isNew, let seeds = try SeedRows(table.name, of: database, isNew: isNew) else { continue }
             plan.operations.append(seeds.operation)
+            if let present = state.table(table.name) ?? state.table(formerName),
+                let finding = try seeds.excluded(
+                    by: present, state, renamed: template.renamedColumns[table.name] ?? [:])
+            {
+                plan.findings.append(finding)
+            }
         }
-    }
-
-    /// Brings the app's own record up to date, which other code of the app may read.
-    private func versionRecord(
-        _ content: TemplateDatabase.Content, _ state: DatabaseState
-    ) throws -> Plan.Operation? {
-        guard case .table(let column) = configuration.recordedVersion, let value = content.versionValue,
-            // A table that is new comes with the template's rows.
-            state.table(column.table) != nil
-        else { return nil }
-        let found = try configuration.recordedVersion.read(from: state.connection, databasePath: state.connection.path)
-        if let found, found >= version { return nil }
-        return Plan.Operation(
-            .sql, table: column.table, object: "\(column.table).\(column.column)",
-            sql: column.statements(recording: value),
-            reason: "the app's own record of the version is \(found?.description ?? "missing")")
     }
 }

@@ -132,7 +132,7 @@ struct TableOptionTests {
         let before = try fixture.bytes()
         let error = try storeError { try fixture.launch(try configuration(options)) }
         #expect(error?.code == .configuration)
-        #expect(error?.path == nil)
+        #expect(error?.path == "test.json")
         #expect(error?.detail.contains(place) == true, "\(error?.detail ?? "none")")
         #expect(try fixture.bytes() == before)
     }

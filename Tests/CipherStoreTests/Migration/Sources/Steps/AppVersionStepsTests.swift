@@ -116,7 +116,7 @@ struct AppVersionStepsTests {
             }
         }
         let plan = try fixture.plan()
-        #expect(plan.operations.compactMap(\.object) == ["sql_update_1.10.0.plist[3]"])
+        #expect(plan.operations.compactMap(\.object) == ["sql_update_1.10.0.plist[3]", "tb_clientstage.version"])
         #expect(plan.notes.count == 3)
         _ = try fixture.open()
         let wanted = try fixture.freshSchema()

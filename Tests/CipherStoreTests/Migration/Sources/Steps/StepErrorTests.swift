@@ -25,7 +25,7 @@ struct StepErrorTests {
             ("sql_update_3.plist", #"["SELECT 1\u0000"]"#, "sql_update_3.plist[0]: contains a NUL character"),
             ("sql_update_3.plist", "<plist><array>", "is not valid property list"),
             ("sql_launch.plist", "DELETE FROM t", "neither a property list nor JSON"),
-            ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist are both the step to version 3"),
+            ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist are both the step to version 03"),
             ("sql_update_x.plist", "[]", "the name of the update names no version"),
             ("sql_update_4.plist~", "[]", "the name of the update names no version"),
             ("sql_update_4.plist", "[]", "sql_update_4.plist is a step to version 4, and the app's version is 3"),

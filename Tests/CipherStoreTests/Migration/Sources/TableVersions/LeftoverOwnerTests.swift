@@ -53,6 +53,8 @@ struct LeftoverOwnerTests {
     @Test("fault: the rows of a table were given to another one that was empty")
     func keepsAwayFromEmptyTables() throws {
         try write("\(Self.chat) \(Self.copying) INSERT INTO chat(uid) VALUES ('later')")
+        #expect(try storeError { try self.fixture.open() }?.code == .migration)
+        let fixture = self.fixture.keepingLeftoverRows
         let report = try fixture.open()
         #expect(report.migration.withheld.map(\.table) == ["tableOld"])
         #expect(try fixture.values("SELECT count(*) FROM contact") == ["0"])
@@ -64,6 +66,8 @@ struct LeftoverOwnerTests {
     @Test("A table that its user empties once the app was opened does not get its old rows back")
     func staysEmptied() throws {
         try write("\(Self.chat) \(Self.copying) INSERT INTO chat(uid) VALUES ('later')")
+        #expect(try storeError { try self.fixture.open() }?.code == .migration)
+        let fixture = self.fixture.keepingLeftoverRows
         try fixture.open()
         try fixture.read { try $0.executeScript("DELETE FROM chat; DELETE FROM contact") }
         for _ in 1...2 {
@@ -123,6 +127,8 @@ struct LeftoverOwnerTests {
                 INSERT INTO chat VALUES (9, 'w', 'o'); \(Self.attachment) INSERT INTO attachment VALUES (1, 8, x'aa');
                 """,
             "\(Self.chat) \(Self.copying) INSERT INTO attachment VALUES (2, \(key), x'bb')")
+        #expect(try storeError { try self.fixture.open() }?.code == .migration)
+        let fixture = self.fixture.keepingLeftoverRows
         let report = try fixture.open()
         #expect(report.migration.withheld.map(\.table) == ["tableOld"])
         #expect(try chats() == ["1u", "2v", "3w"])

@@ -60,6 +60,8 @@ struct LeftoverReferenceTests {
         arguments: [([2, 3], ""), ([9], "INSERT INTO chat(uid) VALUES ('new')"), ([2], "UPDATE chat SET edited = 1")])
     func keepsReference(chats: [Int], more: String) throws {
         try write(chats, more)
+        #expect(try storeError { try self.fixture.open() }?.code == .migration)
+        let fixture = self.fixture.keepingLeftoverRows
         #expect(try fixture.plan().schema.withheld.map(\.table) == ["tableOld", "attachment"])
         let withheld = try fixture.open().migration.withheld
         #expect(withheld.map(\.table) == ["tableOld", "attachment"])

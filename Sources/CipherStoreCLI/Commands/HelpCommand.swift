@@ -1,0 +1,16 @@
+extension Command {
+    static let help = Command(
+        name: "help",
+        summary: "Tell about a command, or about all of them.",
+        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; without it the overview.")],
+        examples: ["help encrypt"],
+        printsText: true,
+        run: HelpCommand.run)
+}
+
+enum HelpCommand {
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        try Output.text(invocation.operands.first.map { HelpText.command(try .named($0)) } ?? HelpText.overview)
+        return .done
+    }
+}

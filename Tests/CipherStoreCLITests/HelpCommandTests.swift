@@ -1,0 +1,42 @@
+import Testing
+
+/// Help by a word, as other tools have it.
+struct HelpCommandTests {
+    let fixture: ToolFixture
+
+    init() throws {
+        fixture = try ToolFixture()
+    }
+
+    @Test("help says what --help says")
+    func overview() throws {
+        let run = try fixture.run("help")
+        #expect(run.status == 0)
+        let other = try fixture.run("--help")
+        #expect(run.output == other.output)
+    }
+
+    @Test("help COMMAND says what COMMAND --help says", arguments: ["encrypt", "plan", "keygen", "help"])
+    func command(name: String) throws {
+        let run = try fixture.run("help", name)
+        #expect(run.status == 0)
+        #expect(run.output.hasPrefix("Usage: cipherstore \(name)"))
+        let other = try fixture.run(name, "--help")
+        #expect(run.output == other.output)
+    }
+
+    @Test("help for an unknown command ends with 64")
+    func unknown() throws {
+        let run = try fixture.run("help", "encrpyt")
+        #expect(run.status == 64)
+        #expect(run.errors.contains("is encrypt meant?"))
+    }
+
+    @Test("A speed below one megabyte per second is not told")
+    func smallFiles() throws {
+        try fixture.make("small.db", "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let run = try fixture.run("encrypt", "small.db", "--key-file", fixture.key)
+        #expect(run.status == 0)
+        #expect(!run.output.contains("(0 MB/s)"))
+    }
+}

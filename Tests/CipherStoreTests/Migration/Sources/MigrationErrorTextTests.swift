@@ -1,0 +1,90 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// What errors and plans say to the reader.
+struct MigrationErrorTextTests {
+    @Test(
+        "An error of a declaration names the configuration's file",
+        arguments: [
+            (#""tableVersions": { "badge": { "version": 1, "sql": "CREATE TABLE badge(" } }"#, "tableVersions.badge"),
+            (#""tableVersions": { "badge": { "version": 1, "sql": "CREATE TABLE other(a)" } }"#, "tableVersions.badge"),
+            (
+                #""tableVersions": { "badge": { "version": 1, "sql": "CREATE TABLE badge(a)", "indexes": ["CREATE INDEX i ON nosuch(a)"] } }"#,
+                "tableVersions.badge.indexes[0]"
+            ),
+            (#""tableVersions": { "badge": { "version": 1 } }"#, "\"columns\" or \"sql\""),
+            (#""dbTables": [ { "badge": [ { "id": "TEXT )" } ] } ]"#, "badge"),
+        ])
+    func namesFile(section: String, place: String) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(#"{ "dbName": "im.db", "dbVersion": 1, \#(section) }"#, to: "app.json")
+        let error = try #require(
+            try storeError {
+                try StoreOpening(
+                    configuration: Configuration(contentsOf: URL(fileURLWithPath: path)),
+                    directory: folder.url.path(percentEncoded: false), provider: TestKeys.provider()
+                ).run()
+            })
+        #expect(error.code == .configuration)
+        #expect(error.path == path)
+        #expect(error.detail.contains(place))
+    }
+
+    @Test(
+        "A difference says what differs",
+        arguments: [
+            ("home TEXT", "home TEXT COLLATE NOCASE", "COLLATE NOCASE"),
+            ("home TEXT, x AS (home || 'a')", "home TEXT, x AS (home || 'b')", "GENERATED"),
+        ])
+    func saysDifference(old: String, new: String, word: String) throws {
+        let reason = try reasons(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, \(old))", "CREATE TABLE t(id INTEGER PRIMARY KEY, \(new))")
+        let parts = reason.components(separatedBy: ", in the database as ")
+        try #require(parts.count == 2, "\(reason)")
+        #expect(reason.uppercased().contains(word))
+        #expect(!parts[0].hasSuffix("as " + parts[1]))
+    }
+
+    @Test("A rebuild that discards AUTOINCREMENT says so")
+    func saysAutoincrement() throws {
+        let reason = try reasons(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, a)", "CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
+        #expect(reason.contains("AUTOINCREMENT"))
+    }
+
+    private func reasons(_ old: String, _ new: String) throws -> String {
+        let folder = try TemporaryFolder()
+        let connection = try Connection(path: folder.path("app.db"), mode: .create)
+        try connection.executeScript(
+            text: "\(old); INSERT INTO t(id) VALUES (1)")
+        connection.close()
+        let configuration = Configuration(
+            databaseName: "app.db", version: 1,
+            schema: .tableVersions([.init(name: "t", version: 1, definition: .sql(new))]))
+        let plan = try StoreOpening(
+            configuration: configuration, directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).plan { try TestKeys.raw() }.schema
+        return
+            (plan.operations.filter { $0.table == "t" }.map(\.reason) + plan.findings.map(\.message)
+            + plan.withheld.map(\.reason)).joined(separator: "; ")
+    }
+
+    @Test("A refusal about the app's copy names the copy and not the database that is missing")
+    func namesCopy() throws {
+        let fixture = try PriorFixture("Template/NoteStore.json")
+        try fixture.write(TemplateApp.temporary) { connection in
+            try TemplateApp.writeDatabase(connection, version: 2)
+            try connection.executeScript("UPDATE Records SET value = '9' WHERE name = 'DBVersion'")
+        }
+        let error = try #require(try storeError { try fixture.open() })
+        #expect(error.code == .downgrade)
+        #expect(error.path?.hasSuffix(TemplateApp.temporary) == true)
+        let planned = try #require(try storeError { try fixture.plan() })
+        #expect(planned.path?.hasSuffix(TemplateApp.temporary) == true)
+    }
+}

@@ -1,0 +1,74 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// What an app must not overlook, and nothing else would show.
+struct MissingSignTests {
+    @Test(
+        "Warned of: an encrypted database whose tables are all empty, whatever version it records", arguments: [0, 25])
+    func warnsOfEmptyTables(version: Int) throws {
+        let folder = try TemporaryFolder()
+        let connection = try Connection(path: folder.path("local.db"), mode: .create)
+        try connection.setKey(TestKeys.raw(), settings: CipherSettings())
+        try connection.executeScript(
+            text: "CREATE TABLE chat(id INTEGER PRIMARY KEY, uid TEXT); PRAGMA user_version = \(version)")
+        connection.close()
+        let configuration = Configuration(databaseName: "local.db", version: 26)
+        let report = try StoreOpening(
+            configuration: configuration, directory: folder.url.path(percentEncoded: false),
+            provider: TestKeys.provider()
+        ).run().report
+        #expect(report.warnings.contains { $0.contains("every table is empty") })
+    }
+
+    @Test("Warned of: a row of the template that a row of the user's excludes")
+    func warnsOfLostSeeds() throws {
+        let fixture = try PriorFixture("Template/NoteStore.json")
+        try fixture.write { connection in
+            try TemplateApp.writeDatabase(connection, version: 2)
+            // Another number for a name that the template brings, and must be unique.
+            try connection.executeScript(
+                "CREATE TABLE unit (id INTEGER PRIMARY KEY, name TEXT UNIQUE, factor REAL, icon BLOB); INSERT INTO unit VALUES (40, 'lb', 1, NULL)"
+            )
+        }
+        let plan = try fixture.plan().schema
+        #expect(plan.findings.warnings.contains { $0.contains("1 row") && $0.contains("unit") })
+        let report = try fixture.open()
+        #expect(report.warnings.contains { $0.contains("1 row") && $0.contains("unit") && $0.contains("template") })
+        #expect(try fixture.values("SELECT id || name FROM unit ORDER BY id") == ["1kg", "7oz", "40lb"])
+        #expect(try fixture.open().warnings.isEmpty)
+    }
+
+    @Test("No warning for seeds that the user has")
+    func isSilentAboutOwnSeeds() throws {
+        let fixture = try PriorFixture("Template/NoteStore.json")
+        try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }
+        #expect(try fixture.open().warnings.isEmpty)
+    }
+
+    @Test("Warned of: rows in the old table of a step beside the empty new one", arguments: [true, false])
+    func warnsOfOldTable(holdsRows: Bool) throws {
+        let fixture = try StepsFixture([
+            "sql_default.plist": #"["CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT)"]"#,
+            "sql_update_2.plist": """
+            ["ALTER TABLE user_info RENAME TO user_old",
+             "CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT, age INTEGER)",
+             "INSERT INTO user_info(id, name) SELECT id, name FROM user_old", "DROP TABLE user_old"]
+            """, "sql_update_3.plist": #"["CREATE TABLE later(a)"]"#,
+        ])
+        try fixture.write { connection in
+            try connection.executeScript(
+                text: """
+                CREATE TABLE db_version(db_version_num INTEGER); INSERT INTO db_version VALUES (3);
+                CREATE TABLE user_old(id INTEGER PRIMARY KEY, name TEXT);
+                CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT, age INTEGER);
+                \(holdsRows ? "INSERT INTO user_old VALUES (4, 'Ana')" : "")
+                """)
+        }
+        let report = try fixture.open()
+        #expect(report.warnings.contains { $0.contains("user_old") && $0.contains("1 row") } == holdsRows)
+    }
+}

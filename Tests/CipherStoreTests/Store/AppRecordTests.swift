@@ -1,0 +1,50 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The app's own record of the version, once CipherStore counts by its own.
+struct AppRecordTests {
+    @Test(
+        "The app's own record of the version follows, in the same transaction",
+        arguments: [
+            ("NumberedSteps/NumberedSteps.plist", 1, "SELECT db_version_num FROM db_version", ["5"]),
+            ("NumberedSteps/NumberedSteps.plist", 3, "SELECT db_version_num FROM db_version", ["5"]),
+            (
+                "AppVersions/AppVersions.json", 1, "SELECT version FROM tb_clientstage ORDER BY tableno",
+                ["1.10.0", "99"]
+            ),
+            ("Template/NoteStore.json", 2, "SELECT value FROM Records WHERE name = 'DBVersion'", ["3"]),
+        ])
+    func recordFollows(example: String, version: Int, sql: String, expected: [String]) throws {
+        let fixture = try PriorFixture(example)
+        try fixture.write { connection in
+            switch example.prefix(1) {
+            case "N": try LegacyStepsApp.numbered.write(version: version, to: connection)
+            case "A": try LegacyStepsApp.appVersions.write(appVersion: "1.0.0", updates: [], to: connection)
+            default: try TemplateApp.writeDatabase(connection, version: version)
+            }
+        }
+        #expect(try fixture.positionsThatChange().changed.isEmpty)
+        try fixture.open()
+        #expect(try fixture.values(sql) == expected)
+        #expect(try fixture.open().migration.applied.filter { $0.kind != .sql || $0.table != nil }.isEmpty)
+        // An earlier release of CipherStore, or code that is left over, has another number there.
+        let stale = sql.replacing("SELECT", with: "UPDATE").split(separator: " ")
+        let (column, table) = (String(stale[1]), String(stale[3]))
+        let filter =
+            example.hasPrefix("A") ? " WHERE tableno = '0'" : example.hasPrefix("T") ? " WHERE name = 'DBVersion'" : ""
+        try fixture.read { try $0.executeScript(text: "UPDATE \(table) SET \(column) = '1'\(filter)") }
+        try fixture.open()
+        #expect(try fixture.values(sql) == expected)
+    }
+
+    @Test("A fresh install makes no record of the app's own")
+    func makesNoRecord() throws {
+        let fixture = try PriorFixture("NumberedSteps/NumberedSteps.plist")
+        try fixture.open()
+        #expect(try fixture.values("SELECT name FROM sqlite_master WHERE name = 'db_version'") == [])
+    }
+}
