@@ -41,9 +41,9 @@ struct FirstReleaseTests {
         ) { connection in
             try connection.executeScript(
                 text: """
-                CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT);
-                INSERT INTO chat VALUES (3, 'u'), (8, 'v'); PRAGMA user_version = \(version);
-                """)
+                    CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT);
+                    INSERT INTO chat VALUES (3, 'u'), (8, 'v'); PRAGMA user_version = \(version);
+                    """)
         }
     }
 

@@ -62,11 +62,11 @@ struct MissingSignTests {
         try fixture.write { connection in
             try connection.executeScript(
                 text: """
-                CREATE TABLE db_version(db_version_num INTEGER); INSERT INTO db_version VALUES (3);
-                CREATE TABLE user_old(id INTEGER PRIMARY KEY, name TEXT);
-                CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT, age INTEGER);
-                \(holdsRows ? "INSERT INTO user_old VALUES (4, 'Ana')" : "")
-                """)
+                    CREATE TABLE db_version(db_version_num INTEGER); INSERT INTO db_version VALUES (3);
+                    CREATE TABLE user_old(id INTEGER PRIMARY KEY, name TEXT);
+                    CREATE TABLE user_info(id INTEGER PRIMARY KEY, name TEXT, age INTEGER);
+                    \(holdsRows ? "INSERT INTO user_old VALUES (4, 'Ana')" : "")
+                    """)
         }
         let report = try fixture.open()
         #expect(report.warnings.contains { $0.contains("user_old") && $0.contains("1 row") } == holdsRows)
