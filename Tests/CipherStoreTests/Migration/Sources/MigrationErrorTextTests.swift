@@ -41,6 +41,7 @@ struct MigrationErrorTextTests {
             ("home TEXT, x AS (home || 'a')", "home TEXT, x AS (home || 'b')", "GENERATED"),
         ])
     func saysDifference(old: String, new: String, word: String) throws {
+        guard word != "GENERATED" || Engine.current.hasGeneratedColumns else { return }
         let reason = try reasons(
             "CREATE TABLE t(id INTEGER PRIMARY KEY, \(old))", "CREATE TABLE t(id INTEGER PRIMARY KEY, \(new))")
         let parts = reason.components(separatedBy: ", in the database as ")

@@ -165,7 +165,7 @@ struct KilledTableUpgradeTests {
             #expect(
                 try fixture.values("SELECT uid FROM attachment JOIN chat ON chat.id = chatId ORDER BY attachment.id")
                     == ["bo", "ana"], state)
-            #expect(try fixture.values("SELECT parent FROM pragma_foreign_key_check") == [], state)
+            #expect(try fixture.values("PRAGMA foreign_key_check") == [], state)
             if upgrade.surroundings == .view || upgrade.surroundings == .all {
                 #expect(try fixture.values("SELECT uid FROM talk ORDER BY 1") == ["ana", "ana", "bo"], state)
             }
@@ -230,8 +230,11 @@ struct KilledTableUpgradeTests {
             try fixture.values("SELECT id || uid || msg FROM chat ORDER BY id") == ["4anaone", "5botwo", "9anathree"])
     }
 
+    // Before SQLite 3.26 the references of other tables stay with the new table's name, and a number that both tables have
+    // may mean either row.
     @Test(
         "half-done: equal rows, rows in the order of an index and copies of which some are gone are copies",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000),
         arguments: [
             "INSERT INTO chat(uid, msg, mood, mark) SELECT uid, msg, mood, mark FROM tableOld ORDER BY uid",
             "INSERT INTO chat(uid, msg, mood, mark) SELECT uid, msg, mood, mark FROM tableOld; DELETE FROM chat WHERE id = 2",
