@@ -9,8 +9,9 @@ extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
     /// Meanwhile statements run only inside of the transaction that is open, and a name in double quotes is never taken for
-    /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are
-    /// refused. From here on the connection belongs to the calling thread, until ``takeBack()``.
+    /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with
+    /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the connection
+    /// belongs to the calling thread, until ``takeBack()``.
     package func lend<Result>(_ body: (Connection) throws -> Result) rethrows -> Result {
         claim()
         let before = (isLent, requiresTransaction)
@@ -80,8 +81,9 @@ extension Connection {
 
     /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
     ///
-    /// Those are the transaction's own statements, ATTACH, and pragmas that set more than the transaction undoes: SQLCipher
-    /// runs some of its own as soon as they are compiled, and a new key encrypts the whole file anew.
+    /// Those are the transaction's own statements, ATTACH, and pragmas that set more than the transaction undoes. They are
+    /// refused when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts the
+    /// whole file again.
     ///
     /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
     ///
@@ -98,6 +100,7 @@ extension Connection {
                     guard let context else { return SQLITE_DENY }
                     let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                     guard connection.isLent else { return SQLITE_OK }
+                    // Compared with ASCII names alone, and shown: where it is no Unicode it is none of them.
                     let subject = first.map { String(cString: $0) } ?? ""
                     connection.refusal = Connection.refusal(of: code, subject, hasValue: second != nil)
                     return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY

@@ -37,6 +37,7 @@ enum SoleOwnership: Equatable, Sendable {
             let answer = try LeasedFile.ask(file)
             guard case .inUse = answer, ContinuousClock.now < deadline else { return answer }
             try check()
+            // The system tells nobody when a file is closed; a lease can only be asked for again.
             usleep(10_000)
         }
     }

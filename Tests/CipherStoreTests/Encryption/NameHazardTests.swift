@@ -13,7 +13,7 @@ struct NameHazardTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let script: String
-        /// The plain names and what stands in their place.
+        /// The plain names, which occur nowhere else in the file, and what stands in their place.
         let names: [(plain: String, bytes: [UInt8])]
         var needsGeneratedColumns = false
     }
@@ -51,31 +51,31 @@ struct NameHazardTests {
         Case(
             testDescription: "a key, a foreign key, a view and a trigger",
             script: """
-                CREATE TABLE "QQQQ"("XXXX" TEXT, "YYYY", PRIMARY KEY("XXXX", "YYYY")) WITHOUT ROWID;
-                CREATE TABLE child("ZZZZ" REFERENCES "QQQQ"("XXXX"), UNIQUE("ZZZZ")); CREATE VIEW "VVVV" AS SELECT "XXXX" FROM "QQQQ";
+                CREATE TABLE "QQQQ"("WWWW" TEXT, "YYYY", PRIMARY KEY("WWWW", "YYYY")) WITHOUT ROWID;
+                CREATE TABLE child("ZZZZ" REFERENCES "QQQQ"("WWWW"), UNIQUE("ZZZZ")); CREATE VIEW "VVVV" AS SELECT "WWWW" FROM "QQQQ";
                 CREATE TRIGGER "TTTT" AFTER INSERT ON child BEGIN INSERT INTO "QQQQ" VALUES (new."ZZZZ", 1); END;
                 INSERT INTO child VALUES ('a'), ('b')
                 """,
             names: [
-                ("QQQQ", gbk), ("XXXX", [0xff, 0xfe, 0xfd, 0xfc]), ("YYYY", [0x01, 0x7f, 0x1b, 0x0a]),
+                ("QQQQ", gbk), ("WWWW", [0xff, 0xfe, 0xfd, 0xfc]), ("YYYY", [0x01, 0x7f, 0x1b, 0x0a]),
                 ("ZZZZ", [0x82, 0xa0, 0x82, 0xa2]), ("VVVV", [0xc0, 0x80, 0xed, 0xa0]),
                 ("TTTT", [0xe4, 0xf6, 0xfc, 0xdf]),
             ]),
         Case(
             testDescription: "a generated column with a UNIQUE index",
             script: """
-                CREATE TABLE t("QQQQ", "XXXX" AS ("QQQQ" + 1) UNIQUE, "YYYY" AS ("QQQQ" * 2) STORED, zzzz);
+                CREATE TABLE t("QQQQ", "WWWW" AS ("QQQQ" + 1) UNIQUE, "YYYY" AS ("QQQQ" * 2) STORED, zzzz);
                 INSERT INTO t("QQQQ", zzzz) VALUES (1, 'one'), (2, 'two')
                 """,
-            names: [("QQQQ", gbk), ("XXXX", [0xff, 0xfe, 0xfd, 0xfc]), ("YYYY", [0xe4, 0xf6, 0xfc, 0xdf])],
+            names: [("QQQQ", gbk), ("WWWW", [0xff, 0xfe, 0xfd, 0xfc]), ("YYYY", [0xe4, 0xf6, 0xfc, 0xdf])],
             needsGeneratedColumns: true),
         Case(
             testDescription: "quotes of every kind in names",
             script: """
-                CREATE TABLE "QQQQ"("XXXX", "YYYY"); INSERT INTO "QQQQ" VALUES (1, 2); CREATE INDEX "ZZZZ" ON "QQQQ"("YYYY")
+                CREATE TABLE "QQQQ"("WWWW", "YYYY"); INSERT INTO "QQQQ" VALUES (1, 2); CREATE INDEX "ZZZZ" ON "QQQQ"("YYYY")
                 """,
             names: [
-                ("QQQQ", Array("`'[]".utf8)), ("XXXX", Array("a`b]".utf8)), ("YYYY", Array("```` ".utf8.prefix(4))),
+                ("QQQQ", Array("`'[]".utf8)), ("WWWW", Array("a`b]".utf8)), ("YYYY", Array("```` ".utf8.prefix(4))),
                 ("ZZZZ", Array("?1'`".utf8)),
             ]),
     ]

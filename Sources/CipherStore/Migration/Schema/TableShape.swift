@@ -102,6 +102,7 @@ package struct TableShape: Sendable, Equatable {
     /// A column's definition in SQL's words, with what only the text tells.
     func definition(of column: ColumnState) -> String {
         let name = SQLName(column.name)
+        // For messages: a schema that is compared is valid UTF-8, or was refused.
         func text(_ words: [SQLWord]) -> String {
             words.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
         }
