@@ -144,6 +144,24 @@ struct HostileFolderTests {
         #expect(try EncryptionUpgrade(path: link, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
+    @Test("A transaction over two databases ends its own journals, though no others may be removed")
+    func ownSuperJournal() throws {
+        let fixture = try Fixture.file(version: 23, journal: "DELETE")
+        let other = try Fixture.file(version: 7, journal: "DELETE")
+        let connection = try Connection(
+            path: fixture.path, mode: .readWrite, through: FileLayer(guarding: fixture.path))
+        try connection.execute("ATTACH \(other.path) AS other")
+        try connection.transaction {
+            try connection.execute("CREATE TABLE main.both(a)")
+            try connection.execute("CREATE TABLE other.both(a)")
+        }
+        connection.close()
+        for file in [fixture, other] {
+            #expect(try file.folder.names == ["app.db"])
+            #expect(try file.read(key: nil) { try $0.value(Int.self, "SELECT count(*) FROM both") } == 0)
+        }
+    }
+
     @Test("A database that takes the place of one in WAL mode keeps its own journal mode")
     func replacedByAnother() throws {
         let file = try Fixture.file(version: 23, journal: "WAL")
