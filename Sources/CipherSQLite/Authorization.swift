@@ -5,9 +5,10 @@ internal import CSQLCipher
 /// Source: SQLite, "Authorizer Action Codes".
 package struct StatementAction: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
-        /// Makes, changes or removes a part of the schema.
+        case createTable, alterTable, dropTable
+        /// Makes or removes another part of the schema.
         case definition
-        case insert, update, delete
+        case read, insert, update, delete
         case pragma
         case attach
         /// BEGIN, COMMIT or ROLLBACK.
@@ -19,17 +20,21 @@ package struct StatementAction: Sendable, Equatable {
     package let kind: Kind
     /// The table, the pragma, or the word of the transaction.
     package let subject: String
-    /// The column of an update, or the argument of a pragma.
+    /// The column that is read or updated, or the argument of a pragma.
     package let detail: String?
+    /// The database of the connection, such as `main` or `temp`.
+    package let schema: String?
     /// The trigger or view that does it; `nil` for the statement's own text.
     package let cause: String?
 
     fileprivate init(_ code: Int32, _ texts: [String?]) {
         kind =
             switch code {
-            case SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW, SQLITE_DROP_INDEX...SQLITE_DROP_VIEW, SQLITE_ALTER_TABLE,
-                SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE:
-                .definition
+            case SQLITE_CREATE_TABLE, SQLITE_CREATE_TEMP_TABLE, SQLITE_CREATE_VTABLE: .createTable
+            case SQLITE_DROP_TABLE, SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VTABLE: .dropTable
+            case SQLITE_ALTER_TABLE: .alterTable
+            case SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW, SQLITE_DROP_INDEX...SQLITE_DROP_VIEW: .definition
+            case SQLITE_READ: .read
             case SQLITE_INSERT: .insert
             case SQLITE_UPDATE: .update
             case SQLITE_DELETE: .delete
@@ -39,24 +44,43 @@ package struct StatementAction: Sendable, Equatable {
             case SQLITE_SAVEPOINT: .savepoint
             default: .other
             }
-        subject = texts[0] ?? ""
-        detail = texts[1]
+        // Of ALTER TABLE the database comes first.
+        let isAlteration = code == SQLITE_ALTER_TABLE
+        subject = (isAlteration ? texts[1] : texts[0]) ?? ""
+        detail = isAlteration ? nil : texts[1]
+        schema = isAlteration ? texts[0] : texts[2]
         cause = texts[3]
+    }
+
+    /// Whether it makes, changes or removes a part of the schema.
+    package var isDefinition: Bool {
+        switch kind {
+        case .createTable, .alterTable, .dropTable, .definition: true
+        default: false
+        }
     }
 }
 
 extension Connection {
     /// Runs `body` while `isAllowed` judges what every statement that is compiled would do.
     ///
-    /// Statements that were compiled before are compiled again. Not to be nested.
+    /// Not to be nested.
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     ///
+    /// - Parameter compiled: Called with a statement's text once it is compiled and before it runs. What it runs itself is
+    ///   judged too.
     /// - Throws: What `body` throws; a statement that is not allowed fails with `SQLITE_AUTH`.
     package func judging<Result>(
-        by isAllowed: @escaping (StatementAction) -> Bool, _ body: () throws -> Result
+        by isAllowed: @escaping (StatementAction) -> Bool, compiled: (([UInt8]) throws -> Void)? = nil,
+        _ body: () throws -> Result
     ) throws -> Result {
         let judge = Judge(isAllowed)
+        // Each statement of `body` is compiled there.
+        cache.removeAll()
+        lentCache.removeAll()
+        hasCompiled = compiled
+        defer { hasCompiled = nil }
         try check(
             sqlite3_set_authorizer(
                 handle,

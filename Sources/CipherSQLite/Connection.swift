@@ -45,6 +45,8 @@ public final class Connection {
     package var isCancelled: () -> Bool = { false }
     /// Why the statement that is compiled was refused.
     var refusal: String?
+    /// Called with a statement's text once it is compiled and before it runs.
+    var hasCompiled: (([UInt8]) throws -> Void)?
     /// The thread that may use the connection, by its number.
     let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
 

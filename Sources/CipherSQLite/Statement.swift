@@ -37,6 +37,7 @@ package final class Statement {
                 guard try rest.isEmpty || !Self.holdsStatement(rest, on: connection) else {
                     throw Self.misuse("there is more than one statement; use executeScript", bytes, connection)
                 }
+                try connection.hasCompiled?(text)
             } catch {
                 sqlite3_finalize(first)
                 throw error
@@ -62,7 +63,9 @@ package final class Statement {
         let (handle, rest) = try compile(script, on: connection)
         guard let handle else { return nil }
         let bytes = Array(script.prefix(script.count - rest.count))
-        return (Statement(handle: handle, bytes: bytes, connection: connection), rest)
+        let statement = Statement(handle: handle, bytes: bytes, connection: connection)
+        try connection.hasCompiled?(bytes)
+        return (statement, rest)
     }
 
     private static func holdsStatement(_ sql: UnsafeBufferPointer<UInt8>, on connection: Connection) throws -> Bool {

@@ -16,8 +16,8 @@ struct AuthorizationTests {
     @Test(
         "tells what each would do",
         arguments: [
-            ("CREATE TABLE u (x)", .definition), ("ALTER TABLE t ADD COLUMN c", .definition),
-            ("DROP TABLE t", .definition), ("CREATE INDEX i ON t (a)", .definition),
+            ("CREATE TABLE u (x)", .createTable), ("ALTER TABLE t ADD COLUMN c", .alterTable),
+            ("DROP TABLE t", .dropTable), ("CREATE INDEX i ON t (a)", .definition),
             ("CREATE VIEW v AS SELECT 1", .definition), ("INSERT INTO t VALUES (1, 2)", .insert),
             ("UPDATE t SET b = 1", .update), ("DELETE FROM t", .delete), ("BEGIN", .transaction),
             ("SAVEPOINT s", .savepoint), ("ATTACH ':memory:' AS m", .attach), ("PRAGMA user_version", .pragma),

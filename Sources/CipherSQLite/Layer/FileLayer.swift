@@ -33,8 +33,10 @@ package final class FileLayer {
     private let nameBytes: UnsafeMutablePointer<CChar>
     /// The database that SQLite's own layer opens; `nil` for one that is open already.
     let path: String?
-    private let openDatabase: () throws -> any LayeredFile
-    private let makeJournal: () -> Int32?
+    /// Opens a file of the kind that SQLite's flags tell; `nil` where that cannot be done.
+    private let openFile: (Int32) throws -> (any LayeredFile)?
+    /// Whether a log lies beside the database.
+    private let hasLog: Bool
     /// What SQLite may remove of a database of others; only one connection uses the layer.
     private var removable: Set<[UInt8]> = []
     /// The first failure of a file that is closed by now.
@@ -50,21 +52,32 @@ package final class FileLayer {
         try self.init({ file }, makeJournal: makeJournal)
     }
 
+    convenience init(
+        _ openDatabase: @escaping () throws -> any LayeredFile, makeJournal: @escaping () -> Int32?
+    ) throws {
+        try self.init { flags in
+            if flags & SQLITE_OPEN_MAIN_DB != 0 { return try openDatabase() }
+            return makeJournal().map {
+                Scratch(DescriptorFile(descriptor: $0, path: "", closesDescriptor: true))
+            }
+        }
+    }
+
     /// A layer over SQLite's own, for a database that others may have open.
     ///
     /// - Parameter path: Without symbolic links.
     package convenience init(guarding path: String) throws {
-        try self.init({ throw KeyError.malformed }, makeJournal: { nil }, path: path)
+        try self.init(path: path) { _ in nil }
     }
 
     init(
-        _ openDatabase: @escaping () throws -> any LayeredFile, makeJournal: @escaping () -> Int32?, path: String? = nil
+        path: String? = nil, hasLog: Bool = false, _ openFile: @escaping (Int32) throws -> (any LayeredFile)?
     ) throws {
         guard let base = sqlite3_vfs_find(nil) else {
             throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer")
         }
-        self.openDatabase = openDatabase
-        self.makeJournal = makeJournal
+        self.openFile = openFile
+        self.hasLog = hasLog
         self.path = path
         layer = .allocate(capacity: 1)
         // A name of its own for each, so that upgrades of several files can run at the same time.
@@ -109,8 +122,9 @@ package final class FileLayer {
             }
         }
         vfs.xDelete = { _, _, _ in SQLITE_OK }
-        vfs.xAccess = { _, _, _, result in
-            result?.pointee = 0
+        vfs.xAccess = { vfs, name, _, result in
+            let isLog = name.map { FileLayer.bytes($0).suffix(4) == Array("-wal".utf8)[...] } ?? false
+            result?.pointee = vfs.map { isLog && FileLayer.owner($0).hasLog } == true ? 1 : 0
             return SQLITE_OK
         }
         vfs.xFullPathname = { _, path, capacity, result in
@@ -168,19 +182,8 @@ package final class FileLayer {
         _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32, _ granted: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         file.pointee.pMethods = nil
-        let opened: any LayeredFile
-        do {
-            if flags & SQLITE_OPEN_MAIN_DB != 0 {
-                opened = try openDatabase()
-            } else if let descriptor = makeJournal() {
-                opened = Scratch(DescriptorFile(descriptor: descriptor, path: "", closesDescriptor: true))
-            } else {
-                return SQLITE_CANTOPEN
-            }
-        } catch {
-            // Out of memory, or libcrypto refuses: SQLite has no code for that.
-            return SQLITE_CANTOPEN
-        }
+        // Where it throws, memory is short or libcrypto refuses: SQLite has no code for that.
+        guard let opened = (try? openFile(flags)) ?? nil else { return SQLITE_CANTOPEN }
         granted?.pointee = flags
         file.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
             $0.pointee.opened = .passRetained(OpenLayeredFile(opened, self))

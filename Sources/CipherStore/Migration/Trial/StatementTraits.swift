@@ -16,7 +16,7 @@ struct StatementTraits {
 
     /// Takes note of something that the statement would do.
     mutating func note(_ action: StatementAction) {
-        if action.kind == .definition { isDefinition = true }
+        if action.isDefinition { isDefinition = true }
         if action.kind == .pragma, SQLName(action.subject) == SQLName("legacy_alter_table") {
             setsRenaming = true
         }
