@@ -20,6 +20,11 @@ public struct Configuration: Sendable {
     public var schema: SchemaSourceKind
     /// What becomes of changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
+    /// The app's own steps that may lose rows or values, by their names, such as `sql_update_3.plist`.
+    ///
+    /// Where ``destructiveChanges`` is not `allow`, a migration is refused in which another step does. The names are those of
+    /// ``MigrationSteps/Update/name``, `baseline`, and `at the upgrade` for ``LaunchHooks/upgrade``.
+    public var destructiveSteps: Set<String> = []
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
     /// What the app runs while its database is opened.
@@ -139,7 +144,8 @@ public struct Configuration: Sendable {
         case allow
         /// They are left undone and reported, and everything else is done.
         ///
-        /// An app's own SQL and Swift steps are run.
+        /// What an app's own SQL or Swift step would lose cannot be left undone, so the migration is refused, as with
+        /// `refuse`, unless ``Configuration/destructiveSteps`` names the step.
         case withhold
         /// The migration is refused, and nothing is changed.
         case refuse

@@ -52,7 +52,10 @@ extension Configuration {
     private init(_ root: ConfigurationNode, newestFormat: Int) throws {
         let section = try ConfigurationSection(
             root,
-            keys: ["dbName", "dbVersion", "encryption", "recordedVersion", "tableOptions", "destructiveChanges"]
+            keys: [
+                "dbName", "dbVersion", "encryption", "recordedVersion", "tableOptions", "destructiveChanges",
+                "destructiveSteps",
+            ]
                 + SchemaSourceKind.keys)
         let name = try section.required("dbName").fileName()
         let version = try section.required("dbVersion").schemaVersion()
@@ -68,8 +71,26 @@ extension Configuration {
                 ?? schema.defaultRecordedVersion,
             schema: schema,
             destructiveChanges: try section["destructiveChanges"]?.choice() ?? .withhold)
+        destructiveSteps = try Self.destructiveSteps(section["destructiveSteps"], of: schema)
         file = root.file
         assumedVersion = try section["recordedVersion"]?.entries().first { $0.name == "assume" }?.node.version()
+    }
+
+    private static func destructiveSteps(
+        _ node: ConfigurationNode?, of schema: SchemaSourceKind
+    ) throws -> Set<String> {
+        var known: [String] = []
+        if case .steps(let steps) = schema { known = steps.stepNames }
+        return Set(
+            try node?.elements().map { element in
+                let name = try element.text()
+                guard !known.contains(name) else { return name }
+                throw element.failure(
+                    "there is no step \(ConfigurationNode.shown(name))",
+                    advice: known.isEmpty
+                        ? "take it out: only a configuration with updates has steps"
+                        : "the steps are \(known.joined(separator: ", "))")
+            } ?? [])
     }
 
     private static func unreadable(_ path: String, _ failure: SmallFile.Failure) -> StoreError {

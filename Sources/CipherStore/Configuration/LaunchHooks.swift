@@ -51,17 +51,20 @@ public struct LaunchHooks: Sendable {
 }
 
 extension LaunchHooks {
+    /// What plans and `destructiveSteps` call ``upgrade``.
+    static let upgradeName = "at the upgrade"
+
     /// Adds what a launch of a kind runs to a plan.
     func add(for kind: LaunchKind, to plan: inout Plan) {
         func operation(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) -> Plan.Operation {
-            Plan.Operation(.swift, object: name, reason: "the app's hook", action: .init(name, body))
+            Plan.Operation(.swift, object: name, reason: "the app's hook", step: name, action: .init(name, body))
         }
         switch kind {
         case .firstInstall:
             if let firstInstall { plan.operations.append(operation("at the first install", firstInstall)) }
         case .upgrade(let from, let to):
             if let upgrade {
-                plan.operations.append(operation("at the upgrade") { try upgrade($0, from, to) })
+                plan.operations.append(operation(Self.upgradeName) { try upgrade($0, from, to) })
             }
         case .unchanged:
             if let unchanged { plan.everyLaunch.append(operation("at an unchanged version", unchanged)) }

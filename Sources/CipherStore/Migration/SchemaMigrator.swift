@@ -6,7 +6,7 @@ package import CipherSQLite
 package struct SchemaMigrator {
     private let version: SchemaVersion
     private let source: any SchemaSource
-    private let policy: Configuration.DestructiveChanges
+    private let policy: StepPolicy
     private let launch: LaunchHooks
     /// Where the app records its version.
     private let recordedVersion: RecordedVersion
@@ -18,20 +18,21 @@ package struct SchemaMigrator {
     package init(configuration: Configuration) {
         self.init(
             version: configuration.version, source: configuration.schemaSource,
-            policy: configuration.destructiveChanges, launch: configuration.launch,
-            recordedVersion: configuration.recordedVersion, file: configuration.file,
+            policy: configuration.destructiveChanges, destructiveSteps: configuration.destructiveSteps,
+            launch: configuration.launch, recordedVersion: configuration.recordedVersion, file: configuration.file,
             collations: configuration.collations)
     }
 
     /// A migrator to a version with a source of its own.
     package init(
         version: SchemaVersion, source: any SchemaSource, policy: Configuration.DestructiveChanges = .withhold,
-        launch: LaunchHooks = LaunchHooks(), recordedVersion: RecordedVersion = .userVersion, file: String? = nil,
+        destructiveSteps: Set<String> = [], launch: LaunchHooks = LaunchHooks(),
+        recordedVersion: RecordedVersion = .userVersion, file: String? = nil,
         collations: [Collation] = []
     ) {
         self.version = version
         self.source = source
-        self.policy = policy
+        self.policy = StepPolicy(destructiveChanges: policy, allowed: destructiveSteps)
         self.launch = launch
         self.recordedVersion = recordedVersion
         self.file = file
@@ -42,13 +43,15 @@ package struct SchemaMigrator {
 
     /// Plans without changing anything; a read-only connection will do.
     ///
-    /// - Parameter recorded: What the app recorded, which counts while CipherStore has recorded nothing.
+    /// - Parameters:
+    ///   - recorded: What the app recorded, which counts while CipherStore has recorded nothing.
+    ///   - isTried: Whether the plan is tried on a database without rows.
     /// - Throws: ``StoreError`` with `downgrade` where the database is newer, with `migration` where the schema cannot
     ///   be reached.
-    package func plan(_ connection: Connection, recorded: SchemaVersion?) throws -> Plan {
+    package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
-            try PlanTrial(plan, on: connection, collations: collations).run()
+            if isTried { try PlanTrial(plan, on: connection, collations: collations).run() }
             return plan
         }
     }
@@ -64,8 +67,9 @@ package struct SchemaMigrator {
     private func completePlan(for state: DatabaseState) throws -> Plan {
         try checkVersion(state)
         try checkText(state)
+        try checkStepNames(state)
         var plan = try source.plan(for: state)
-        try PlanLint(policy: policy, path: state.connection.path).check(plan)
+        try PlanLint(policy: policy.destructiveChanges, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
         if state.isFresh(besides: recordedVersion.tables), isBegun, let recorded = state.recorded, recorded > .zero {
             plan.findings.append(
@@ -97,6 +101,17 @@ package struct SchemaMigrator {
             "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
             advice: "leave the schema to the app (a configuration without a schema source), or rename what it names; "
                 + "nothing was changed")
+    }
+
+    private func checkStepNames(_ state: DatabaseState) throws {
+        guard !policy.allowed.isEmpty else { return }
+        let names = source.stepNames + (launch.upgrade == nil ? [] : [LaunchHooks.upgradeName])
+        guard let unknown = policy.allowed.subtracting(names).min() else { return }
+        throw StoreError(
+            .configuration, path: state.connection.path,
+            "destructiveSteps names \(unknown), and there is no such step",
+            advice: names.isEmpty ? "take it out: there are no steps" : "the steps are \(names.joined(separator: ", "))"
+        )
     }
 
     private func checkVersion(_ state: DatabaseState) throws {
@@ -134,24 +149,52 @@ package struct SchemaMigrator {
             try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
         }
         guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
-        return try reportingFailures(connection, "the transaction") {
-            try SchemaChangeSettings(connection).during {
-                try connection.transaction(.immediate) { try applyLocked(connection, recorded) }
-            }
+        return try applying(connection) {
+            let (plan, event) = try applyLocked(connection, recorded)
+            return MigrationReport(plan, event: event)
+        }
+    }
+
+    /// Does what ``migrate(_:recorded:)`` would do, up to the app's own Swift, on a database that is thrown away.
+    ///
+    /// - Returns: The plan, with what the app's own SQL did to the rows.
+    /// - Throws: ``StoreError`` as ``migrate(_:recorded:)`` does.
+    package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
+        var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
+        if let swift = plan.firstSwift {
+            plan.notes.append("rehearsed up to \(swift), which is the app's own Swift")
+        } else {
+            plan.isRehearsed = true
+        }
+        return plan
+    }
+
+    private func applying<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
+        try reportingFailures(connection, "the transaction") {
+            try SchemaChangeSettings(connection).during { try connection.transaction(.immediate, body) }
         }
     }
 
     /// The part that runs under the write lock.
     private func applyLocked(
-        _ connection: Connection, _ recorded: () throws -> SchemaVersion?
-    ) throws -> MigrationReport {
-        let (state, plan) = try connection.withinStepsForRows {
+        _ connection: Connection, _ recorded: () throws -> SchemaVersion?, isRehearsal: Bool = false
+    ) throws -> (plan: Plan, event: HistoryEvent?) {
+        var (state, plan) = try connection.withinStepsForRows {
             let state = try DatabaseState(of: connection, recorded: recorded)
             return (state, try completePlan(for: state))
         }
+        let isNew = event(for: state) == .created
+        let executor = PlanExecutor(
+            connection: connection, policy: policy,
+            census: isNew ? nil : StepCensus(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
+        if isRehearsal, let swift = plan.firstSwift {
+            // What Swift does elsewhere could not be undone.
+            try plan.apply(with: executor, endingBefore: swift)
+            return (plan, nil)
+        }
         guard !plan.isEmpty else {
-            try PlanExecutor(connection: connection).apply(plan.everyLaunch)
-            return MigrationReport(plan, event: nil)
+            try plan.apply(with: executor)
+            return (plan, nil)
         }
         let (violations, dangling) = try connection.withinStepsForRows {
             (
@@ -159,13 +202,13 @@ package struct SchemaMigrator {
                 try DanglingObjects(in: connection, state)
             )
         }
-        try PlanExecutor(connection: connection).apply(plan.operations + plan.everyLaunch)
+        try plan.apply(with: executor)
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
             record: try record(connection), in: connection)
         try connection.withinStepsForRows { try verify(connection, plan.origins, against: violations, dangling) }
-        return MigrationReport(plan, event: event)
+        return (plan, event)
     }
 
     /// The schema as it is now, and the steps that led to it.

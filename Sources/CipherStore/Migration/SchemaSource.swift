@@ -13,11 +13,15 @@ package protocol SchemaSource {
     ///
     /// The history keeps them, so that one that was changed or taken away after it had been applied is found.
     var recordedSteps: [SchemaStep] { get throws }
+
+    /// The names of the app's own steps; none of a source without steps.
+    var stepNames: [String] { get }
 }
 
 extension SchemaSource {
     package var comparesSchema: Bool { true }
     package var recordedSteps: [SchemaStep] { [] }
+    package var stepNames: [String] { [] }
 }
 
 /// The source of an app that takes care of its schema itself.

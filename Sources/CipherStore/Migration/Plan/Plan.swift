@@ -21,6 +21,8 @@ public struct Plan: Sendable, Equatable {
     public var findings: [Finding]
     /// What else the caller should know.
     package var notes: [String]
+    /// Whether the whole plan ran on the real rows, with the changes in memory, before it was told.
+    package var isRehearsed = false
     /// What the tables that it renames, or columns of which it renames, were before, by their new names.
     var origins: [SQLName: Origin] = [:]
 
@@ -47,11 +49,32 @@ public struct Plan: Sendable, Equatable {
 
     /// Whether there is nothing to do but what every launch does.
     package var isEmpty: Bool { operations.isEmpty }
+
+    /// The name of the first Swift of the app's that it runs.
+    var firstSwift: String? { (operations + everyLaunch).first { $0.kind == .swift }?.subject }
+
+    /// Applies the operations, which have their effects afterwards.
+    ///
+    /// - Parameter swift: The name of Swift of the app's that is not run, nor what follows it.
+    mutating func apply(with executor: PlanExecutor, endingBefore swift: String? = nil) throws {
+        func part(_ operations: [Operation]) -> Int {
+            operations.firstIndex { $0.kind == .swift && $0.subject == swift } ?? operations.count
+        }
+        let end = part(operations)
+        let migrated = try executor.apply(Array(operations[..<end]))
+        operations.replaceSubrange(..<end, with: migrated.operations)
+        findings += migrated.findings
+        guard end == operations.count else { return }
+        let last = part(everyLaunch)
+        let launched = try executor.apply(Array(everyLaunch[..<last]), isJudged: false)
+        everyLaunch.replaceSubrange(..<last, with: launched.operations)
+        findings += launched.findings
+    }
 }
 
 extension Plan: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case from, to, fingerprint, operations, everyLaunch, withheld, findings, notes
+        case from, to, fingerprint, operations, everyLaunch, withheld, findings, notes, rehearsed
     }
 
     /// Writes the plan for machine output: `from` is the version's text or null.
@@ -65,5 +88,6 @@ extension Plan: Encodable {
         try container.encode(withheld, forKey: .withheld)
         try container.encode(findings, forKey: .findings)
         try container.encode(notes, forKey: .notes)
+        try container.encode(isRehearsed, forKey: .rehearsed)
     }
 }

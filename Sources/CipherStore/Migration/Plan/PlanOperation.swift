@@ -81,16 +81,24 @@ extension Plan {
         public var reason: String
         /// What it can cost.
         public var risk: Risk
+        /// The app's step that it is a part of, by the name that `destructiveSteps` takes.
+        public var step: String?
+        /// What it did to tables, counted before and after it; `nil` where nobody counted.
+        ///
+        /// Only the app's own SQL and Swift is counted.
+        public var effects: [TableEffect]?
         /// The Swift that it runs after its statements; no part of the machine output.
         package var action: Action?
 
         // Code cannot be written down.
-        private enum CodingKeys: String, CodingKey { case kind, table, column, object, sql, reason, risk }
+        private enum CodingKeys: String, CodingKey {
+            case kind, table, column, object, sql, reason, risk, step, effects
+        }
 
         /// A step of the given parts.
         package init(
             _ kind: Kind, table: String? = nil, column: String? = nil, object: String? = nil, sql: [String] = [],
-            reason: String, risk: Risk = .none, action: Action? = nil
+            reason: String, risk: Risk = .none, step: String? = nil, action: Action? = nil
         ) {
             self.kind = kind
             self.table = table
@@ -99,6 +107,7 @@ extension Plan {
             self.sql = sql
             self.reason = reason
             self.risk = risk
+            self.step = step
             self.action = action
         }
 

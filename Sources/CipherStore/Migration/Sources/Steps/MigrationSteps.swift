@@ -70,6 +70,9 @@ extension MigrationSteps {
     /// The updates in the order of their versions.
     var ordered: [Update] { updates.sorted { $0.version < $1.version } }
 
+    /// The names of the steps, as plans and errors call them.
+    var stepNames: [String] { [names.baseline] + ordered.map(\.name) }
+
     /// The places of all statements.
     var places: Set<String> {
         Set(

@@ -30,10 +30,15 @@ final class StepGuard {
 
     /// Runs `body`, and says what was refused instead of SQLite's bare "not authorized".
     ///
-    /// - Parameter place: The statement or step, such as `sql_update_3.plist[1]`.
-    func guarding<Result>(_ connection: Connection, _ place: String, _ body: () throws -> Result) throws -> Result {
+    /// - Parameters:
+    ///   - place: The statement or step, such as `sql_update_3.plist[1]`.
+    ///   - compiled: Called with each statement before it runs.
+    func guarding<Result>(
+        _ connection: Connection, _ place: String, compiled: (([UInt8]) throws -> Void)? = nil,
+        _ body: () throws -> Result
+    ) throws -> Result {
         do {
-            return try connection.judging(by: allows, body)
+            return try connection.judging(by: allows, compiled: compiled, body)
         } catch let error as DatabaseError {
             guard let refusal, error.isPermission else { throw error }
             throw Self.refused(refusal, place, connection.path)

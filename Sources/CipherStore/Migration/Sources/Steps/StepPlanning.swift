@@ -103,14 +103,13 @@ struct StepPlanning {
     private mutating func plan(
         _ stage: StepStage, _ statements: [StepStage.Statement], at index: Int, isKnown: Bool
     ) throws {
-        let before = try look()
         var skipped: [Int: String] = [:]
         if isKnown, !state.isAdopted, index < course.stages.count {
             let step = HalfDoneStep(
                 name: stage.name, passages: course.stages[index], path: state.connection.path,
                 canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state),
                 repeatable: repeatable, earlier: Set(course.stages[..<index].joined().map(\.statement.sql)))
-            skipped = try step.answer(for: before).skipped
+            skipped = try step.answer(for: look()).skipped
         }
         for (number, statement) in statements.enumerated() {
             if let reason = skipped[number] {
@@ -124,17 +123,15 @@ struct StepPlanning {
             operations.append(
                 Plan.Operation(
                     .sql, object: statement.place, sql: [statement.sql], reason: reason(stage),
-                    risk: traits?.deletes.isEmpty == false ? .losesData : .none))
+                    risk: traits?.deletes.isEmpty == false ? .losesData : .none, step: stage.name))
         }
-        guard isKnown, index < course.stages.count else { return }
-        try findDrops(in: stage, course.stages[index], from: before, to: look())
     }
 
     private mutating func planSwift(_ stage: StepStage) {
         guard case .swift(let body) = stage.work else { return }
         operations.append(
             Plan.Operation(
-                .swift, object: stage.name, reason: reason(stage), action: .init(stage.name, body)))
+                .swift, object: stage.name, reason: reason(stage), step: stage.name, action: .init(stage.name, body)))
     }
 
     private func reason(_ stage: StepStage) -> String {
@@ -154,26 +151,6 @@ struct StepPlanning {
             return try rehearsal.run(statement)
         } catch let error as StoreError where !rehearsal.isComplete && error.underlying != nil {
             return nil
-        }
-    }
-
-    /// The tables that a step drops and does not give back under the same name.
-    private mutating func findDrops(
-        in stage: StepStage, _ passages: [StepCourse.Passage], from before: SchemaSnapshot, to after: SchemaSnapshot
-    ) throws {
-        // A statement that makes a table too has renamed it.
-        let dropped = passages.map(\.change).filter { change in !change.added.contains { $0.kind == .table } }
-            .reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.removed) }
-        for table in state.tables {
-            let name = SQLName(table.name)
-            let item = SchemaSnapshot.Item(kind: .table, owner: name, name: name)
-            guard dropped.contains(item), before.has(item), !after.has(item) else { continue }
-            let rows = try state.rowCount(of: table.name)
-            let size = rows.map { "\($0) row\($0 == 1 ? "" : "s")" } ?? "its rows"
-            findings.append(
-                Plan.Finding(
-                    rows == 0 ? .removesSchema : .losesData, table: table.name, count: rows,
-                    message: "\(stage.name) drops the table \(table.name) with \(size)"))
         }
     }
 }

@@ -53,7 +53,7 @@ struct StepRepair {
             + past.filter { repaired.concerns($0.traits) }.map { passage in
                 Plan.Operation(
                     .sql, object: passage.statement.place, sql: [passage.statement.sql],
-                    reason: "it cannot have run while what it writes was missing")
+                    reason: "it cannot have run while what it writes was missing", step: passage.statement.step)
             }
     }
 

@@ -6,6 +6,8 @@ struct StepStage {
     struct Statement: Sendable {
         let place: String
         let sql: String
+        /// The name of the stage; `nil` for one that is none of the app's.
+        var step: String?
     }
 
     let name: String
@@ -32,7 +34,8 @@ struct StepStage {
             let statements = SQL.statements(of: text)
             return statements.enumerated().map { number, sql in
                 Statement(
-                    place: "\(name)[\(index)]" + (statements.count > 1 ? " statement \(number + 1)" : ""), sql: sql)
+                    place: "\(name)[\(index)]" + (statements.count > 1 ? " statement \(number + 1)" : ""), sql: sql,
+                    step: name)
             }
         }
     }

@@ -1,4 +1,6 @@
 extension StepsSource {
+    var stepNames: [String] { steps.stepNames }
+
     /// The updates, of which Swift is known by its name alone.
     ///
     /// Not the baseline: which one an old database was made by nobody knows.

@@ -24,7 +24,7 @@ struct StepsSource: SchemaSource {
         var plan = Plan(from: state.recorded, to: version, fingerprint: fingerprint)
         let everyLaunch = StepStage.statements(of: steps.everyLaunch, in: steps.names.everyLaunch)
         plan.everyLaunch = everyLaunch.map {
-            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "every launch does it")
+            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "every launch does it", step: $0.step)
         }
         guard !state.isAdopted || state.recorded != version else { return plan }
         let stages =

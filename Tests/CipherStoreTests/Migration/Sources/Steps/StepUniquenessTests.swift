@@ -10,7 +10,10 @@ struct StepUniquenessTests {
             [
                 "sql_default.plist": #"["CREATE TABLE t (id INTEGER PRIMARY KEY, n TEXT)"]"#,
                 "sql_update_2.plist": #"["CREATE TABLE u (x)"]"#, "sql_update_3.plist": update,
-            ], extra: #", "recordedVersion": {"source": "userVersion"}"#)
+            ],
+            extra: """
+                , "recordedVersion": {"source": "userVersion"}, "destructiveSteps": ["sql_update_3.plist"]
+                """)
         try fixture.write { connection in
             try connection.executeScript(
                 """

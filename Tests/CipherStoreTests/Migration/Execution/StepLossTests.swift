@@ -1,0 +1,200 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+@Suite("A step of the app's own")
+struct StepLossTests {
+    private static let baseline = [
+        "CREATE TABLE chat (id INTEGER PRIMARY KEY, body TEXT, draft TEXT, mood TEXT)",
+        "CREATE INDEX chat_mood ON chat(mood)", "CREATE TABLE tag (chat INTEGER, name TEXT, UNIQUE (name))",
+        "CREATE TABLE empty (x)", "CREATE TABLE archive (id INTEGER, body TEXT, draft TEXT, mood TEXT)",
+    ]
+    private static let legacy =
+        baseline.joined(separator: ";") + """
+            ; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+            INSERT INTO chat SELECT i, 'b' || i, CASE WHEN i % 2 THEN 'd' END, CASE WHEN i < 5 THEN 'm' END FROM n;
+            INSERT INTO tag VALUES (1, 'a'), (2, 'b'), (3, 'c');
+            """
+
+    private static let rebuild = [
+        "CREATE TABLE chat_new (id INTEGER PRIMARY KEY, body TEXT, draft TEXT)",
+        "INSERT INTO chat_new SELECT id, body, draft FROM chat", "DROP TABLE chat",
+        "ALTER TABLE chat_new RENAME TO chat",
+    ]
+
+    /// The steps as SQL, or as Swift that runs it.
+    private static func configuration(
+        _ statements: [String], inSwift: Bool, policy: Configuration.DestructiveChanges = .withhold,
+        allowing names: Set<String> = []
+    ) -> Configuration {
+        var configuration = Configuration(
+            databaseName: "app.db", version: 2, recordedVersion: .userVersion,
+            schema: .steps(
+                MigrationSteps(
+                    baseline: .sql(baseline),
+                    updates: [
+                        .init(
+                            2,
+                            inSwift
+                                ? .swift { for sql in statements { try $0.execute(SQL(text: sql)) } }
+                                : .sql(statements))
+                    ])), destructiveChanges: policy)
+        configuration.destructiveSteps = names
+        return configuration
+    }
+
+    @Test(
+        "that loses something is refused with the figures, whatever it is written in, and nothing is changed",
+        arguments: [
+            (["DELETE FROM chat"], "deletes from chat 9 rows of 9"),
+            (["DELETE FROM chat WHERE id IN (2, 4)"], "deletes from chat 2 rows of 9"),
+            (["UPDATE chat SET draft = NULL WHERE id > 5"], "sets 2 values of chat.draft to NULL"),
+            (["INSERT OR REPLACE INTO chat (id, body) VALUES (1, 'x')"], "sets 1 value of chat.draft to NULL"),
+            (["DROP TABLE chat"], "drops the table chat with 9 rows"),
+            (rebuild, "chat.mood"),
+            (["INSERT INTO tag VALUES (7, 'x')", "DELETE FROM chat WHERE id = 1"], "1 row of 9"),
+            (["CREATE TEMP TABLE t AS SELECT id FROM chat", "DROP TABLE chat"], "9 values of chat.body"),
+            (
+                [
+                    "CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat", "DROP TABLE t",
+                ], "9 rows"
+            ),
+            (["INSERT INTO archive SELECT * FROM chat WHERE id < 4", "DELETE FROM chat WHERE id < 6"], "2 rows of 9"),
+            (["ALTER TABLE chat RENAME TO old", "CREATE TABLE chat (id)", "DROP TABLE old"], "9 rows"),
+            (
+                [
+                    "CREATE TRIGGER t AFTER INSERT ON tag BEGIN DELETE FROM chat WHERE id = 1; END",
+                    "INSERT INTO tag VALUES (9, 'z')",
+                ],
+                "deletes from chat 1 row of 9"
+            ),
+            (["INSERT OR REPLACE INTO tag(rowid, name) VALUES (1, 'b')"], "deletes from tag 1 row of 3"),
+        ] as [([String], String)], [false, true])
+    func refused(step: ([String], expected: String), inSwift: Bool) throws {
+        let (statements, expected) = step
+        for policy in [Configuration.DestructiveChanges.withhold, .refuse] {
+            let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.legacy)
+            let before = try fixture.content()
+            let error = try storeError {
+                try fixture.launch(Self.configuration(statements, inSwift: inSwift, policy: policy), recorded: 1)
+            }
+            #expect(error?.code == .destructiveChanges)
+            #expect(error?.detail.contains(expected) == true, "\(String(describing: error?.detail))")
+            #expect(error?.advice.contains("destructiveSteps (update 2)") == true)
+            #expect(try fixture.content() == before)
+            let allowed = Self.configuration(statements, inSwift: inSwift, policy: policy, allowing: ["update 2"])
+            #expect(try fixture.launch(allowed, recorded: 1).event == .adopted)
+        }
+    }
+
+    @Test(
+        "that loses nothing runs, whatever it is written in",
+        arguments: [
+            rebuild.map { $0.replacingOccurrences(of: "draft", with: "draft, mood") }
+                .map {
+                    $0.replacingOccurrences(of: "body TEXT, draft, mood TEXT", with: "body TEXT, draft TEXT, mood TEXT")
+                },
+            ["ALTER TABLE chat RENAME TO talk"], ["UPDATE chat SET body = 'new'"], ["UPDATE chat SET draft = 'x'"],
+            ["INSERT INTO chat (id) VALUES (20), (21)"], ["CREATE TEMP TABLE t (x)", "DROP TABLE t"],
+            ["CREATE TABLE scratch (x)", "INSERT INTO scratch VALUES (1), (2)", "DROP TABLE scratch"],
+            ["INSERT INTO archive SELECT * FROM chat WHERE id < 6", "DELETE FROM chat WHERE id < 6"],
+            ["CREATE TABLE talk AS SELECT id, body AS text, draft, mood FROM chat", "DROP TABLE chat"],
+            [
+                "ALTER TABLE chat RENAME TO old", "CREATE TABLE chat (id INTEGER PRIMARY KEY, body, draft, mood)",
+                "INSERT INTO chat SELECT * FROM old", "DROP TABLE old",
+            ],
+            [
+                "CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat", "INSERT INTO chat SELECT * FROM t",
+                "DROP TABLE t",
+            ],
+            ["INSERT OR IGNORE INTO tag VALUES (9, 'a')"], ["DROP TABLE empty"], ["DROP INDEX chat_mood"],
+            ["DELETE FROM chat WHERE id > 100"],
+        ], [false, true])
+    func runs(statements: [String], inSwift: Bool) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        let report = try fixture.launch(Self.configuration(statements, inSwift: inSwift), recorded: 1)
+        #expect(report.event == .adopted)
+        #expect(!report.findings.contains { $0.severity == .losesData }, "\(report.findings)")
+    }
+
+    @Test("that only drops what is empty is refused by refuse alone")
+    func empty() throws {
+        for policy in Configuration.DestructiveChanges.allCases {
+            let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+            let error = try storeError {
+                try fixture.launch(
+                    Self.configuration(["DROP TABLE empty"], inSwift: false, policy: policy), recorded: 1)
+            }
+            #expect((error?.code == .destructiveChanges) == (policy == .refuse))
+        }
+    }
+
+    @Test("is not asked what it takes from a new database")
+    func freshInstall() throws {
+        let fixture = try MigrationFixture()
+        let report = try fixture.launch(
+            Self.configuration(
+                ["INSERT INTO chat (id) VALUES (1)", "DELETE FROM chat"], inSwift: false, policy: .refuse))
+        #expect(report.event == .created)
+    }
+
+    @Test("is refused before the next one in Swift runs, for that may reach outside of the database")
+    func refusedBeforeSwift() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        let mark = fixture.folder.path("mark")
+        var configuration = Self.configuration(["DELETE FROM tag"], inSwift: false)
+        configuration.launch.upgrade = { _, _, _ in _ = FileManager.default.createFile(atPath: mark, contents: nil) }
+        #expect(try storeError { try fixture.launch(configuration, recorded: 1) }?.code == .destructiveChanges)
+        #expect(!FileManager.default.fileExists(atPath: mark))
+        configuration.destructiveSteps = ["update 2"]
+        try fixture.launch(configuration, recorded: 1)
+        #expect(FileManager.default.fileExists(atPath: mark))
+    }
+
+    @Test("is the upgrade's hook too, under a name of its own")
+    func hook() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        var configuration = Configuration(databaseName: "app.db", version: 2)
+        configuration.launch.upgrade = { connection, _, _ in try connection.execute("DELETE FROM tag WHERE chat = 1") }
+        let error = try storeError { try fixture.launch(configuration, recorded: 1) }
+        #expect(
+            error?.detail.contains("at the upgrade deletes from tag 1 row of 3") == true, "\(String(describing: error))"
+        )
+        configuration.destructiveSteps = ["at the upgrade"]
+        #expect(try fixture.launch(configuration, recorded: 1).event == .adopted)
+    }
+
+    @Test("is told of with the rows and NULLs of each table, before and after")
+    func effects() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        let configuration = Self.configuration(
+            ["UPDATE chat SET draft = NULL WHERE id > 5", "INSERT INTO tag SELECT id, body FROM chat", Self.rebuild[0]]
+                + Self.rebuild[1...], inSwift: false, policy: .allow)
+        let plan = try fixture.with { try SchemaMigrator(configuration: configuration).rehearse($0) { 1 } }
+        let effects = plan.operations.map(\.effects)
+        #expect(plan.isRehearsed)
+        #expect(
+            effects[0] == [
+                .init(
+                    table: "chat", rowsBefore: 9, rowsAfter: 9,
+                    columns: [.init(name: "draft", nullsBefore: 4, nullsAfter: 6)])
+            ])
+        #expect(effects[1] == [.init(table: "tag", rowsBefore: 3, rowsAfter: 12)])
+        #expect(effects[4] == [.init(table: "chat", rowsBefore: 9, rowsAfter: nil, removedIndexes: ["chat_mood"])])
+        #expect(effects[5] == [.init(table: "chat_new", rowsBefore: 9, rowsAfter: 9, renamedTo: "chat")])
+        #expect(plan.operations.map(\.risk)[0...5] == [.losesData, .none, .none, .none, .losesData, .none])
+    }
+
+    @Test("that destructiveSteps names must be there")
+    func unknownName() throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        let error = try storeError {
+            try fixture.launch(Self.configuration([], inSwift: false, allowing: ["update 3"]), recorded: 1)
+        }
+        #expect(error?.code == .configuration)
+        #expect(error?.advice == "the steps are baseline, update 2")
+    }
+}
