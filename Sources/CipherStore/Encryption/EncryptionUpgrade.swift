@@ -66,13 +66,14 @@ package struct EncryptionUpgrade {
     ///
     /// The database and its sidecars stay as they are. A file that is encrypted with the key already is reported so.
     ///
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
     /// - Throws: ``StoreError``.
-    package func shadow() throws -> EncryptionReport {
+    package func shadow(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: return EncryptionReport(.shadow, path: paths.database)
-            case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run()
+            case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run(rehearse)
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)
                 let fits: Void? = try inspector.readingEncrypted(

@@ -6,7 +6,7 @@ import CipherSQLite
     internal import Foundation
 #endif
 
-/// The encryption upgrade without its end: the copy is built and proven as it would be, and discarded.
+/// The encryption upgrade without its end: the copy is built and proven as it would be, migrated, and discarded.
 ///
 /// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which writes
 /// it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end. In rollback
@@ -21,9 +21,10 @@ struct ShadowProof {
     ///
     /// The upgrade lock is held.
     ///
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
     /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` where a journal would be rolled back first, and `busy`
     ///   where another connection wrote meanwhile.
-    func run() throws -> EncryptionReport {
+    func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         let began = Date()
         let options = upgrade.options
         let observer = UpgradeObserver(
@@ -49,7 +50,11 @@ struct ShadowProof {
                 try withoutChange(snapshot) {
                     let conversion = Conversion(
                         paths: paths, options: options, sourceKey: nil, targetSettings: options.settings)
-                    _ = try conversion.buildAndProve(copy, keys, status, observer, &report)
+                    let copyKey = try conversion.buildAndProve(copy, keys, status, observer, &report)
+                    guard let rehearse else { return }
+                    try observer.begin(.migrating)
+                    try ReadBack(paths: paths, copy: copy, key: copyKey).lending(rehearse)
+                    report.bytesAfter = try copy.size()
                 }
             }
         }

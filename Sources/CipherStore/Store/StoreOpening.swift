@@ -204,7 +204,9 @@ package struct StoreOpening {
             ).checkFiles(folder)
             let record = try attempts.next(status.identity, isWriteAheadLog: false)
             try record.write(folder, paths, owner: status)
-            let result = Result { try ShadowProof(upgrade: upgrade, inspector: inspector).run() }
+            let result = Result {
+                try ShadowProof(upgrade: upgrade, inspector: inspector).run { _ = try rehearseEncrypted($0) }
+            }
             _ = attempts.end(record, nil)
             return LaunchReport(shadow: try result.get())
         } catch let error as StoreError where error.code == .cancelled {
@@ -212,6 +214,23 @@ package struct StoreOpening {
         } catch {
             return LaunchReport(shadowError: error)
         }
+    }
+
+    /// Encrypts and migrates a copy of the file, as ``run()`` would do with a legacy file, and discards it.
+    ///
+    /// - Returns: What the encryption did, and the rehearsed plan; `nil` where the file is no plaintext database.
+    /// - Throws: ``StoreError`` as ``run()`` does.
+    package func shadow() throws -> (report: EncryptionReport, schema: Plan?) {
+        var schema: Plan?
+        let report = try typing { try upgrade.shadow { schema = try rehearseEncrypted($0) } }
+        return (report, schema)
+    }
+
+    /// Migrates an encrypted copy that is thrown away.
+    private func rehearseEncrypted(_ copy: Connection) throws -> Plan {
+        try prepare(copy)
+        try HistoryTable.append(.encrypted, in: copy)
+        return try rehearseSchema(copy)
     }
 
     private func openPlaintext(
@@ -279,6 +298,13 @@ package struct StoreOpening {
 
     private func migrateSchema(_ connection: Connection) throws -> MigrationReport {
         try SchemaMigrator(configuration: configuration).migrate(connection) {
+            try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+        }
+    }
+
+    /// Migrates a database that is thrown away, up to the app's own Swift.
+    func rehearseSchema(_ connection: Connection) throws -> Plan {
+        try SchemaMigrator(configuration: configuration).rehearse(connection) {
             try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
         }
     }

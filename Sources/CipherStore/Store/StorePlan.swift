@@ -29,23 +29,28 @@ package struct StorePlan: Sendable, Encodable {
 }
 
 extension StoreOpening {
-    /// Plans what ``run()`` would do.
+    /// Plans what ``run()`` would do, and runs the migration with its changes in memory.
+    ///
+    /// What depends on the moment is not asked: free space, permissions, locks, and pages that only the conversion reads.
     ///
     /// - Parameters:
+    ///   - rehearsalLimit: How many bytes the rehearsal may change; with 0 there is none.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
     ///   - key: Gives the key; asked only where the file is encrypted.
     /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
     ///   be rolled back first.
-    package func plan(isAlone: Bool = false, key: () throws -> CipherKey) throws -> StorePlan {
+    package func plan(
+        rehearsalLimit: Int = 0, isAlone: Bool = false, key: () throws -> CipherKey
+    ) throws -> StorePlan {
         let inspector = Inspector(paths, collations: configuration.collations, isAlone: isAlone)
         guard let interrupted = try InterruptedCopy(configuration, paths),
             let note = try interrupted.note(inspector.surface())
-        else { return try plan(inspector, key) }
+        else { return try plan(inspector, rehearsalLimit, key) }
         let isDatabase = try interrupted.isDatabase(inspector.surface())
         let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
         let plan: StorePlan
         do {
-            plan = try self.plan(source, key)
+            plan = try self.plan(source, rehearsalLimit, key)
         } catch let error as StoreError where isDatabase && error.path == paths.database {
             // There is no file of that name yet.
             throw error.at(interrupted.copy.database)
@@ -55,7 +60,7 @@ extension StoreOpening {
         return StorePlan(path: plan.path, step: plan.step, schema: schema)
     }
 
-    private func plan(_ inspector: Inspector, _ key: () throws -> CipherKey) throws -> StorePlan {
+    private func plan(_ inspector: Inspector, _ limit: Int, _ key: () throws -> CipherKey) throws -> StorePlan {
         let surface = try inspector.surface()
         switch surface {
         case .missing, .empty, .staleSidecar:
@@ -64,24 +69,26 @@ extension StoreOpening {
             let connection = try ScratchDatabase([]).connection
             defer { connection.close() }
             let recorded = try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
-            return try schemaPlan(connection, step, recorded: recorded)
+            return try schemaPlan(connection, step, recorded: recorded, limit)
         case .plaintext:
             let plan = try inspector.readingPlaintext { connection in
                 let recorded = try recordedVersion(connection)
                 let facts = Decision.Facts(
                     surface: surface, recorded: recorded,
                     stamp: try HistoryTable.stamp(connection))
-                return try schemaPlan(connection, try step(for: facts, inspector), recorded: recorded)
+                let step = try step(for: facts, inspector)
+                if step == .encrypt { try checkSchemaFitsCopy(connection) }
+                return try schemaPlan(connection, step, recorded: recorded, limit)
             }
             guard let plan else { throw inspector.needsRecovery() }
             return plan
         case .opaque(let hasPlaintextHeader):
-            if let plan = try encryptedPlan(inspector, try key(), hasPlaintextHeader: hasPlaintextHeader) {
+            if let plan = try encryptedPlan(inspector, limit, try key(), hasPlaintextHeader: hasPlaintextHeader) {
                 return plan
             }
             guard let previous = try provider.checkedPreviousKey(database: paths.database),
                 let plan = try encryptedPlan(
-                    inspector, previous, isPrevious: true, hasPlaintextHeader: hasPlaintextHeader)
+                    inspector, limit, previous, isPrevious: true, hasPlaintextHeader: hasPlaintextHeader)
             else { throw inspector.keyDoesNotFit() }
             return plan
         }
@@ -89,7 +96,7 @@ extension StoreOpening {
 
     /// The plan for an encrypted file; `nil` where the key does not fit.
     private func encryptedPlan(
-        _ inspector: Inspector, _ key: CipherKey, isPrevious: Bool = false, hasPlaintextHeader: Bool
+        _ inspector: Inspector, _ limit: Int, _ key: CipherKey, isPrevious: Bool = false, hasPlaintextHeader: Bool
     ) throws -> StorePlan? {
         for settings in configuration.encryption.formats {
             let plan = try inspector.readingEncrypted(
@@ -100,7 +107,8 @@ extension StoreOpening {
                     surface: .opaque(hasPlaintextHeader: hasPlaintextHeader), recorded: recorded, keyFits: true)
                 var step = try step(for: facts, inspector)
                 if step == .open, isChangeWanted(from: fileKey.settings, hasPreviousKey: isPrevious) { step = .rekey }
-                let plan = try schemaPlan(connection, step, recorded: recorded)
+                if step != .open { try checkSchemaFitsCopy(connection) }
+                let plan = try schemaPlan(connection, step, recorded: recorded, limit, fileKey)
                 guard let warning = try emptiness(connection, recorded: recorded) else { return plan }
                 var schema = plan.schema
                 schema.notes.append(warning)
@@ -111,13 +119,60 @@ extension StoreOpening {
         return nil
     }
 
+    /// What a conversion would refuse is refused by the plan.
+    private func checkSchemaFitsCopy(_ connection: Connection) throws {
+        try Preflight(
+            paths: paths, settings: options.settings, keepBackup: false, collations: options.collations
+        ).checkSchema(connection)
+    }
+
     private func schemaPlan(
-        _ connection: Connection, _ step: StorePlan.Step, recorded: SchemaVersion?
+        _ connection: Connection, _ step: StorePlan.Step, recorded: SchemaVersion?, _ limit: Int,
+        _ fileKey: FileKey? = nil
     ) throws -> StorePlan {
         try prepare(connection)
-        return StorePlan(
-            path: paths.database, step: step,
-            schema: try SchemaMigrator(configuration: configuration).plan(connection, recorded: recorded))
+        let migrator = SchemaMigrator(configuration: configuration)
+        guard limit > 0 else {
+            return StorePlan(
+                path: paths.database, step: step, schema: try migrator.plan(connection, recorded: recorded))
+        }
+        // What others commit meanwhile belongs to neither the plan nor the rehearsal.
+        for _ in 0..<3 {
+            let before = try connection.value(Int.self, "PRAGMA data_version")
+            try connection.execute("BEGIN")
+            let plan = Result {
+                try connection.proveReadable()
+                // Before a conversion a plan is tried without rows, and the migration itself comes at its end.
+                let isConverted = [.encrypt, .decrypt, .rekey].contains(step)
+                let plan = try migrator.plan(connection, recorded: recorded, isTried: isConverted)
+                guard !plan.isEmpty || !plan.everyLaunch.isEmpty else { return plan }
+                return try rehearse(over: connection, limit, fileKey)
+                    ?? unrehearsed(try migrator.plan(connection, recorded: recorded), limit)
+            }
+            if connection.isInTransaction { try connection.execute("COMMIT") }
+            guard try connection.value(Int.self, "PRAGMA data_version") == before else { continue }
+            return StorePlan(path: paths.database, step: step, schema: try plan.get())
+        }
+        throw StoreError(
+            .busy, path: paths.database, "other connections went on writing to the database during the rehearsal",
+            advice: "try again, or close them; nothing was changed")
+    }
+
+    /// - Returns: `nil` where the rehearsal would change more than the limit.
+    private func rehearse(over connection: Connection, _ limit: Int, _ fileKey: FileKey?) throws -> Plan? {
+        try connection.rehearsing(limit: limit) { rehearsal in
+            if let fileKey { try rehearsal.setKey(fileKey.key, settings: fileKey.settings) }
+            try prepare(rehearsal)
+        } _: {
+            try rehearseSchema($0)
+        }
+    }
+
+    private func unrehearsed(_ plan: Plan, _ limit: Int) -> Plan {
+        var plan = plan
+        plan.notes.append(
+            "not rehearsed: the migration would change more than \(limit >> 20) MiB, so what the rows say is not known")
+        return plan
     }
 
     private func step(for facts: Decision.Facts, _ inspector: Inspector) throws -> StorePlan.Step {

@@ -33,6 +33,15 @@ struct Invocation: Sendable {
         return choice
     }
 
+    /// The value of an option as a number of mebibytes, in bytes.
+    func mebibytes(_ option: Option, default fallback: Int) throws -> Int {
+        guard let text = self[option] else { return fallback << 20 }
+        guard let number = Int(text), (0...1 << 20).contains(number) else {
+            throw CommandFailure.usage("--\(option.name) takes a number of MiB from 0 to \(1 << 20)")
+        }
+        return number << 20
+    }
+
     /// The value of an option as a time in seconds.
     func seconds(_ option: Option, default fallback: Double) throws -> Double {
         guard let text = self[option] else { return fallback }

@@ -7,7 +7,8 @@ extension Command {
         summary: "Encrypt a plaintext database in place.",
         operands: [.databases],
         options: KeyOptions.key.all + [
-            EncryptCommand.keepBackup, EncryptCommand.shadow, CipherOptions.newCompatibility,
+            EncryptCommand.keepBackup, EncryptCommand.shadow, EncryptCommand.configuration,
+            CipherOptions.newCompatibility,
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
@@ -17,13 +18,15 @@ extension Command {
             "A file that is encrypted with this key already is left as it is, with exit status 0.",
             "With --shadow the copy is built and compared, and then removed: a rehearsal that tells whether the upgrade "
                 + "would succeed, how long it would take and how large the file would become. Others may have the "
-                + "database open meanwhile; where one of them writes to it, the exit status is 75.",
+                + "database open meanwhile; where one of them writes to it, the exit status is 75. With --config the copy "
+                + "is migrated too, as migrate would do it.",
             FleetOptions.note,
         ],
         examples: [
             "encrypt app.db --key-file key",
             "encrypt app.db --key-env APP_KEY --keep-backup",
             "encrypt app.db --key-file key --shadow --json",
+            "encrypt app.db --key-file key --shadow --config app.plist",
             "encrypt tenants --recursive --key-file 'keys/{name}.key'",
         ],
         isToldByStatus: true,
@@ -37,12 +40,16 @@ enum EncryptCommand {
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
 
+    static let configuration = Option(
+        "config", value: "FILE", kind: .file, "With --shadow: the configuration whose migration the copy goes through.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let settings = try CipherOptions.settings(invocation, oldest: 3)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
+        if invocation.has(configuration) { return try rehearse(invocation, provider) }
         let encrypt = { @Sendable (paths: DatabasePaths, options: EncryptionUpgrade.Options) in
             var options = options
             options.settings = settings
@@ -57,5 +64,45 @@ enum EncryptCommand {
         }
         let report = try UpgradeOptions.run(invocation) { try encrypt(DatabasePaths(path), $0) }
         return try ConversionFacts.print(report, invocation)
+    }
+
+    /// Rehearses the whole flow of a configuration on a copy.
+    private static func rehearse(_ invocation: Invocation, _ provider: any KeyProvider) throws -> ExitStatus {
+        guard invocation.has(shadow) else {
+            throw CommandFailure.usage(
+                "--config is for --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
+        }
+        guard try !FleetOptions.isFleet(invocation), !invocation.has(CipherOptions.newCompatibility) else {
+            throw CommandFailure.usage(
+                "--config takes neither --recursive nor --\(CipherOptions.newCompatibility.name)")
+        }
+        let configuration = try ConfigurationOptions.read(invocation)
+        let (report, schema) = try UpgradeOptions.run(invocation) { options in
+            try StoreOpening(
+                configuration: configuration, at: DatabasePaths(invocation.operands[0]), provider: provider,
+                options: options
+            ).shadow()
+        }
+        guard !invocation.has(.json) else {
+            try Output.json(RehearsalReport(report: report, schema: schema))
+            return .done
+        }
+        let status = try ConversionFacts.print(report, invocation)
+        if let schema { try SchemaText.print(schema) }
+        return status
+    }
+
+    /// The report with one key more.
+    private struct RehearsalReport: Encodable {
+        let report: EncryptionReport
+        let schema: Plan?
+
+        private enum CodingKeys: String, CodingKey { case schema }
+
+        func encode(to encoder: any Encoder) throws {
+            try report.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(schema, forKey: .schema)
+        }
     }
 }

@@ -4,10 +4,13 @@ extension Command {
     static let plan = Command(
         name: "plan",
         summary: "Print what migrate would do, as SQL, and change nothing.",
-        options: ConfigurationOptions.all + KeyOptions.key.all,
+        options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
             "Each statement stands with its reason, its risk, and what the data says of it. The key is needed where the file "
-                + "is encrypted already."
+                + "is encrypted already.",
+            "The migration is rehearsed: it runs on the rows of the database while every change stays in memory. So what "
+                + "migrate would refuse is refused here with the same exit status, and what a step does to the rows of "
+                + "each table is counted. Free space, permissions and locks are not asked about.",
         ],
         examples: [
             "plan --config app.plist --directory .",
@@ -17,10 +20,17 @@ extension Command {
 }
 
 enum PlanCommand {
+    static let rehearsalLimit = Option(
+        "rehearsal-limit", value: "MIB",
+        "How much the rehearsal may change in memory (256 MiB by default); with 0 there is none.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
         let opening = try ConfigurationOptions.opening(invocation, provider: provider)
-        let plan = try opening.plan(isAlone: true) { try KeyOptions.key.key(invocation, for: opening.path) }
+        let limit = try invocation.mebibytes(rehearsalLimit, default: 256)
+        let plan = try opening.plan(rehearsalLimit: limit, isAlone: true) {
+            try KeyOptions.key.key(invocation, for: opening.path)
+        }
         guard !invocation.has(.json) else {
             try Output.json(plan)
             return .done

@@ -26,6 +26,7 @@ enum SchemaText {
             }
             for statement in operation.sql { try Output.line("\(statement);") }
             if let action = operation.action { try Output.line("-- runs the app's own \(action.name)") }
+            for effect in operation.effects ?? [] { try Output.line("-- \(text(effect))") }
         }
     }
 
@@ -39,6 +40,25 @@ enum SchemaText {
             try Output.line("-- withheld: \(change.kind.rawValue) \(subject)\(rows): \(change.reason)")
         }
         for note in notes { try Output.line("-- note: \(note)") }
+    }
+
+    /// Such as `chat: 175 rows, then 170; draft: 3 NULLs, then 15`.
+    private static func text(_ effect: Plan.TableEffect) -> String {
+        func change(_ before: Int?, _ after: Int?, _ unit: String) -> String {
+            func number(_ count: Int) -> String { "\(TerminalText.grouped(count)) \(unit)\(count == 1 ? "" : "s")" }
+            switch (before, after) {
+            case (let before?, let after?):
+                return before == after ? number(before) : "\(number(before)), then \(TerminalText.grouped(after))"
+            case (let before?, nil): return "\(number(before)), then gone"
+            case (nil, let after?): return "new, with \(number(after))"
+            case (nil, nil): return "made and gone"
+            }
+        }
+        var parts = [change(effect.rowsBefore, effect.rowsAfter, "row")]
+        if let name = effect.renamedTo { parts.append("now called \(name)") }
+        parts += effect.columns.map { "\($0.name): \(change($0.nullsBefore, $0.nullsAfter, "NULL"))" }
+        parts += effect.removedIndexes.map { "index \($0): gone" } + effect.addedIndexes.map { "index \($0): new" }
+        return "\(effect.table): \(parts.joined(separator: "; "))"
     }
 
     private static func word(_ severity: Plan.Finding.Severity) -> String {

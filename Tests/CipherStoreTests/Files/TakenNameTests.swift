@@ -101,7 +101,7 @@ struct TakenNameTests {
             try Data(content).write(to: URL(filePath: file.path + ending))
             let before = try FolderDigest(file.folder.url, ignoring: [])
             let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
-            for run in [upgrade.run, upgrade.shadow] {
+            for run in [upgrade.run, { try upgrade.shadow() }] {
                 let error = try storeError { try run() }
                 #expect(error?.code == .nameTaken && error?.path == file.path + ending)
                 #expect(try FolderDigest(file.folder.url, ignoring: []) == before)
