@@ -1,6 +1,7 @@
 /// Where the version of a legacy database is recorded.
 ///
-/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table.
+/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table; where other code
+/// has written one of them, the higher one counts.
 public enum RecordedVersion: Sendable {
     /// `PRAGMA user_version`.
     case userVersion

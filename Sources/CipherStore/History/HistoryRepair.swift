@@ -44,11 +44,10 @@ extension StoreOpening {
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
-            let version = try recordedVersion(connection) ?? .zero
+            let records = try VersionRecords(connection)
+            let version = records.version ?? .zero
             guard version <= configuration.version else {
-                throw refusal(
-                    .downgrade, Decision.Facts(surface: .opaque(hasPlaintextHeader: false), recorded: version),
-                    Inspector(paths))
+                throw StoreError.downgrade(from: version, records, to: configuration.version, path: path)
             }
             var details = try accepted(connection)
             let isRecording = !details.isEmpty
@@ -63,6 +62,9 @@ extension StoreOpening {
                 try HistoryTable.append(
                     .repaired, from: version, to: version, detail: details.joined(separator: "; "),
                     record: try record(connection, at: version), in: connection)
+                if let number = records.userVersionToSet {
+                    try connection.execute(SQL(text: "PRAGMA user_version = \(number)"))
+                }
             }
             return HistoryChange(path: path, event: isRecording ? .repaired : nil, version: version, details: details)
         }

@@ -74,27 +74,24 @@ package enum HistoryTable {
         try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
     }
 
-    /// The version that CipherStore has recorded; `nil` where it has recorded none.
+    /// The version of the latest event that recorded one; `nil` where there is no such event, or it names none.
     ///
-    /// A version of one number is in `user_version`, where every tool shows it. One of several numbers does not fit
-    /// there, so the latest event that recorded a version holds it.
-    package static func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
-        guard try isAdopted(connection) else { return nil }
-        if let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) {
-            guard let version = SchemaVersion(text) else {
-                throw StoreError(
-                    .recordedVersion, path: connection.path,
-                    "the latest version that \(name) records is not a version",
-                    advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
-            }
-            // A version of one number is there too, with the text that it was given.
-            if try version.wholeNumber == nil || version == userVersion(connection) { return version }
+    /// - Throws: ``StoreError`` with `recordedVersion` where it is no version.
+    static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
+        guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
+        guard let version = SchemaVersion(text) else {
+            throw StoreError(
+                .recordedVersion, path: connection.path,
+                "the latest version that \(name) records is not a version",
+                advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
         }
-        return try userVersion(connection)
+        return version
     }
 
-    private static func userVersion(_ connection: Connection) throws -> SchemaVersion {
-        SchemaVersion(try connection.value(Int.self, "PRAGMA main.user_version") ?? 0)
+    /// Whether the table is there and holds no entry, though it is made with its first one.
+    static func isEmptied(_ connection: Connection) throws -> Bool {
+        guard try exists(connection) else { return false }
+        return try connection.value(Bool.self, "SELECT NOT EXISTS (SELECT 1 FROM main.cipherstore_history)") ?? false
     }
 
     /// Whether the file is plaintext because CipherStore opened it with encryption off.

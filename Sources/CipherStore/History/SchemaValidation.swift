@@ -60,15 +60,9 @@ extension StoreOpening {
     }
 
     private func versionComplaints(_ connection: Connection) throws -> [String] {
-        let found = try recordedVersion(connection) ?? .zero
-        var complaints: [String] = []
-        let entries = try HistoryTable.latestEvents(connection, limit: 1_000)
-        let recorded = entries.first { entry in
-            HistoryEvent.recordingVersion.contains { $0.rawValue == entry.event }
-        }?.version
-        if let recorded, recorded != found {
-            complaints.append("the database says version \(found), and the history recorded \(recorded)")
-        }
+        let records = try VersionRecords(connection)
+        let found = records.version ?? .zero
+        var complaints = records.difference.map { [$0] } ?? []
         let wanted = configuration.version
         if found > wanted {
             complaints.append("the database has version \(found), and the configuration only knows \(wanted)")

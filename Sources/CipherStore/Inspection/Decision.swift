@@ -20,6 +20,8 @@ enum Decision: Equatable {
         var surface: Inspector.Surface
         /// The recorded version, `nil` where none is recorded.
         var recorded: SchemaVersion?
+        /// What CipherStore itself has recorded, where the file could be read.
+        var records: VersionRecords?
         /// What the file's history says of its encryption, where it says anything.
         var stamp: Stamp?
         /// Whether the key was shown to fit.

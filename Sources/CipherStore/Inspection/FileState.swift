@@ -28,6 +28,8 @@ package struct Inspection: Sendable, Codable, Equatable {
     package let sidecars: [String: Int64]
     /// `PRAGMA user_version`, where it can be read.
     package let version: Int?
+    /// The version that CipherStore has recorded and that counts; `nil` where it has recorded none, or it cannot be read.
+    package let recordedVersion: SchemaVersion?
     /// `PRAGMA application_id`, where it can be read.
     package let applicationID: Int?
     /// `wal` or `delete`, where it can be read.

@@ -232,6 +232,7 @@ package struct Inspector {
         try result(
             state, sidecars,
             version: connection.value(Int.self, "PRAGMA user_version"),
+            recordedVersion: try? connection.withinSteps { try VersionRecords(connection).version },
             applicationID: connection.value(Int.self, "PRAGMA application_id"),
             journalMode: connection.value(String.self, "PRAGMA journal_mode"),
             compatibility: compatibility)
@@ -250,12 +251,12 @@ package struct Inspector {
     }
 
     private func result(
-        _ state: FileState, _ sidecars: [String: Int64], version: Int? = nil, applicationID: Int? = nil,
-        journalMode: String? = nil, compatibility: Int? = nil
+        _ state: FileState, _ sidecars: [String: Int64], version: Int? = nil, recordedVersion: SchemaVersion? = nil,
+        applicationID: Int? = nil, journalMode: String? = nil, compatibility: Int? = nil
     ) throws -> Inspection {
         Inspection(
             path: paths.database, state: state, size: try FileSystem.size(paths.database) ?? 0, sidecars: sidecars,
-            version: version, applicationID: applicationID, journalMode: journalMode,
+            version: version, recordedVersion: recordedVersion, applicationID: applicationID, journalMode: journalMode,
             cipherCompatibility: compatibility)
     }
 

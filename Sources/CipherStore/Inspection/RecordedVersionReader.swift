@@ -116,6 +116,12 @@ extension Configuration {
     ///   with tables lacks it, and none is assumed: it may be of any version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let recorded = try recordedVersion.read(from: connection, databasePath: databasePath)
+        // Code that empties all tables empties the app's record as well, and one beside the database may have fallen behind.
+        if version.wholeNumber != nil, let known = try VersionRecords(connection).versionOfEmptiedHistory,
+            known > recorded ?? .zero
+        {
+            return known
+        }
         guard recorded ?? .zero == .zero, assumedVersion != nil || recorded == nil else { return recorded }
         let names = try connection.values(String.self, "SELECT name FROM main.sqlite_master WHERE type = 'table'")
         let own = names.first { name in

@@ -4,7 +4,7 @@ public struct MigrationReport: Sendable, Equatable {
     public var from: SchemaVersion?
     /// The version that the database has now.
     public var to: SchemaVersion
-    /// What the history calls this migration; `nil` where nothing was to do and nothing was written.
+    /// What the history calls this migration; `nil` where nothing was to do, or only a record of the version was put right.
     public var event: HistoryEvent?
     /// What was done, in order.
     public var applied: [Plan.Operation]

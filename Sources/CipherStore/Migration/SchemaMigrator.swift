@@ -69,6 +69,8 @@ package struct SchemaMigrator {
         try checkText(state)
         try checkStepNames(state)
         var plan = try source.plan(for: state)
+        plan.isRecordOnly = plan.operations.isEmpty
+        if let warning = state.records.warning { plan.findings.append(Plan.Finding(.warning, message: warning)) }
         try PlanLint(policy: policy.destructiveChanges, path: state.connection.path).check(plan)
         let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
         if state.isFresh(besides: recordedVersion.tables), isBegun, let recorded = state.recorded, recorded > .zero {
@@ -80,17 +82,23 @@ package struct SchemaMigrator {
         }
         if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }
         launch.add(for: launchKind(state), to: &plan)
-        guard !state.isAdopted || state.recorded != version else { return plan }
+        if let stamp = stamp(for: state) { plan.operations.append(stamp) }
+        return plan
+    }
+
+    /// What records the version; `nil` where it is recorded.
+    private func stamp(for state: DatabaseState) -> Plan.Operation? {
+        let isReached = state.isAdopted && state.recorded == version
+        if isReached && state.records.userVersionToSet == nil { return nil }
         let history = state.hasHistory ? [] : [HistoryTable.createSQL]
         // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
         let record = version.wholeNumber.map { ["PRAGMA user_version = \($0)"] } ?? []
-        plan.operations.append(
-            Plan.Operation(
-                .stamp, sql: history + record,
-                reason: state.isAdopted
+        return Plan.Operation(
+            .stamp, sql: history + record,
+            reason: state.records.difference
+                ?? (state.isAdopted
                     ? "the database has version \(state.recorded ?? .zero)"
                     : "CipherStore has recorded no version yet"))
-        return plan
     }
 
     /// Refuses a schema that a comparison would read repaired: it would be written again under another name.
@@ -122,10 +130,7 @@ package struct SchemaMigrator {
                 advice: "choose another dbVersion")
         }
         if let recorded = state.recorded, recorded > version {
-            throw StoreError(
-                .downgrade, path: state.connection.path,
-                "the database has version \(recorded) and the app only knows \(version)",
-                advice: "install a newer version of the app; nothing was changed")
+            throw StoreError.downgrade(from: recorded, state.records, to: version, path: state.connection.path)
         }
     }
 
@@ -203,6 +208,8 @@ package struct SchemaMigrator {
             )
         }
         try plan.apply(with: executor)
+        // Code that writes to the records at every launch must not make the history grow at every launch.
+        if plan.isRecordOnly, state.isAdopted, state.recorded == version { return (plan, nil) }
         let event = event(for: state)
         try HistoryTable.append(
             event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),

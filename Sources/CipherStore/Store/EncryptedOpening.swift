@@ -13,8 +13,7 @@ extension StoreOpening {
     func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
         var facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: hasPlaintextHeader))
         let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
-            facts.keyFits = true
-            facts.recorded = try recordedVersion(connection)
+            facts = try self.facts(of: connection, facts.surface)
             // Before anything is written: a file that this app may not open stays as it is.
             if case .refuse(let code) = Decision.make(facts, configuration) {
                 throw refusal(code, facts, inspector)

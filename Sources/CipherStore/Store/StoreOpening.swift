@@ -331,9 +331,7 @@ package struct StoreOpening {
     /// A hot journal is rolled back first, for it may hold the version.
     private func plaintextFacts(_ inspector: Inspector) throws -> Decision.Facts {
         func read(_ connection: Connection) throws -> Decision.Facts {
-            Decision.Facts(
-                surface: .plaintext, recorded: try recordedVersion(connection),
-                stamp: try HistoryTable.stamp(connection))
+            try facts(of: connection, .plaintext)
         }
         if let facts = try inspector.readingPlaintext(read) { return facts }
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
@@ -355,9 +353,16 @@ package struct StoreOpening {
         }
     }
 
+    /// What an open database says of itself.
+    func facts(of connection: Connection, _ surface: Inspector.Surface) throws -> Decision.Facts {
+        Decision.Facts(
+            surface: surface, recorded: try recordedVersion(connection), records: try VersionRecords(connection),
+            stamp: try HistoryTable.stamp(connection), keyFits: surface != .plaintext)
+    }
+
     /// The version that counts: CipherStore's own once it has recorded one, the app's before.
     func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
-        try HistoryTable.recordedVersion(connection)
+        try VersionRecords(connection).version
             ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
     }
 
@@ -365,10 +370,8 @@ package struct StoreOpening {
         switch code {
         case .staleSidecar: return inspector.staleSidecar()
         case .downgrade:
-            return StoreError(
-                .downgrade, path: paths.database,
-                "the database has version \(facts.recorded ?? .zero) and the app only knows \(configuration.version)",
-                advice: "install a newer version of the app; nothing was changed")
+            return .downgrade(
+                from: facts.recorded ?? .zero, facts.records, to: configuration.version, path: paths.database)
         case .unexpectedPlaintext:
             guard let threshold = configuration.encryption.sinceVersion else {
                 return StoreError(

@@ -72,13 +72,10 @@ extension StoreOpening {
             return try schemaPlan(connection, step, recorded: recorded, limit)
         case .plaintext:
             let plan = try inspector.readingPlaintext { connection in
-                let recorded = try recordedVersion(connection)
-                let facts = Decision.Facts(
-                    surface: surface, recorded: recorded,
-                    stamp: try HistoryTable.stamp(connection))
+                let facts = try facts(of: connection, surface)
                 let step = try step(for: facts, inspector)
                 if step == .encrypt { try checkSchemaFitsCopy(connection) }
-                return try schemaPlan(connection, step, recorded: recorded, limit)
+                return try schemaPlan(connection, step, recorded: facts.recorded, limit)
             }
             guard let plan else { throw inspector.needsRecovery() }
             return plan
@@ -102,9 +99,8 @@ extension StoreOpening {
             let plan = try inspector.readingEncrypted(
                 key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
             ) { connection, fileKey in
-                let recorded = try recordedVersion(connection)
-                let facts = Decision.Facts(
-                    surface: .opaque(hasPlaintextHeader: hasPlaintextHeader), recorded: recorded, keyFits: true)
+                let facts = try facts(of: connection, .opaque(hasPlaintextHeader: hasPlaintextHeader))
+                let recorded = facts.recorded
                 var step = try step(for: facts, inspector)
                 if step == .open, isChangeWanted(from: fileKey.settings, hasPreviousKey: isPrevious) { step = .rekey }
                 if step != .open { try checkSchemaFitsCopy(connection) }

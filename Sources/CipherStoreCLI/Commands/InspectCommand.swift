@@ -46,7 +46,10 @@ enum InspectCommand {
         sheet.add("state", found.state.rawValue)
         if found.state != .missing { sheet.add("size", "\(TerminalText.grouped(found.size)) bytes") }
         sheet.add("cipher format", found.cipherCompatibility.map(String.init))
-        sheet.add("version", found.version.map(String.init))
+        sheet.add("version", (found.recordedVersion?.description ?? found.version.map(String.init)))
+        if let recorded = found.recordedVersion?.wholeNumber, recorded != found.version {
+            sheet.add("user_version", found.version.map(String.init))
+        }
         sheet.add("application id", found.applicationID.map(String.init))
         sheet.add("journal mode", found.journalMode)
         for (name, size) in found.sidecars.sorted(by: { $0.key < $1.key }) {

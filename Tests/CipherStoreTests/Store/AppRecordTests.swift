@@ -37,8 +37,11 @@ struct AppRecordTests {
         let filter =
             example.hasPrefix("A") ? " WHERE tableno = '0'" : example.hasPrefix("T") ? " WHERE name = 'DBVersion'" : ""
         try fixture.read { try $0.executeScript(text: "UPDATE \(table) SET \(column) = '1'\(filter)") }
+        let events = try fixture.values("SELECT id FROM cipherstore_history")
         try fixture.open()
         #expect(try fixture.values(sql) == expected)
+        // Code that writes there at every launch does not make the history grow.
+        #expect(try fixture.values("SELECT id FROM cipherstore_history") == events)
     }
 
     @Test("A fresh install makes no record of the app's own")

@@ -21,11 +21,13 @@ package struct DatabaseState {
     package private(set) var objects: [Object]
     /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
     package let recorded: SchemaVersion?
+    /// CipherStore's own record.
+    let records: VersionRecords
     /// `PRAGMA user_version`, whatever it means.
     package let userVersion: Int
     /// Whether the history table is there.
     package let hasHistory: Bool
-    /// Whether CipherStore has recorded a version before.
+    /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
     package let isAdopted: Bool
     /// Whether whole tables may be read to count their rows.
     let countsRows: Bool
@@ -45,9 +47,10 @@ package struct DatabaseState {
         self.connection = connection
         self.countsRows = countsRows
         hasHistory = try HistoryTable.exists(connection)
-        isAdopted = try HistoryTable.isAdopted(connection)
+        records = try VersionRecords(connection)
+        isAdopted = records.isOwn
         userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
-        self.recorded = isAdopted ? try HistoryTable.recordedVersion(connection) : try recorded()
+        self.recorded = try records.version ?? recorded()
         entryThatIsNoText = try Self.entryThatIsNoText(connection)
         objects = try Self.readObjects(connection)
         tables = try Self.readTables(connection)

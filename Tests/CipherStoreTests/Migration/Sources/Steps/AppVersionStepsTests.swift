@@ -40,7 +40,7 @@ struct AppVersionStepsTests {
             #expect(try LegacyStepsApp.schema(connection) == wanted)
             #expect(try connection.values(String.self, "SELECT id || name || phone FROM contact") == ["4Ana", "8Bo"])
             #expect(try connection.values(String.self, "SELECT body FROM outbox") == ["waits"])
-            #expect(try HistoryTable.recordedVersion(connection) == to)
+            #expect(try VersionRecords(connection).version == to)
         }
         let again = try fixture.open()
         #expect(again.launch == .unchanged)

@@ -1,0 +1,253 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// The version in `user_version` beside the one in the history, where other code writes to one of them.
+struct VersionRecordsTests {
+    /// An app in which each step from 2 on adds a row, so that a step which runs twice or never is seen.
+    private struct App {
+        let folder: TemporaryFolder
+        var isEncrypted = true
+        var recordedVersion = RecordedVersion.userVersion
+
+        init(isEncrypted: Bool = true) throws {
+            folder = try TemporaryFolder()
+            self.isEncrypted = isEncrypted
+        }
+
+        func configuration(_ version: Int) -> Configuration {
+            var configuration = Configuration(
+                databaseName: "app.db", version: .init(version), recordedVersion: recordedVersion,
+                schema: .steps(
+                    MigrationSteps(
+                        baseline: .sql(["CREATE TABLE t(step)", "CREATE TABLE log(a)"]),
+                        updates: version < 2
+                            ? []
+                            : (2...version).map { number in
+                                .init(
+                                    .init(number),
+                                    .sql(["ALTER TABLE log ADD COLUMN c\(number)", "INSERT INTO t VALUES (\(number))"]))
+                            })))
+            configuration.encryption.isEnabled = isEncrypted
+            configuration.encryption.whenDisabled = .decrypt
+            return configuration
+        }
+
+        func opening(_ version: Int) throws -> StoreOpening {
+            try StoreOpening(
+                configuration: configuration(version), directory: folder.url.path(percentEncoded: false),
+                provider: TestKeys.provider())
+        }
+
+        @discardableResult
+        func open(_ version: Int) throws -> OpenReport { try opening(version).run().report }
+
+        func plan(_ version: Int) throws -> Plan { try opening(version).plan { try TestKeys.raw() }.schema }
+
+        func with<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+            let connection = try Connection(path: folder.path("app.db"), mode: .readWrite)
+            defer { connection.close() }
+            if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
+            return try body(connection)
+        }
+
+        func run(_ script: String) throws { try with { try $0.executeScript(text: script) } }
+
+        func steps() throws -> [Int] { try with { try $0.values(Int.self, "SELECT step FROM t ORDER BY rowid") } }
+
+        func userVersion() throws -> Int? { try with { try $0.value(Int.self, "PRAGMA user_version") } }
+
+        func events() throws -> [String] { try with { try HistoryTable.latestEvents($0).reversed().map(\.event) } }
+    }
+
+    // MARK: Lowered
+
+    @Test(
+        "A user_version that other code lowered runs no step again, is told of, and is put right",
+        arguments: [true, false])
+    func lowered(isEncrypted: Bool) throws {
+        let app = try App(isEncrypted: isEncrypted)
+        try app.open(4)
+        let events = try app.events()
+        try app.run("PRAGMA user_version = 1")
+        let plan = try app.plan(4)
+        #expect(plan.from == 4)
+        #expect(plan.operations.map(\.sql) == [["PRAGMA user_version = 4"]])
+        #expect(plan.findings.warnings.count == 1)
+        let report = try app.open(4)
+        #expect(report.launch == .unchanged)
+        #expect(report.warnings == plan.findings.warnings)
+        #expect(report.warnings.first?.contains("user_version") == true)
+        #expect(try app.steps() == [2, 3, 4])
+        #expect(try app.userVersion() == 4)
+        // Code that does so at every launch does not make the history grow.
+        #expect(try app.events() == events)
+        #expect(try app.open(4).warnings.isEmpty)
+        try app.run("PRAGMA user_version = 2")
+        #expect(try app.open(6).warnings.count == 1)
+        #expect(try app.steps() == [2, 3, 4, 5, 6])
+        #expect(try app.userVersion() == 6)
+    }
+
+    @Test(
+        "An older release refuses the newer database although its user_version was lowered", arguments: [true, false])
+    func loweredBelowTheApp(isEncrypted: Bool) throws {
+        let app = try App(isEncrypted: isEncrypted)
+        try app.open(4)
+        for number in [0, 1, -7] {
+            try app.run("PRAGMA user_version = \(number)")
+            let before = try FolderDigest(app.folder.url)
+            #expect(try storeError { try app.open(2) }?.code == .downgrade)
+            #expect(try storeError { try app.plan(2) }?.code == .downgrade)
+            #expect(try storeError { try app.opening(2).repair() }?.code == .downgrade)
+            #expect(try FolderDigest(app.folder.url) == before)
+        }
+    }
+
+    @Test("A backup with both records older is migrated without a warning")
+    func olderBackup() throws {
+        let app = try App()
+        try app.open(3)
+        let backup = try Data(contentsOf: app.folder.url.appending(path: "app.db"))
+        try app.open(5)
+        try backup.write(to: app.folder.url.appending(path: "app.db"))
+        let report = try app.open(5)
+        #expect(report.warnings.isEmpty)
+        #expect(report.launch == .upgrade(from: 3, to: 5))
+        #expect(try app.steps() == [2, 3, 4, 5])
+    }
+
+    // MARK: Raised
+
+    @Test("A user_version that other code raised counts, for it may have brought the schema there")
+    func raised() throws {
+        var app = try App()
+        try app.open(3)
+        app.isEncrypted = false
+        try app.open(3)
+        // A release without CipherStore goes on with the decrypted file.
+        try app.run("ALTER TABLE log ADD COLUMN c4; INSERT INTO t VALUES (4); PRAGMA user_version = 4")
+        app.isEncrypted = true
+        let report = try app.open(5)
+        #expect(report.launch == .upgrade(from: 4, to: 5))
+        #expect(report.warnings.contains { $0.contains("user_version") })
+        #expect(try app.steps() == [2, 3, 4, 5])
+        #expect(try app.open(5).warnings.isEmpty)
+    }
+
+    @Test("What the raised version calls for and is missing is made up for")
+    func raisedAlone() throws {
+        let app = try App()
+        try app.open(3)
+        try app.run("PRAGMA user_version = 4")
+        let report = try app.open(4)
+        #expect(report.warnings.contains { $0.contains("user_version") })
+        #expect(try app.with { try $0.values(Int.self, "SELECT count(c4) FROM log") } == [0])
+        #expect(try app.userVersion() == 4)
+        #expect(try app.open(4).warnings.isEmpty)
+    }
+
+    @Test("A user_version that is raised beyond the app's refuses, and the error names both records")
+    func raisedBeyondTheApp() throws {
+        let app = try App()
+        try app.open(3)
+        try app.run("PRAGMA user_version = 9")
+        let before = try FolderDigest(app.folder.url)
+        for error in try [storeError { try app.open(4) }, storeError { try app.plan(4) }] {
+            #expect(error?.code == .downgrade)
+            #expect(error?.description.contains("user_version") == true)
+            #expect(error?.description.contains("history recorded 3") == true)
+        }
+        #expect(try FolderDigest(app.folder.url) == before)
+    }
+
+    @Test("A version of several numbers is in the history alone, and user_version does not count")
+    func dotted() throws {
+        let folder = try TemporaryFolder()
+        func open(_ version: String) throws -> OpenReport {
+            let configuration = Configuration.declaring(
+                ["chat": ["id": "INTEGER"]], version: try #require(SchemaVersion(version)))
+            return try StoreOpening(
+                configuration: configuration, directory: folder.url.path(percentEncoded: false),
+                provider: TestKeys.provider()
+            ).run().report
+        }
+        _ = try open("1.9")
+        let connection = try Connection(
+            path: folder.path("app.db"), mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
+        try connection.execute("PRAGMA user_version = 77")
+        connection.close()
+        let report = try open("1.10")
+        #expect(report.warnings.isEmpty)
+        #expect(report.migration.from == SchemaVersion("1.9"))
+    }
+
+    // MARK: Emptied
+
+    @Test("Where the history was emptied with all other tables, user_version counts")
+    func emptied() throws {
+        var app = try App()
+        app.recordedVersion = .table(.init(table: "db_version", column: "db_version_num", offset: -1))
+        try app.open(4)
+        try app.run("DELETE FROM cipherstore_history; DELETE FROM t; INSERT INTO t VALUES ('kept')")
+        let report = try app.open(4)
+        #expect(report.migration.from == 4)
+        #expect(report.warnings.contains { $0.contains("cipherstore_history") })
+        #expect(try app.with { try $0.values(String.self, "SELECT step FROM t") } == ["kept"])
+        #expect(try app.open(4).warnings.isEmpty)
+        try app.run("DELETE FROM cipherstore_history")
+        #expect(try storeError { try app.open(2) }?.code == .downgrade)
+    }
+
+    @Test("A record beside the database that fell behind does not count where the history was emptied")
+    func emptiedWithStalePropertyList() throws {
+        var app = try App()
+        app.recordedVersion = .propertyList(file: "kept.plist", key: "version")
+        try app.open(4)
+        try app.folder.write(
+            "<plist version=\"1.0\"><dict><key>version</key><integer>2</integer></dict></plist>", to: "kept.plist")
+        try app.run("DELETE FROM cipherstore_history")
+        try app.open(4)
+        #expect(try app.steps() == [2, 3, 4])
+    }
+
+    @Test("A history that was dropped leaves what the app has recorded")
+    func dropped() throws {
+        let app = try App()
+        try app.open(4)
+        try app.run("DROP TABLE cipherstore_history")
+        #expect(try app.open(4).migration.event == .adopted)
+        #expect(try app.steps() == [2, 3, 4])
+    }
+
+    // MARK: Other commands
+
+    @Test("Validating names both records, and repairing lets the higher one count")
+    func repairs() throws {
+        let app = try App()
+        try app.open(4)
+        try app.run("PRAGMA user_version = 2")
+        let opening = try app.opening(4)
+        #expect(try opening.history { try TestKeys.raw() }.version == 4)
+        let found = try opening.validate { try TestKeys.raw() }
+        #expect(found.sentences.count == 1)
+        #expect(found.sentences.first?.contains("history recorded 4") == true)
+        #expect(try opening.repair().version == 4)
+        #expect(try app.userVersion() == 4)
+        #expect(try opening.validate { try TestKeys.raw() }.isValid)
+    }
+
+    @Test("An inspection shows the version that counts, and user_version where it is another")
+    func inspection() throws {
+        let app = try App()
+        try app.open(4)
+        try app.run("PRAGMA user_version = 2")
+        let inspector = try Inspector(path: app.folder.path("app.db"))
+        let found = try inspector.inspect(key: TestKeys.raw(), formats: [CipherSettings()])
+        #expect(found.version == 2)
+        #expect(found.recordedVersion == 4)
+    }
+}
