@@ -47,6 +47,9 @@ extension SchemaVersion: Hashable, Comparable {
 extension SchemaVersion {
     /// The number of a version of one number; `nil` where there are more.
     package var wholeNumber: Int? { components.count > 1 ? nil : components.first ?? 0 }
+
+    /// Whether it was given with a dot, also where what follows is zero.
+    var isDotted: Bool { description.utf8.contains(UInt8(ascii: ".")) }
 }
 
 extension SchemaVersion: Codable {

@@ -10,7 +10,7 @@ package struct VersionRecords: Equatable {
     /// `PRAGMA user_version`; `nil` where it does not count: CipherStore has recorded no version, or one of several
     /// numbers, which does not fit there.
     private let userVersion: SchemaVersion?
-    /// Whether the history is there and holds no entry. It is made with its first one.
+    /// Whether the history is there and holds no entry, though it is made with its first one.
     private let isEmptied: Bool
 
     /// Reads both.

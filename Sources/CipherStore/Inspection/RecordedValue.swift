@@ -4,6 +4,7 @@ internal import CipherSQLite
 struct RecordedValue {
     private enum Form {
         case number(Int)
+        case fraction(Double)
         case text(String)
     }
 
@@ -32,19 +33,37 @@ struct RecordedValue {
         }
     }
 
-    // 1.0 is version 1; 1.4 is version 1.4, as the apps that kept their versions as DOUBLE meant it.
+    // 1.0 is version 1.
     private static func form(_ real: Double) -> Form {
-        Int(exactly: real).map(Form.number) ?? .text("\(real)")
+        Int(exactly: real).map(Form.number) ?? .fraction(real)
     }
 
     /// The version; `nil` where it is none, or negative.
     ///
-    /// - Parameter offset: What is added to a version of one number. One of several numbers has no successor to count
-    ///   from, so with an offset it is no version.
-    func version(offset: Int) -> SchemaVersion? {
+    /// - Parameters:
+    ///   - fractions: What a number that is not whole means.
+    ///   - offset: What is added to a version of one number. One of several numbers has no successor to count from, so
+    ///     with an offset it is no version.
+    ///   - place: What holds the value, for an error.
+    /// - Throws: ``StoreError`` with `recordedVersion` where `fractions` refuse the value.
+    func version(
+        _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
+    ) throws -> SchemaVersion? {
         let number: Int
         switch form {
         case .number(let integer): number = integer
+        case .fraction(let real):
+            guard real > 0, real.isFinite else { return nil }
+            switch fractions {
+            case .asWritten: return offset == 0 ? SchemaVersion("\(real)") : nil
+            case .assumed(let version): return version
+            case .refused:
+                throw StoreError(
+                    .recordedVersion, path: path,
+                    "\(place) holds a number that is not whole, and as numbers the versions 1.1 and 1.10 are the same",
+                    advice: "say with recordedVersion.assume (in Swift assumedVersion) which version such a database "
+                        + "has, or give each one's from a closure (RecordedVersion.custom); nothing was changed")
+            }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }
             if offset == 0 { return version }
@@ -53,5 +72,19 @@ struct RecordedValue {
         }
         let (sum, overflow) = number.addingReportingOverflow(offset)
         return overflow || sum < 0 ? nil : SchemaVersion(sum)
+    }
+}
+
+extension RecordedVersion {
+    /// What a number that is not whole means as a version.
+    ///
+    /// A column of type REAL, NUMERIC or DECIMAL keeps the text 1.10 as the number 1.1, and so does JSON without quotes.
+    enum Fractions {
+        /// The version of its digits, as apps without dotted versions that kept theirs as DOUBLE meant it.
+        case asWritten
+        /// This version.
+        case assumed(SchemaVersion)
+        /// An error: nobody can tell.
+        case refused
     }
 }

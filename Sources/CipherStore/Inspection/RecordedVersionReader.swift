@@ -9,11 +9,12 @@ internal import CipherSQLite
 extension RecordedVersion {
     /// Reads the version that a database or the app has recorded; changes nothing.
     ///
+    /// - Parameter fractions: What a number that is not whole means.
     /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
     ///   `user_version` that was never set is 0.
     /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
     ///   the value. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
-    func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+    func read(from connection: Connection, databasePath: String, _ fractions: Fractions) throws -> SchemaVersion? {
         switch self {
         case .userVersion:
             let number = try connection.value(Int.self, "PRAGMA user_version") ?? 0
@@ -24,16 +25,18 @@ extension RecordedVersion {
             }
             return SchemaVersion(number)
         case .table(let column):
-            return try column.read(from: connection, databasePath: databasePath)
+            return try column.read(from: connection, databasePath: databasePath, fractions)
         case .stepRecords:
             for column in VersionColumn.ofSteps {
-                if let version = try column.read(from: connection, databasePath: databasePath) { return version }
+                if let version = try column.read(from: connection, databasePath: databasePath, fractions) {
+                    return version
+                }
             }
-            let version = try Self.userVersion.read(from: connection, databasePath: databasePath)
+            let version = try Self.userVersion.read(from: connection, databasePath: databasePath, fractions)
             // A database whose version was never set says 0.
             return version == .zero ? nil : version
         case .propertyList(let file, let key):
-            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath)
+            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath, fractions)
         case .custom(let body):
             let version = try body(databasePath)
             guard version?.components.contains(where: { $0 < 0 }) != true else {
@@ -45,7 +48,9 @@ extension RecordedVersion {
         }
     }
 
-    private static func readPropertyList(file: String, key: String, databasePath: String) throws -> SchemaVersion? {
+    private static func readPropertyList(
+        file: String, key: String, databasePath: String, _ fractions: Fractions
+    ) throws -> SchemaVersion? {
         let path = FileName.sibling(file, of: databasePath)
         func failure(_ detail: String, _ advice: String) -> StoreError {
             StoreError(.recordedVersion, path: path, detail, advice: advice)
@@ -58,9 +63,10 @@ extension RecordedVersion {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
         }
         guard let entry = entries[key] else { return nil }
-        guard let version = RecordedValue(entry)?.version(offset: 0) else {
+        let subject = "the value of \"\(ConfigurationNode.shown(key))\""
+        guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
             throw failure(
-                "the value of \"\(ConfigurationNode.shown(key))\" is not a version",
+                "\(subject) is not a version",
                 "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
         }
         return version
@@ -110,12 +116,26 @@ extension RecordedVersion {
 }
 
 extension Configuration {
+    /// Reads the version that the app recorded, and no other.
+    func readOwnRecord(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        let fractions: RecordedVersion.Fractions =
+            hasDottedVersions ? assumedVersion.map { .assumed($0) } ?? .refused : .asWritten
+        return try recordedVersion.read(from: connection, databasePath: databasePath, fractions)
+    }
+
+    /// Whether versions have dots, so that 1.10 and 1.1 are two.
+    private var hasDottedVersions: Bool {
+        var versions = [version, encryption.sinceVersion].compactMap { $0 }
+        if case .steps(let steps) = schema { versions += steps.updates.map(\.version) }
+        return versions.contains { $0.isDotted }
+    }
+
     /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
     ///
     /// - Throws: ``StoreError`` with `recordedVersion` where the configuration says what records the version, a database
     ///   with tables lacks it, and none is assumed: it may be of any version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
-        let recorded = try recordedVersion.read(from: connection, databasePath: databasePath)
+        let recorded = try readOwnRecord(from: connection, databasePath: databasePath)
         // Code that empties all tables empties the app's record as well, and one beside the database may have fallen behind.
         if version.wholeNumber != nil, let known = try VersionRecords(connection).versionOfEmptiedHistory,
             known > recorded ?? .zero
@@ -147,7 +167,9 @@ extension RecordedVersion.VersionColumn {
     ]
 
     /// Reads the highest version of the rows that match; `nil` without the table or such a row.
-    func read(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+    func read(
+        from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
+    ) throws -> SchemaVersion? {
         guard let name = try ownTable(connection, databasePath) else { return nil }
         try checkColumns(of: name, connection, databasePath)
         // A name that stands alone in double quotes is a text to SQLite where there is no such column.
@@ -158,10 +180,12 @@ extension RecordedVersion.VersionColumn {
         var highest: SchemaVersion?
         try connection.withinSteps {
             try connection.forEachRow(query) { row in
-                guard let version = RecordedValue(row.value(at: 0))?.version(offset: offset) else {
+                let place = "the column \"\(column)\" of the table \"\(table)\""
+                let value = RecordedValue(row.value(at: 0))
+                guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath)
+                else {
                     throw StoreError(
-                        .recordedVersion, path: databasePath,
-                        "the column \"\(column)\" of the table \"\(table)\" holds a value that is not a version",
+                        .recordedVersion, path: databasePath, "\(place) holds a value that is not a version",
                         advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
                 }
                 highest = highest.map { max($0, version) } ?? version

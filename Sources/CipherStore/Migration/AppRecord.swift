@@ -9,9 +9,11 @@ extension RecordedVersion {
         for column in columns where state.table(column.table) != nil {
             let found: SchemaVersion?
             do {
-                found = try column.read(from: state.connection, databasePath: state.connection.path)
-            } catch let error as StoreError where error.code == .recordedVersion && state.isAdopted {
-                // It counts no longer.
+                found = try column.read(
+                    from: state.connection, databasePath: state.connection.path,
+                    version.isDotted ? .refused : .asWritten)
+            } catch let error as StoreError where error.code == .recordedVersion {
+                // It counts no longer, or another version is assumed.
                 return nil
             }
             if found == nil, column != columns.last(where: { state.table($0.table) != nil }) { continue }
@@ -34,7 +36,7 @@ extension RecordedVersion.VersionColumn {
         var isText = false
         if let found, case .text = try value(of: found, in: state.connection) { isText = true }
         guard let number = version.wholeNumber, !isText || offset != 0 else {
-            return offset == 0 ? .text(version.description) : nil
+            return offset == 0 && !becomesNumber(version, in: state) ? .text(version.description) : nil
         }
         let (difference, overflow) = number.subtractingReportingOverflow(offset)
         guard !overflow else { return nil }
@@ -48,9 +50,22 @@ extension RecordedVersion.VersionColumn {
             SQL(text: "SELECT \(SQL.quoted(column: column)) FROM \(target)\(condition)")
         ) { row in
             let value = row.value(at: 0)
-            if RecordedValue(value)?.version(offset: offset) == version { found = value }
+            let other = try RecordedValue(value)?
+                .version(.asWritten, offset: offset, of: column, path: connection.path)
+            if other == version { found = value }
         }
         return found
+    }
+
+    /// Whether the column would keep the text as a number, in which 1.10 is 1.1.
+    private func becomesNumber(_ version: SchemaVersion, in state: DatabaseState) -> Bool {
+        guard version.wholeNumber == nil, Double(version.description) != nil,
+            let type = state.table(table)?.column(column)?.type
+        else { return false }
+        return switch Affinity(type) {
+        case .integer, .real, .numeric: true
+        case .text, .none: false
+        }
     }
 
     /// The statements that record a version: in the rows that are there, or in a new one.

@@ -162,7 +162,7 @@ package struct StoreOpening {
         let (unlocked, report, warnings) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
             // A record beside a database that is gone: this is no fresh install.
             try SchemaMigrator(configuration: configuration).migrate(connection) {
-                try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+                try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             }
         }
         return Opened(

@@ -68,7 +68,7 @@ extension StoreOpening {
             let step = try step(for: facts, inspector)
             let connection = try ScratchDatabase([]).connection
             defer { connection.close() }
-            let recorded = try configuration.recordedVersion.read(from: connection, databasePath: paths.database)
+            let recorded = try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             return try schemaPlan(connection, step, recorded: recorded, limit)
         case .plaintext:
             let plan = try inspector.readingPlaintext { connection in

@@ -14,8 +14,10 @@ struct RecordedVersionReaderTests {
         connection = try Connection(path: folder.path("app.db"), mode: .create)
     }
 
-    private func read(_ recorded: RecordedVersion) throws -> SchemaVersion? {
-        try recorded.read(from: connection, databasePath: folder.path("app.db"))
+    private func read(
+        _ recorded: RecordedVersion, _ fractions: RecordedVersion.Fractions = .asWritten
+    ) throws -> SchemaVersion? {
+        try recorded.read(from: connection, databasePath: folder.path("app.db"), fractions)
     }
 
     private func failure(_ recorded: RecordedVersion) -> StoreError? {
@@ -83,6 +85,34 @@ struct RecordedVersionReaderTests {
         #expect(error?.description.contains("\"num_of_version\" of the table \"v\"") == true)
         #expect(error?.description.contains("s3cret") == false)
         #expect(error?.description.contains("99999") == false)
+    }
+
+    @Test(
+        "Where versions have dots, a column that keeps them as numbers is named with what to do",
+        arguments: ["REAL", "NUMERIC", "DECIMAL(5,2)", "DOUBLE", "INTEGER"])
+    func fractions(type: String) throws {
+        try connection.executeScript(text: "CREATE TABLE v(n \(type)); INSERT INTO v VALUES ('1.10')")
+        let place = RecordedVersion.table(.init(table: "v", column: "n"))
+        let error = try #require(try storeError { try read(place, .refused) })
+        #expect(error.code == .recordedVersion)
+        #expect(error.detail.contains("\"n\" of the table \"v\""))
+        #expect(error.advice.contains("recordedVersion.assume"))
+        #expect(try read(place, .assumed(7)) == 7)
+        // Text of three numbers is none, and a whole number is the same version in every form.
+        for (text, version) in [("1.10.0", "1.10"), ("2.0", "2"), ("10", "10"), ("3", "3")] {
+            try connection.execute("UPDATE v SET n = \(text)")
+            #expect(try read(place, .refused) == SchemaVersion(version))
+        }
+    }
+
+    @Test("Where versions have dots, a number without quotes beside the database is refused")
+    func fractionBeside() throws {
+        try folder.write(#"{"version": 1.10}"#, to: "kept.json")
+        let place = RecordedVersion.propertyList(file: "kept.json", key: "version")
+        let error = try #require(try storeError { try read(place, .refused) })
+        #expect(error.code == .recordedVersion)
+        #expect(error.path == folder.path("kept.json"))
+        #expect(error.detail.contains("\"version\""))
     }
 
     @Test func `Without the table or a row that matches nothing is recorded`() throws {

@@ -154,7 +154,7 @@ extension PriorFixture {
             let error = try storeError {
                 try read { connection in
                     try migrator.migrate(connection) {
-                        try configuration.recordedVersion.read(from: connection, databasePath: database)
+                        try configuration.readOwnRecord(from: connection, databasePath: database)
                     }
                 }
             }

@@ -48,18 +48,26 @@ struct TemplateDatabase {
 
     /// Reads what the template holds besides rows.
     ///
-    /// - Parameter record: Where the version is recorded, in the template as in the user's database.
-    func content(record: RecordedVersion) throws -> Content {
+    /// - Parameters:
+    ///   - record: Where the version is recorded, in the template as in the user's database.
+    ///   - wanted: The version that it should be.
+    func content(record: RecordedVersion, wanted: SchemaVersion) throws -> Content {
+        // What is assumed of users' databases says nothing of the template, which the app can mend.
+        let fractions: RecordedVersion.Fractions = wanted.isDotted ? .refused : .asWritten
+        return try content(record, fractions)
+    }
+
+    private func content(_ record: RecordedVersion, _ fractions: RecordedVersion.Fractions) throws -> Content {
         try read { connection in
             var content = try readObjects(connection)
             guard !content.tables.isEmpty else { throw failure("the template is empty: it has no table") }
             switch record {
             case .userVersion:
                 // 0 is what a template has whose maker recorded nothing.
-                let version = try record.read(from: connection, databasePath: path)
+                let version = try record.read(from: connection, databasePath: path, fractions)
                 content.version = version == .zero ? nil : version
             case .table(let column):
-                guard let version = try record.read(from: connection, databasePath: path) else {
+                guard let version = try record.read(from: connection, databasePath: path, fractions) else {
                     throw StoreError(
                         .recordedVersion, path: path,
                         "the template has no record of its version in \(column.table).\(column.column)",

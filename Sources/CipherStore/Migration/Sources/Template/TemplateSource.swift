@@ -21,7 +21,7 @@ struct TemplateSource: SchemaSource {
                 .configuration, path: template.file, "the template is the database itself",
                 advice: "give the database that the app ships as template.file")
         }
-        let content = try database.content(record: configuration.recordedVersion)
+        let content = try database.content(record: configuration.recordedVersion, wanted: version)
         try checkVersion(content)
         let wanted = try wantedSchema(content)
         var plan = Plan(from: state.recorded, to: configuration.version, fingerprint: wanted.fingerprint)
