@@ -62,8 +62,6 @@ public struct StoreError: Error, Sendable {
         case plainSQLite
         /// The copy was not equal to the original, and was discarded.
         case proofFailed
-        /// A backup exists already and is not this file's.
-        case backupExists
         /// A file of another program has a name that the upgrade needs, or the name would be too long.
         case nameTaken
         /// The upgrade did not end, several times in a row.

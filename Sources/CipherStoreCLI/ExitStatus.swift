@@ -45,7 +45,7 @@ extension ExitStatus {
                 .staleSidecar, .corrupt, .recordedVersion, .migration:
                 .badData
             case .keyFileInsecure, .permission: .permission
-            case .noSpace, .backupExists, .nameTaken: .cannotCreate
+            case .noSpace, .nameTaken: .cannotCreate
             case .busy, .needsRecovery, .cancelled, .keyStoreLocked, .keyStoreUnavailable: .tryAgain
             case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .engineTooOld, .plainSQLite,
                 .configuration, .destructiveChanges:

@@ -134,9 +134,11 @@ import Testing
         try fixture.folder.write("mine", to: "app.db-plaintext")
         let before = try fixture.snapshot()
         let run = try fixture.run("encrypt", fixture.database, "--key-file", fixture.key, "--keep-backup", "--json")
-        #expect(run.status == 73)
-        #expect(try run.failureCode() == "backupExists")
-        #expect(try fixture.snapshot() == before)
+        #expect(run.status == 0)
+        let backup = try #require(try run.object()["backup"] as? String)
+        #expect(backup.hasSuffix("app.db-plaintext-2"))
+        #expect(try fixture.snapshot()["app.db-plaintext"] == before["app.db-plaintext"])
+        #expect(try fixture.snapshot()["app.db-plaintext-2"] == before["app.db"])
     }
 
     @Test func keySources() throws {

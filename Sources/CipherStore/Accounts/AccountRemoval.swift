@@ -28,7 +28,7 @@ struct AccountRemoval {
     /// The log and the journal before the database: without it they would be taken for another's.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
-        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.database, paths.backup] {
+        for path in try [paths.wal, paths.sharedMemory, paths.journal, paths.database] + paths.backups() {
             try FileSystem.removeIfPresent(path)
         }
         try AttemptRecord.remove(paths)

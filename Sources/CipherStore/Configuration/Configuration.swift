@@ -70,7 +70,10 @@ public struct Configuration: Sendable {
         public var formerFormats: [CipherSettings]
         /// What to do with a file in one of ``formerFormats``.
         public var whenFormerFormat: WhenFormerFormat
-        /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`.
+        /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and so
+        /// on where something has that name.
+        ///
+        /// Each upgrade keeps one, and none is ever replaced or removed.
         public var keepBackup: Bool
         /// After how many upgrades that did not end (a watchdog, a crash) ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int

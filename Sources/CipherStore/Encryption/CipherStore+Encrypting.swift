@@ -25,7 +25,8 @@ extension CipherStore {
     ///   - database: The database file. Its directory must exist.
     ///   - keyProvider: Is asked for the key, on the thread that encrypts.
     ///   - cipherCompatibility: The cipher format, 3 or 4, that the wrapper's SQLCipher reads; by default the newest.
-    ///   - keepBackup: Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`.
+    ///   - keepBackup: Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as
+    ///     `NAME-plaintext-2` and so on where something has that name.
     ///   - maximumAttempts: After how many upgrades that did not end the next throws `repeatedFailure`. The file is still
     ///     plaintext then, and the app can open it as such.
     ///   - collations: The collations that the schema uses, as the app registers them.

@@ -62,8 +62,6 @@ struct Conversion {
         let fileKey = try observer.locating {
             try holdingSource(record, folder, status, identity, ownership) { hold in
                 try hold.checkSchema(preflight)
-                let backup = Backup(paths: paths)
-                if options.keepBackup { try backup.checkRoomForIt(hold.file) }
                 let copy = try record.makeCopy(folder, paths)
                 let fileKey = try buildAndProve(copy, keys, status, observer, &report)
                 if let finishing {
@@ -202,10 +200,10 @@ struct Conversion {
         _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
         let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
-        let madeBackup =
+        let backup =
             try options.keepBackup
-            && Backup(paths: paths).write(
-                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder)
+            ? Backup(paths: paths).write(
+                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder) : nil
         let old: OldFile
         let otherNames: Int
         do {
@@ -214,11 +212,14 @@ struct Conversion {
             old = try hold.becomeOldFile(checking: observer.checkCancellation)
             otherNames = try swap.commit(old)
         } catch {
-            // The database lives on and changes, and its old backup would refuse the next run.
-            if madeBackup { _ = try? copy.folder.removeIfPresent(paths.backupName) }
+            // The database lives on and changes, and its next backup is another one.
+            if let backup, backup.isNew { _ = try? copy.folder.removeIfPresent(backup.name) }
             throw error
         }
-        if options.keepBackup { report.backup = paths.backup }
+        if let backup {
+            report.backup = FileName.sibling(backup.name, of: paths.database)
+            report.warnings += backup.earlier.map { "\($0) was there before, and is kept: it may hold plaintext too" }
+        }
         report.warnings += swap.finish(old, otherNames: otherNames)
     }
 }

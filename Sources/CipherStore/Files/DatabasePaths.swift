@@ -37,18 +37,35 @@ package struct DatabasePaths: Sendable {
     }
 
     // Ours. The copy has a name with a random part, which ``AttemptRecord`` holds.
-    /// The plaintext file, kept when the caller asks for a backup.
-    var backup: String { database + "-plaintext" }
     /// How often a conversion was begun without an end, what it made, and the journal mode to restore.
     var attempt: String { database + "-attempt" }
 
     /// The database beside which a name would be one of SQLite's or ours; `nil` for any other name.
     static func database(besideWhich name: String) -> String? {
         if let database = AttemptRecord.database(besideWhich: name) { return database }
+        let unnumbered = withoutNumber(name)
         let ending = ["-wal", "-shm", "-journal", "-plaintext", "-attempt"].first {
-            name.utf8.count > $0.utf8.count && name.utf8.reversed().starts(with: $0.utf8.reversed())
+            unnumbered.utf8.count > $0.utf8.count && unnumbered.utf8.reversed().starts(with: $0.utf8.reversed())
         }
-        return ending.flatMap { String(name.utf8.dropLast($0.utf8.count)) }
+        return ending.flatMap { String(unnumbered.utf8.dropLast($0.utf8.count)) }
+    }
+
+    /// The name of the first backup for one that is numbered; any other name as it is.
+    private static func withoutNumber(_ name: String) -> String {
+        let digits = name.utf8.reversed().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
+        let stem = name.utf8.dropLast(digits + 1)
+        guard (1...9).contains(digits), stem.reversed().starts(with: "-plaintext".utf8.reversed()),
+            let number = Int(String(name.utf8.suffix(digits)) ?? ""), number > 1, let first = String(stem),
+            name == "\(first)-\(number)"
+        else { return name }
+        return first
+    }
+
+    /// The backups beside the database, whoever made them.
+    func backups() throws -> [String] {
+        try FileSystem.names(in: folder)
+            .filter { $0.isSameName(as: backupName(1)) || Self.withoutNumber($0).isSameName(as: backupName(1)) }
+            .map { FileName.sibling($0, of: database) }
     }
 
     /// The status of the database, `nil` where there is none.
@@ -68,7 +85,8 @@ package struct DatabasePaths: Sendable {
 
     /// The names in the folder.
     var name: String { FileSystem.split(database).name }
-    var backupName: String { name + "-plaintext" }
+    /// The plaintext file, kept when the caller asks for a backup: `-plaintext`, then `-plaintext-2` and so on.
+    func backupName(_ number: Int) -> String { name + "-plaintext" + (number == 1 ? "" : "-\(number)") }
     var attemptName: String { name + "-attempt" }
 
     /// The copy that is being built, but for the random part of its name.

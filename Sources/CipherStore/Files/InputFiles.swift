@@ -7,8 +7,10 @@ package protocol InputFiles {
 }
 
 extension DatabasePaths {
-    /// The names whose files SQLite and the upgrade write over and remove.
-    private var removable: [String] { [wal, sharedMemory, journal, attempt, backup] }
+    /// The names whose files SQLite, the upgrade and the removal of an account write over and remove.
+    private var removable: [String] {
+        [wal, sharedMemory, journal, attempt, FileName.sibling(backupName(1), of: database)]
+    }
 
     /// Refuses a file of the run's own that lies under such a name, whatever path it was given by.
     ///

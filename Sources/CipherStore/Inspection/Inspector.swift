@@ -244,7 +244,7 @@ package struct Inspector {
                 [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
             } ?? []
         var sidecars: [String: Int64] = [:]
-        for path in [paths.wal, paths.sharedMemory, paths.journal, paths.backup, paths.attempt] + unfinished {
+        for path in try [paths.wal, paths.sharedMemory, paths.journal, paths.attempt] + unfinished + paths.backups() {
             if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
         }
         return sidecars

@@ -35,7 +35,7 @@ extension Command {
 
 enum EncryptCommand {
     static let keepBackup = Option(
-        "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext.")
+        "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext (or -2 and so on after it).")
 
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")

@@ -1,25 +1,55 @@
 import CipherSQLite
 
 /// The plaintext file that is kept beside the encrypted one when the caller asks for it.
+///
+/// An app may be encrypted, decrypted and encrypted again, and each time the file is another one. Nobody can tell that what
+/// has a backup's name is superseded, so nothing is replaced: the backup gets the first free of the names
+/// ``DatabasePaths/backupName(_:)``, unless a run that died has made this very one.
 struct Backup {
     let paths: DatabasePaths
     private static let chunk = 1 << 20
 
-    /// Refuses a backup that is there already and is not of this very file, as one of an earlier run that died is.
-    func checkRoomForIt(_ source: DatabaseFile) throws {
-        guard try FileSystem.exists(paths.backup) else { return }
-        guard try isEqual(source) else { throw exists() }
+    /// What was kept.
+    struct Kept {
+        /// Its name in the folder.
+        let name: String
+        /// Whether there was none before.
+        let isNew: Bool
+        /// The names of earlier ones, which hold plaintext too.
+        let earlier: [String]
     }
 
-    /// Writes and syncs the copy under the lock, with the owner and mode of the original.
+    /// Writes and syncs the copy under the lock, with the owner and mode of the original, or finds it written.
     ///
     /// - Parameter temporaryName: Its name until it is whole.
-    /// - Returns: Whether there was none before.
     func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws
-        -> Bool
+        -> Kept
     {
-        if try folder.status(paths.backupName) != nil { return false }
-        let backup = try NewFile(temporaryName, in: folder)
+        var earlier: [String] = []
+        var backup: NewFile?
+        for number in 1... {
+            let name = paths.backupName(number)
+            if let found = try folder.status(name) {
+                if found.isRegular, try isEqual(source, name, found) {
+                    return Kept(name: name, isNew: false, earlier: earlier)
+                }
+                if found.isRegular { earlier.append(name) }
+                continue
+            }
+            let written = try backup ?? copy(source, status, temporaryName, in: folder)
+            backup = written
+            guard try written.hasName(temporaryName) else { throw replaced(temporaryName) }
+            if try folder.renameIfFree(temporaryName, to: name) {
+                return Kept(name: name, isNew: true, earlier: earlier)
+            }
+        }
+        throw replaced(temporaryName)
+    }
+
+    private func copy(
+        _ source: DatabaseFile, _ status: FileSystem.Status, _ name: String, in folder: Folder
+    ) throws -> NewFile {
+        let backup = try NewFile(name, in: folder)
         var offset: Int64 = 0
         while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
             try bytes.withUnsafeBytes { try backup.append($0) }
@@ -28,17 +58,14 @@ struct Backup {
         try backup.setOwner(status.owner, status.group)
         try backup.setMode(status.mode)
         try backup.sync()
-        guard try backup.hasName(temporaryName), try folder.renameIfFree(temporaryName, to: paths.backupName) else {
-            throw exists()
-        }
-        return true
+        return backup
     }
 
-    private func isEqual(_ source: DatabaseFile) throws -> Bool {
-        guard let status = try FileSystem.status(paths.backup, followLinks: false), status.isRegular,
-            status.size == (try source.size())
-        else { return false }
-        let backup = try DatabaseFile(path: paths.backup)
+    private func isEqual(_ source: DatabaseFile, _ name: String, _ status: FileSystem.Status) throws -> Bool {
+        let path = FileName.sibling(name, of: paths.database)
+        // One that this user may not read is not one of this user's.
+        guard status.size == (try source.size()), FileSystem.canRead(path) else { return false }
+        let backup = try DatabaseFile(path: path)
         var offset: Int64 = 0
         while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
             let other = try backup.read(at: offset, count: Self.chunk)
@@ -60,9 +87,10 @@ struct Backup {
         return bytes
     }
 
-    private func exists() -> StoreError {
+    private func replaced(_ name: String) -> StoreError {
         StoreError(
-            .backupExists, path: paths.backup, "a backup exists already and is not of this file as it is now",
-            advice: "move it away, or run without a backup; nothing was changed")
+            .busy, path: FileName.sibling(name, of: paths.database),
+            "another program put a file in the place of the backup while it was written",
+            advice: "see who else writes to the folder, and try again; nothing was changed")
     }
 }

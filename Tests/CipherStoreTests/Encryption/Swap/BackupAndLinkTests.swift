@@ -28,18 +28,54 @@ struct BackupAndLinkTests {
         #expect(try file.folder.names == ["app.db", "app.db-plaintext"])
     }
 
-    @Test("A backup of another file refuses the run and stays", arguments: [true, false])
-    func otherBackup(isDatabase: Bool) throws {
+    /// What may have the first backup's name.
+    enum Stranger: CaseIterable { case database, text, link, linkToNothing, folder, unreadable }
+
+    @Test(
+        "What has the name of a backup and is none of this file stays, and the backup gets the next name",
+        arguments:
+            Stranger.allCases)
+    func otherBackup(stranger: Stranger) throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
-        let other = try Fixture.file(version: 22, journal: "DELETE")
-        if isDatabase {
-            try FileManager.default.copyItem(atPath: other.path, toPath: file.path + "-plaintext")
-        } else {
-            try file.folder.write("something else", to: "app.db-plaintext")
+        let bytes = try Data(contentsOf: URL(filePath: file.path))
+        let name = file.path + "-plaintext"
+        switch stranger {
+        case .database:
+            let other = try Fixture.file(version: 22, journal: "DELETE")
+            try FileManager.default.copyItem(atPath: other.path, toPath: name)
+        case .text: try file.folder.write("something else", to: "app.db-plaintext")
+        case .link:
+            // Of the very content: a link is no backup, for what it leads to may go.
+            let elsewhere = try file.folder.write("", to: "elsewhere")
+            try bytes.write(to: URL(filePath: elsewhere))
+            try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: elsewhere)
+        case .linkToNothing: try FileManager.default.createSymbolicLink(atPath: name, withDestinationPath: "none")
+        case .folder: try FileManager.default.createDirectory(atPath: name, withIntermediateDirectories: false)
+        case .unreadable:
+            try Data(repeating: 1, count: bytes.count).write(to: URL(filePath: name))
+            try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: name)
         }
-        let before = try file.digest()
-        #expect(try storeError { try upgrade(file.path, keepBackup: true) }?.code == .backupExists)
-        #expect(try file.digest() == before)
+        let before = try FileSystem.status(name, followLinks: false)
+        let report = try upgrade(file.path, keepBackup: true)
+        #expect(report.backup == name + "-2")
+        #expect(report.warnings.contains { $0.hasPrefix("app.db-plaintext ") } == before?.isRegular)
+        #expect(try Data(contentsOf: URL(filePath: name + "-2")) == bytes)
+        #expect(try FileSystem.status(name, followLinks: false)?.identity == before?.identity)
+        #expect(try FileSystem.status(name, followLinks: false)?.size == before?.size)
+    }
+
+    @Test("A database that changed after a run had died with its backup made gets another one")
+    func changedAfterBackup() throws {
+        let file = try Fixture.file(version: 23, journal: "DELETE")
+        try FileManager.default.copyItem(atPath: file.path, toPath: file.path + "-plaintext")
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        try connection.execute("INSERT INTO t(a) VALUES ('after')")
+        connection.close()
+        #expect(try upgrade(file.path, keepBackup: true).backup == file.path + "-plaintext-2")
+        let first = try LegacyFile(copying: file.path + "-plaintext")
+        #expect(try Fixture.rows(first, key: nil) == Fixture.allRows)
+        let second = try LegacyFile(copying: file.path + "-plaintext-2")
+        #expect(try Fixture.rows(second, key: nil) == Fixture.allRows + ["78 after"])
     }
 
     @Test("The backup of a run that died is taken for what it is", arguments: ["DELETE", "WAL"])
