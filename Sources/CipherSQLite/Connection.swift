@@ -59,9 +59,11 @@ public final class Connection {
     ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
     ///   - leavesIndex: Whether the index of a log (`-shm`), which must be there, is only read. No other connection of
     ///     this process may be opened to the file meanwhile: it would get an index that it cannot write.
+    ///   - ignoresLog: Whether the file is read without its log or journal, and without locks: not what the database holds.
     ///   - layer: Leads to the file; `nil` for SQLite's own, which opens whatever the path leads to.
     package init(
-        path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false, through layer: FileLayer? = nil
+        path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false, ignoresLog: Bool = false,
+        through layer: FileLayer? = nil
     ) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw DatabaseError(
@@ -77,7 +79,9 @@ public final class Connection {
             case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
             }
         var opened: OpaquePointer?
-        let query = [leavesIndex ? "readonly_shm=1" : nil, layer.map { "vfs=\($0.name)" }].compactMap(\.self)
+        let query = [
+            leavesIndex ? "readonly_shm=1" : nil, ignoresLog ? "immutable=1" : nil, layer.map { "vfs=\($0.name)" },
+        ].compactMap(\.self)
         let name = layer.map { $0.path ?? "copy" } ?? path
         let result = sqlite3_open_v2(
             FileURI.text(name, query: query.joined(separator: "&")), &opened,

@@ -4,12 +4,21 @@ extension DatabaseFile {
     /// The content of the first page of an encrypted file, in any format, for what the header holds and no SQL tells.
     ///
     /// The key has opened the file before, and SQLCipher has authenticated the page then.
-    /// Source: SQLCipher Design, "Database Encryption and Decryption".
     ///
     /// - Parameter key: The raw key with the file's salt.
     /// - Throws: ``DatabaseError`` where the file cannot be read, ``KeyError`` where libcrypto refuses.
     package func firstPage(key: CipherKey, settings: CipherSettings) throws -> [UInt8] {
-        let page = try read(at: 0, count: settings.pageSize)
+        try key.openFirstPage(read(at: 0, count: settings.pageSize), settings)
+    }
+}
+
+extension CipherKey {
+    /// The content of an encrypted first page, from the file or its log, which is not authenticated here.
+    ///
+    /// Source: SQLCipher Design, "Database Encryption and Decryption".
+    ///
+    /// - Throws: ``DatabaseError`` where it is no whole page, ``KeyError`` where libcrypto refuses.
+    package func openFirstPage(_ page: [UInt8], _ settings: CipherSettings) throws -> [UInt8] {
         let end = settings.pageSize - settings.reservedBytes
         guard page.count == settings.pageSize else {
             throw DatabaseError(extendedCode: DatabaseError.corrupt, message: "the file has no whole page")
@@ -20,7 +29,7 @@ extension DatabaseFile {
         defer { EVP_CIPHER_CTX_free(context) }
         var content = [UInt8](repeating: 0, count: end - start)
         var written: Int32 = 0
-        let isDone = key.rawBytes.withUnsafeBytes { key in
+        let isDone = rawBytes.withUnsafeBytes { key in
             EVP_DecryptInit_ex(
                 context, EVP_aes_256_cbc(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self),
                 Array(page[end..<(end + PageSealer.vectorSize)])) == 1

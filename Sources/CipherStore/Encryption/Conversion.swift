@@ -83,14 +83,21 @@ struct Conversion {
 
     /// What can be found wrong with the schema before the file is brought to rest.
     private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
+        let merged = MergedLog(paths: paths, key: sourceKey, collations: options.collations)
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
                 hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
-            ) { connection, _ in try preflight.checkSchema(connection) }
+            ) { connection, _ in
+                try preflight.checkSchema(connection)
+                try merged.check(connection)
+            }
         } else if try inspector.surface() == .plaintext {
             // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
-            _ = try inspector.readingPlaintext { try preflight.checkSchema($0) }
+            _ = try inspector.readingPlaintext {
+                try preflight.checkSchema($0)
+                try merged.check($0)
+            }
         }
     }
 
@@ -100,6 +107,7 @@ struct Conversion {
         _ ownership: SoleOwnership, _ body: (SourceHold) throws -> Result
     ) throws -> Result {
         var hold: SourceHold?
+        let hadLog = try FileSystem.size(paths.wal) ?? 0 > 0
         do {
             try record.write(folder, paths, owner: status)
             let opened = try SourceHold(
@@ -114,6 +122,9 @@ struct Conversion {
                 error = StoreError(
                     .busy, path: paths.database, "another program wrote the file during the upgrade",
                     advice: "close that program and try again; nothing was changed")
+            }
+            if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
+                error = (error as? StoreError)?.afterMergingLog() ?? error
             }
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             // Where something cannot be removed or given back, the record stays for the next launch to do it.
@@ -225,6 +236,18 @@ struct Conversion {
 }
 
 extension StoreError {
+    /// The same of a file into which its log was brought, as SQLite does: what is wrong may have come from there.
+    fileprivate func afterMergingLog() -> StoreError {
+        guard code == .corrupt || code == .proofFailed else { return self }
+        var error = StoreError(
+            code, path: path, detail,
+            advice: advice.replacing("nothing was changed", with: "the -wal that lay beside the file is in it now"),
+            underlying: underlying)
+        error.stage = stage
+        error.stageSeconds = stageSeconds
+        return error
+    }
+
     /// Has errors about the copy be about the database, which is all that a user knows of.
     static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         do {

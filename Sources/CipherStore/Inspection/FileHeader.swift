@@ -77,6 +77,13 @@ struct FileHeader {
         return Int(big32(28))
     }
 
+    /// What SQLite changes each time that it writes page 1; `nil` where an old release wrote it, which may not have done so
+    /// in a log.
+    var changeCounter: UInt32? {
+        guard claimedPages != nil, writerVersion >= 3_008_000 else { return nil }
+        return big32(24)
+    }
+
     private func big16(_ offset: Int) -> UInt16 {
         guard bytes.count >= offset + 2 else { return 0 }
         return UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])

@@ -54,6 +54,7 @@ package struct Inspector {
         }
         let header = try header()
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
+        if try header.isPlaintext && isLogOfOther(nil) { return .staleSidecar }
         try SidecarClaims.check(paths, header)
         return header.isPlaintext
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
@@ -118,6 +119,8 @@ package struct Inspector {
                 }
             } catch let error as StoreError where error.code == .needsRecovery {
                 return try result(.needsRecovery, sidecars)
+            } catch let error as StoreError where error.code == .staleSidecar {
+                return try result(.staleSidecar, sidecars)
             }
             throw keyDoesNotFit()
         }
@@ -134,7 +137,8 @@ package struct Inspector {
         StoreError(
             .staleSidecar, path: paths.database,
             "a -wal or -journal of another generation lies beside the file and would overwrite it",
-            advice: "move the sidecar away if it belongs to an older copy; nothing was opened")
+            advice: "put the file and its sidecar back from the same copy, or move the sidecar away if it is the older "
+                + "one; nothing was changed")
     }
 
     func needsRecovery() -> StoreError {
@@ -169,6 +173,7 @@ package struct Inspector {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
             return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
+                if try isLogOfOther(unlocked) { throw staleSidecar() }
                 try checkLength(connection)
                 return try body(connection, unlocked)
             }
@@ -179,8 +184,23 @@ package struct Inspector {
         } catch let error as DatabaseError where error.needsRecovery {
             throw needsRecovery()
         } catch let error as DatabaseError {
+            // What the log brings may keep the schema from being read at all.
+            if error.isCorrupt, try isLogOfOther(unlocked) { throw staleSidecar() }
             throw readFailure(error)
         }
+    }
+
+    /// Whether the log goes on from another copy of the file.
+    ///
+    /// - Parameter fileKey: The key of an encrypted file, which fits it.
+    private func isLogOfOther(_ fileKey: FileKey?) throws -> Bool {
+        try LogGeneration(
+            paths: paths,
+            firstPage: {
+                try DatabaseFile(path: paths.database)
+                    .read(at: 0, count: fileKey?.settings.pageSize ?? FileHeader.length)
+            }, opening: { try fileKey?.key.openFirstPage($0, fileKey?.settings ?? CipherSettings()) ?? $0 }
+        ).isOther()
     }
 
     /// Derives the key over the file's own salt, once for all connections and stores of this process.
@@ -262,6 +282,10 @@ package struct Inspector {
 
     /// Turns SQLite's report on reading the file into a typed error.
     func readFailure(_ error: DatabaseError) -> StoreError {
-        StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
+        let failure = StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
+        guard failure.code == .corrupt, let size = try? FileSystem.size(paths.wal), size > 0 else { return failure }
+        return StoreError(
+            .corrupt, path: failure.path, failure.detail + ", or its -wal goes on from another copy of the file",
+            advice: "restore both from the same backup", underlying: error)
     }
 }

@@ -84,6 +84,8 @@ struct LogHeader {
     let pageSize: Int
     /// What each frame repeats; SQLite reads no further than it does.
     let salt: [UInt8]
+    /// The sum of the header, with which the sums of the frames go on.
+    fileprivate let sum: LogChecksum
 
     /// Whether the first four bytes, which must be there, are a log's.
     static func begins(_ bytes: [UInt8]) -> Bool { bytes.big32(0) & ~1 == 0x377f_0682 }
@@ -94,6 +96,7 @@ struct LogHeader {
         pageSize = Int(bytes.big32(8))
         guard Self.begins(bytes), pageSize.isPageSize else { return nil }
         salt = Array(bytes[16..<24])
+        sum = LogChecksum(isBigEndian: bytes[3] & 1 == 1, first: bytes.big32(24), second: bytes.big32(28))
     }
 
     /// From one frame to the next.
@@ -102,7 +105,7 @@ struct LogHeader {
     /// The largest size that a commit in the log gives the database, in pages.
     func pagesAtCommit(in log: SidecarFile) throws -> UInt32 {
         var most: UInt32 = 0
-        try forEachFrame(of: log) { _, pages in most = max(most, pages) }
+        try forEachFrame(of: log) { most = max(most, $0.pagesAtCommit) }
         return most
     }
 
@@ -111,19 +114,64 @@ struct LogHeader {
         var missing = Set(first...last)
         // SQLite keeps its locks there, and no page. Source: "Database File Format", section 1.5.
         missing.remove(0x4000_0000 / pageSize + 1)
-        try forEachFrame(of: log) { page, _ in missing.remove(Int(page)) }
+        try forEachFrame(of: log) { missing.remove(Int($0.page)) }
         return !missing.isEmpty
     }
 
-    /// The page of each frame, and the size of the database in pages where the frame ends a transaction.
-    private func forEachFrame(of log: SidecarFile, _ body: (_ page: UInt32, _ pages: UInt32) -> Void) throws {
-        var frame = [UInt8](repeating: 0, count: Self.frameHeaderLength)
+    /// One page in the log.
+    struct Frame {
+        /// The number of the page, from 1.
+        let page: UInt32
+        /// The size of the database in pages, where the frame ends a transaction; else 0.
+        let pagesAtCommit: UInt32
+        /// Where in the log the page begins.
+        let offset: Int64
+    }
+
+    /// Lends each frame that has the log's salt.
+    ///
+    /// - Parameter checksSums: Whether the sums are checked too, for which all pages are read: behind the last transaction
+    ///   there may be frames of one that was rolled back.
+    func forEachFrame(
+        of log: SidecarFile, checksSums: Bool = false, _ body: (Frame) throws -> Void
+    ) throws {
+        var frame = [UInt8](repeating: 0, count: checksSums ? Int(stride) : Self.frameHeaderLength)
         var position = Int64(Self.length)
+        var sum = sum
         while position + stride <= log.size, try log.read(at: position, into: &frame),
             frame[8..<16].elementsEqual(salt)
         {
-            body(frame.big32(0), frame.big32(4))
+            if checksSums {
+                sum.add(frame[..<8])
+                sum.add(frame[Self.frameHeaderLength...])
+                guard sum.first == frame.big32(16), sum.second == frame.big32(20) else { return }
+            }
+            try body(
+                Frame(
+                    page: frame.big32(0), pagesAtCommit: frame.big32(4),
+                    offset: position + Int64(Self.frameHeaderLength)))
             position += stride
+        }
+    }
+}
+
+/// The running sum over a log.
+///
+/// Source: SQLite, "WAL-mode File Format", section 4.2.
+private struct LogChecksum {
+    let isBigEndian: Bool
+    var first: UInt32
+    var second: UInt32
+
+    /// Adds bytes, eight at a time.
+    mutating func add(_ bytes: ArraySlice<UInt8>) {
+        bytes.withUnsafeBytes { words in
+            for offset in stride(from: 0, to: words.count - 7, by: 8) {
+                let one = words.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+                let two = words.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+                first &+= (isBigEndian ? UInt32(bigEndian: one) : UInt32(littleEndian: one)) &+ second
+                second &+= (isBigEndian ? UInt32(bigEndian: two) : UInt32(littleEndian: two)) &+ first
+            }
         }
     }
 }
