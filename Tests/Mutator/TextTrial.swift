@@ -58,7 +58,9 @@ struct TextTrial {
             "99999999999999999999",
             "1e400", "\"", "{", "}", "[", "]", "null", "\\u0000", "../", "/etc/passwd", "dbName", "TEXT", "&#0;",
             "&amp;",
-            "<!ENTITY a 'aaaaaaaaaa'>", "\u{fffd}", "PRIMARY KEY", ");", "--", "DROP TABLE chat", "dbTables",
+            "<!ENTITY a 'aaaaaaaaaa'>", "\"enabled\": false,", "<key>enabled</key><false/>", "\\ud800", "\\u0065",
+            "1e-400000", "<real>1e-400000</real>", "<!--", "<![CDATA[", "\u{feff}", "/*", "=", ";", "\u{fffd}",
+            "PRIMARY KEY", ");", "--", "DROP TABLE chat", "dbTables",
         ]
         let place = random.below(bytes.count + 1)
         let length = min(random.pick([0, 0, 1, 4, 9]), bytes.count - place)

@@ -6,6 +6,8 @@
 struct BinaryPropertyList {
     static let magic = Array("bplist00".utf8)
 
+    typealias Failure = ConfigurationSyntax.Failure
+
     private let bytes: [UInt8]
     /// Where each object begins.
     private let offsets: [Int]
@@ -17,15 +19,15 @@ struct BinaryPropertyList {
     private var texts: [Int: ConfigurationValue] = [:]
     private var budget = ConfigurationValue.maximumCount
 
-    private static let damaged = ConfigurationSyntax.Failure.malformed("property list")
+    private static let damaged = Failure(.malformed("property list", "its binary form is damaged"))
 
     /// Reads all values.
     static func value(of bytes: [UInt8]) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {
         var list = try BinaryPropertyList(bytes)
-        return try list.value(list.top, depth: 0)
+        return try list.value(list.top, at: "", depth: 0)
     }
 
-    private init(_ bytes: [UInt8]) throws(ConfigurationSyntax.Failure) {
+    private init(_ bytes: [UInt8]) throws(Failure) {
         let trailer = bytes.count - 32
         guard bytes.starts(with: Self.magic), trailer > Self.magic.count else { throw Self.damaged }
         func number(_ start: Int) -> UInt64 { Self.number(bytes[start..<(start + 8)]) }
@@ -55,10 +57,10 @@ struct BinaryPropertyList {
     // MARK: Objects
 
     private mutating func value(
-        _ object: Int, depth: Int
-    ) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {
+        _ object: Int, at path: String, depth: Int
+    ) throws(Failure) -> ConfigurationValue {
         budget -= 1
-        guard budget >= 0 else { throw .tooManyValues }
+        guard budget >= 0 else { throw Failure(.tooManyValues, keyPath: path) }
         let start = offsets[object]
         let marker = bytes[start]
         switch (marker >> 4, marker & 15) {
@@ -66,7 +68,7 @@ struct BinaryPropertyList {
         case (0, 9): return .boolean(true)
         case (0, 0): return .other
         case (1, let power) where power <= 4: return try integer(bytes(behind: start, 1 << Int(power)))
-        case (2, 2): return try real(Double(Float(bitPattern: UInt32(Self.number(bytes(behind: start, 4))))))
+        case (2, 2): return try real(single(bytes(behind: start, 4)))
         case (2, 3): return try real(Double(bitPattern: Self.number(bytes(behind: start, 8))))
         case (3, 3):
             _ = try bytes(behind: start, 8)
@@ -78,8 +80,8 @@ struct BinaryPropertyList {
         case (8, let size):
             _ = try bytes(behind: start, Int(size) + 1)
             return .other
-        case (10, _): return try list(content(start, width: referenceSize), depth: depth)
-        case (13, _): return try dictionary(content(start, width: 2 * referenceSize), depth: depth)
+        case (10, _): return try list(content(start, width: referenceSize), at: path, depth: depth)
+        case (13, _): return try dictionary(content(start, width: 2 * referenceSize), at: path, depth: depth)
         default: throw Self.damaged
         }
     }
@@ -93,11 +95,17 @@ struct BinaryPropertyList {
         return .real(Double(high) * 0x1p64 + Double(low))
     }
 
+    /// The number of four bytes as it was written: 1.4, and not 1.399999976158142.
+    private func single(_ bytes: ArraySlice<UInt8>) -> Double {
+        let number = Float(bitPattern: UInt32(Self.number(bytes)))
+        return Double(number.description) ?? Double(number)
+    }
+
     private func real(_ number: Double) -> ConfigurationValue {
         Int(exactly: number).map(ConfigurationValue.integer) ?? .real(number)
     }
 
-    private mutating func text(_ object: Int) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {
+    private mutating func text(_ object: Int) throws(Failure) -> ConfigurationValue {
         if let known = texts[object] { return known }
         let start = offsets[object]
         let text: String?
@@ -117,33 +125,38 @@ struct BinaryPropertyList {
     }
 
     private mutating func list(
-        _ references: ArraySlice<UInt8>, depth: Int
-    ) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {
-        guard depth < ConfigurationValue.maximumDepth else { throw .tooDeep }
+        _ references: ArraySlice<UInt8>, at path: String, depth: Int
+    ) throws(Failure) -> ConfigurationValue {
+        guard depth < ConfigurationValue.maximumDepth else { throw Failure(.tooDeep, keyPath: path) }
         var elements: [ConfigurationValue] = []
-        for object in try objects(references) { elements.append(try value(object, depth: depth + 1)) }
+        for object in try objects(references) {
+            let below = ConfigurationNode.path(path, index: elements.count)
+            elements.append(try value(object, at: below, depth: depth + 1))
+        }
         return .list(elements)
     }
 
     private mutating func dictionary(
-        _ references: ArraySlice<UInt8>, depth: Int
-    ) throws(ConfigurationSyntax.Failure) -> ConfigurationValue {
-        guard depth < ConfigurationValue.maximumDepth else { throw .tooDeep }
+        _ references: ArraySlice<UInt8>, at path: String, depth: Int
+    ) throws(Failure) -> ConfigurationValue {
+        guard depth < ConfigurationValue.maximumDepth else { throw Failure(.tooDeep, keyPath: path) }
         let objects = try objects(references)
         let count = objects.count / 2
         var entries: [String: ConfigurationValue] = [:]
         for (key, object) in zip(objects[..<count], objects[count...]) {
-            guard [5, 6].contains(bytes[offsets[key]] >> 4), case .text(let name) = try text(key), entries[name] == nil
-            else { throw Self.damaged }
-            entries[name] = try value(object, depth: depth + 1)
+            guard [5, 6].contains(bytes[offsets[key]] >> 4), case .text(let name) = try text(key) else {
+                throw Failure(.malformed("property list", "a key is no text"), keyPath: path)
+            }
+            guard entries[name] == nil else { throw Failure(.repeatedKey(name, first: nil), keyPath: path) }
+            entries[name] = try value(object, at: ConfigurationNode.path(path, key: name), depth: depth + 1)
         }
         return .dictionary(entries)
     }
 
     // MARK: Bytes
 
-    private func objects(_ references: ArraySlice<UInt8>) throws(ConfigurationSyntax.Failure) -> [Int] {
-        guard references.count <= budget * 2 * referenceSize else { throw .tooManyValues }
+    private func objects(_ references: ArraySlice<UInt8>) throws(Failure) -> [Int] {
+        guard references.count <= budget * 2 * referenceSize else { throw Failure(.tooManyValues) }
         var objects: [Int] = []
         for start in stride(from: references.startIndex, to: references.endIndex, by: referenceSize) {
             guard let object = Int(exactly: Self.number(references[start..<(start + referenceSize)])),
@@ -158,7 +171,7 @@ struct BinaryPropertyList {
     /// stands there.
     private func content(
         _ start: Int, width: Int
-    ) throws(ConfigurationSyntax.Failure) -> ArraySlice<UInt8> {
+    ) throws(Failure) -> ArraySlice<UInt8> {
         let short = Int(bytes[start] & 15)
         guard short == 15 else { return try bytes(behind: start, short * width) }
         let marker = try bytes(behind: start, 1)
@@ -170,7 +183,7 @@ struct BinaryPropertyList {
         return try bytes(behind: start + 1 + size, count * width)
     }
 
-    private func bytes(behind start: Int, _ count: Int) throws(ConfigurationSyntax.Failure) -> ArraySlice<UInt8> {
+    private func bytes(behind start: Int, _ count: Int) throws(Failure) -> ArraySlice<UInt8> {
         guard count <= end - start - 1 else { throw Self.damaged }
         return bytes[(start + 1)..<(start + 1 + count)]
     }

@@ -42,7 +42,7 @@ extension Configuration {
     package init(data: Data, place: String, newestFormat: Int = Engine.current.defaultCompatibility) throws {
         let value: ConfigurationValue
         do {
-            value = try ConfigurationSyntax.parse(data)
+            value = try ConfigurationSyntax.parse([UInt8](data))
         } catch {
             throw StoreError(.configuration, path: place, error.detail, advice: error.advice)
         }

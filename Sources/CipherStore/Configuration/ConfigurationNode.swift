@@ -110,7 +110,7 @@ struct ConfigurationNode {
     func elements() throws -> [ConfigurationNode] {
         guard case .list(let elements) = value else { throw mismatch("a list") }
         return elements.enumerated().map { index, element in
-            ConfigurationNode(value: element, place: "\(place)[\(index)]", file: file)
+            ConfigurationNode(value: element, place: Self.path(place, index: index), file: file)
         }
     }
 
@@ -132,9 +132,16 @@ struct ConfigurationNode {
     }
 
     private func child(_ name: String, _ value: ConfigurationValue) -> ConfigurationNode {
-        ConfigurationNode(
-            value: value, place: place.isEmpty ? Self.shown(name) : "\(place).\(Self.shown(name))", file: file)
+        ConfigurationNode(value: value, place: Self.path(place, key: name), file: file)
     }
+
+    /// The place of a key's value in the dictionary at `place`.
+    static func path(_ place: String, key: String) -> String {
+        place.isEmpty ? shown(key) : "\(place).\(shown(key))"
+    }
+
+    /// The place of an element of the list at `place`.
+    static func path(_ place: String, index: Int) -> String { "\(place)[\(index)]" }
 
     /// Text as it may stand in a message: short, and on one line.
     static func shown(_ text: String) -> String {

@@ -1,134 +1,135 @@
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
-/// The two formats of a configuration, told apart by what the file holds and not by its name.
+/// The formats of a configuration, told apart by what the file holds and not by its name.
 enum ConfigurationSyntax {
-    /// Why bytes are not a configuration.
-    enum Failure: Error, Equatable {
-        case empty
-        case unknownFormat
-        case notUTF8
-        case malformed(String)
-        case tooDeep
-        case tooManyValues
+    /// Why bytes are not a configuration, and where.
+    struct Failure: Error, Equatable {
+        enum Reason: Equatable {
+            case empty
+            case unknownFormat
+            /// A property list of the form that NeXTSTEP had, which looks like JSON.
+            case openStep
+            case utf16
+            case notUTF8
+            /// An encoding that an XML declaration names.
+            case encoding(String)
+            /// The format, and what is wrong.
+            case malformed(String, String)
+            /// A key of a dictionary that has it already; binary files have no lines.
+            case repeatedKey(String, first: TextPlace?)
+            /// A number that no type holds.
+            case unfitNumber
+            case tooDeep
+            case tooManyValues
+        }
+
+        let reason: Reason
+        /// The way to the value or its dictionary, such as `dbTables[2].chat`; empty for the whole file.
+        let keyPath: String
+        let place: TextPlace?
+
+        init(_ reason: Reason, keyPath: String = "", place: TextPlace? = nil) {
+            self.reason = reason
+            self.keyPath = keyPath
+            self.place = place
+        }
     }
 
     /// The largest file that is read.
     static let maximumSize = 4 << 20
 
     /// Reads a property list (XML or binary) or JSON.
-    static func parse(_ data: Data) throws(Failure) -> ConfigurationValue {
-        guard data.count <= maximumSize else { throw .tooManyValues }
-        if data.starts(with: [0xFE, 0xFF]) || data.starts(with: [0xFF, 0xFE]) { throw .notUTF8 }
-        let bytes = Data(data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data[...])
-        guard let first = bytes.first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { throw .empty }
-        if bytes.starts(with: Array("bplist".utf8)) { return try BinaryPropertyList.value(of: [UInt8](bytes)) }
+    ///
+    /// - Throws: The first fault, with its place: a key that is given twice and a number that no type holds are faults too.
+    static func parse(_ file: [UInt8]) throws(Failure) -> ConfigurationValue {
+        guard file.count <= maximumSize else { throw Failure(.tooManyValues) }
+        let bytes = file.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(file.dropFirst(3)) : file
+        guard !isUTF16(bytes) else { throw Failure(.utf16) }
+        guard let first = bytes.first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { throw Failure(.empty) }
+        if bytes.starts(with: "bplist".utf8) { return try BinaryPropertyList.value(of: bytes) }
         switch first {
         case UInt8(ascii: "<"):
-            // The depth is counted in bytes, which is right for UTF-8 and whatever extends ASCII.
-            guard !bytes.contains(0) else { throw .notUTF8 }
-            guard depth(ofXML: bytes) <= ConfigurationValue.maximumDepth else { throw .tooDeep }
-            return try propertyList(bytes)
+            return try XMLPropertyList.value(of: bytes)
         case UInt8(ascii: "{"), UInt8(ascii: "["):
-            return try json(bytes)
+            do {
+                return try JSONText.value(of: bytes)
+            } catch {
+                throw isOpenStep(bytes) ? Failure(.openStep) : error
+            }
         default:
-            throw .unknownFormat
+            throw Failure(isOpenStep(bytes) ? .openStep : .unknownFormat)
         }
     }
 
-    private static func propertyList(_ bytes: Data) throws(Failure) -> ConfigurationValue {
-        let decoder = PropertyListDecoder()
-        if let key = ConfigurationValue.budgetKey { decoder.userInfo[key] = ConfigurationValue.Budget() }
-        do {
-            return try decoder.decode(ConfigurationValue.self, from: bytes)
-        } catch {
-            throw failure(error, format: "property list")
-        }
+    /// Whether bytes are text of two or four bytes for a character, by its mark or by the zeros of the first character.
+    private static func isUTF16(_ bytes: [UInt8]) -> Bool {
+        if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) { return true }
+        guard bytes.prefix(2).contains(0), let first = bytes.prefix(4).first(where: { $0 != 0 }) else { return false }
+        return "<{[ \t\r\n".utf8.contains(first)
     }
 
-    private static func json(_ bytes: Data) throws(Failure) -> ConfigurationValue {
-        let decoder = JSONDecoder()
-        if let key = ConfigurationValue.budgetKey { decoder.userInfo[key] = ConfigurationValue.Budget() }
-        do {
-            return try decoder.decode(ConfigurationValue.self, from: bytes)
-        } catch {
-            throw failure(error, format: "JSON")
-        }
-    }
-
-    private static func failure(_ error: any Error, format: String) -> Failure {
-        switch error as? ConfigurationValue.LimitError {
-        case .depth: .tooDeep
-        case .count: .tooManyValues
-        case nil: .malformed(format)
-        }
-    }
-
-    /// How deep the arrays and dictionaries of an XML property list are nested.
-    ///
-    /// Foundation's reader calls itself for each level, without a limit: some thousand levels overflow the stack.
-    static func depth(ofXML bytes: Data) -> Int {
-        var rest = [UInt8](bytes)[...]
-        var depth = 0
-        var deepest = 0
-        while let start = rest.firstIndex(of: UInt8(ascii: "<")) {
-            rest = rest[start...]
-            if rest.starts(with: "<!--".utf8) {
-                rest = after("-->", in: rest)
-                continue
-            }
-            if rest.starts(with: "<![CDATA[".utf8) {
-                rest = after("]]>", in: rest)
-                continue
-            }
-            let end = rest.firstIndex(of: UInt8(ascii: ">")) ?? rest.endIndex
-            let tag = rest[..<end]
-            rest = rest[end...]
-            if tag.starts(with: "</array".utf8) || tag.starts(with: "</dict".utf8) {
-                depth -= 1
-            } else if tag.last != UInt8(ascii: "/"), tag.starts(with: "<array".utf8) || tag.starts(with: "<dict".utf8) {
-                depth += 1
-                deepest = max(deepest, depth)
+    /// Whether text begins as an OpenStep property list does: with `key =`, behind a brace or not, or with a parenthesis.
+    private static func isOpenStep(_ bytes: [UInt8]) -> Bool {
+        guard var text = try? ConfigurationText(bytes, format: "property list") else { return false }
+        func skipComments() {
+            text.skipBlanks()
+            while text.take("//") || text.isNext("/*") {
+                if text.isNext("/*") {
+                    guard text.take(through: "*/") != nil else { return }
+                } else {
+                    _ = text.take { $0 != 0x0A }
+                }
+                text.skipBlanks()
             }
         }
-        return deepest
-    }
-
-    private static func after(_ end: String, in bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var rest = bytes
-        while let first = rest.firstIndex(of: end.utf8.first ?? 0) {
-            rest = rest[first...]
-            if rest.starts(with: end.utf8) { return rest.dropFirst(end.utf8.count) }
-            rest = rest.dropFirst()
+        skipComments()
+        _ = text.take("{")
+        skipComments()
+        if text.take("(") { return true }
+        if text.take("\"") {
+            guard text.take(through: "\"") != nil else { return false }
+        } else {
+            _ = text.take { ![0x20, 0x09, 0x0A, 0x0D, UInt8(ascii: "=")].contains($0) }
         }
-        return []
+        skipComments()
+        return text.take("=")
     }
 }
 
 extension ConfigurationSyntax.Failure {
-    /// What is wrong with the file.
+    /// What is wrong with the file, and where.
     var detail: String {
-        switch self {
-        case .empty: "the file is empty"
-        case .unknownFormat: "the file is neither a property list nor JSON"
-        case .notUTF8: "the file is not UTF-8 text"
-        case .malformed(let format): "the file is not valid \(format)"
-        case .tooDeep: "values are nested deeper than \(ConfigurationValue.maximumDepth) levels"
-        case .tooManyValues: "the file is too large for a configuration"
-        }
+        [keyPath, place?.description ?? "", reason.detail].filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
     /// What to do next.
     var advice: String {
-        switch self {
-        case .malformed("JSON"): "check its syntax, for instance with `python3 -m json.tool`"
+        switch reason {
+        case .malformed("JSON", _): "check its syntax, for instance with `python3 -m json.tool`"
         case .malformed: "check its syntax, for instance with `plutil -lint`"
-        case .notUTF8: "save it as UTF-8"
+        case .openStep: "convert it to XML, for instance with `plutil -convert xml1` on a Mac"
+        case .utf16, .notUTF8, .encoding: "save it as UTF-8"
+        case .repeatedKey: "remove one of both"
+        case .unfitNumber: "give the number that is meant in fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
             "give a property list (XML or binary) or a JSON file with the keys of Config/README.md"
+        }
+    }
+}
+
+extension ConfigurationSyntax.Failure.Reason {
+    fileprivate var detail: String {
+        switch self {
+        case .empty: "the file is empty"
+        case .unknownFormat: "the file is neither a property list nor JSON"
+        case .openStep: "the file is an OpenStep property list, which is not read"
+        case .utf16: "the file is UTF-16 or UTF-32 text"
+        case .notUTF8: "the file is not UTF-8 text"
+        case .encoding(let name): "the file says that its encoding is \(name)"
+        case .malformed(let format, let what): "the file is not valid \(format): \(what)"
+        case .repeatedKey(let key, let first):
+            "the key \"\(ConfigurationNode.shown(key))\" is given twice" + (first.map { ", first on \($0)" } ?? "")
+        case .unfitNumber: "the number is too large, too small or too long to be kept as it is written"
+        case .tooDeep: "values are nested deeper than \(ConfigurationValue.maximumDepth) levels"
+        case .tooManyValues: "the file is too large for a configuration"
         }
     }
 }

@@ -1,12 +1,4 @@
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// A value of a property list or JSON file, before anything is known of its meaning.
-///
-/// Decoded instead of bridged, so that `true` is never 1 and 1 never `true`.
 indirect enum ConfigurationValue: Equatable {
     case boolean(Bool)
     case integer(Int)
@@ -31,75 +23,48 @@ indirect enum ConfigurationValue: Equatable {
     }
 }
 
-extension ConfigurationValue: Decodable {
+extension ConfigurationValue {
     /// How deep values may be nested; the known keys need five levels.
     static let maximumDepth = 32
     /// How many values a file may have; a binary property list of 300 bytes can name one value a million times.
     static let maximumCount = 50_000
 
-    /// A failure of the limits, told apart from the decoder's own.
-    enum LimitError: Error { case depth, count }
-
-    /// Counts the values of one file.
-    final class Budget: @unchecked Sendable {
-        // A decoder takes only Sendable values along; it runs on one thread and nothing else holds this one.
-        private var remaining = ConfigurationValue.maximumCount
-
-        func take() throws {
-            remaining -= 1
-            guard remaining >= 0 else { throw LimitError.count }
-        }
-    }
-
-    static let budgetKey = CodingUserInfoKey(rawValue: "configuration value budget")
-
-    init(from decoder: any Decoder) throws {
-        if let key = Self.budgetKey, let budget = decoder.userInfo[key] as? Budget { try budget.take() }
-        if let container = try? decoder.container(keyedBy: AnyKey.self) {
-            try Self.checkDepth(decoder)
-            var entries: [String: ConfigurationValue] = [:]
-            for key in container.allKeys {
-                entries[key.stringValue] = try container.decode(ConfigurationValue.self, forKey: key)
-            }
-            self = .dictionary(entries)
-        } else if var container = try? decoder.unkeyedContainer() {
-            try Self.checkDepth(decoder)
-            var elements: [ConfigurationValue] = []
-            while !container.isAtEnd { elements.append(try container.decode(ConfigurationValue.self)) }
-            self = .list(elements)
-        } else {
-            self.init(scalar: try decoder.singleValueContainer())
-        }
-    }
-
-    private static func checkDepth(_ decoder: any Decoder) throws {
-        guard decoder.codingPath.count < maximumDepth else { throw LimitError.depth }
-    }
-
-    private init(scalar container: any SingleValueDecodingContainer) {
-        if let boolean = try? container.decode(Bool.self) {
-            self = .boolean(boolean)
-        } else if let integer = try? container.decode(Int.self) {
+    /// The value of a decimal number, which may have a fraction and an exponent.
+    ///
+    /// `nil` for a number that no type holds: one out of range, and one that would be taken for another whole number, such
+    /// as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
+    init?(number text: String) {
+        if let integer = Int(text) {
             self = .integer(integer)
-        } else if let real = try? container.decode(Double.self) {
-            self = Int(exactly: real).map(ConfigurationValue.integer) ?? .real(real)
-        } else if let text = try? container.decode(String.self) {
-            self = .text(text)
-        } else {
-            self = .other
+            return
         }
+        guard let real = Double(text), real.isFinite else { return nil }
+        guard let integer = Int(exactly: real) else {
+            self = .real(real)
+            return
+        }
+        guard DecimalDigits(text) == DecimalDigits("\(integer)") else { return nil }
+        self = .integer(integer)
     }
 
-    private struct AnyKey: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
+    /// The digits of a decimal number without zeros at either end, and the power of ten of the last one.
+    private struct DecimalDigits: Equatable {
+        let isNegative: Bool
+        let digits: [UInt8]
+        let exponent: Int?
 
-        init(stringValue: String) {
-            self.stringValue = stringValue
-        }
-
-        init?(intValue: Int) {
-            nil
+        init(_ text: String) {
+            let parts = text.utf8.split { $0 | 0x20 == UInt8(ascii: "e") }
+            let mantissa = parts.first ?? Substring().utf8
+            let point = mantissa.firstIndex(of: UInt8(ascii: ".")) ?? mantissa.endIndex
+            let all = mantissa.filter { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+            let significant = all.drop { $0 == UInt8(ascii: "0") }
+            let zeros = significant.reversed().prefix { $0 == UInt8(ascii: "0") }.count
+            digits = Array(significant.dropLast(zeros))
+            isNegative = !digits.isEmpty && mantissa.first == UInt8(ascii: "-")
+            let moved = zeros - mantissa[point...].dropFirst().count
+            let power = parts.count < 2 ? 0 : Int(String(decoding: parts[1], as: UTF8.self))
+            exponent = digits.isEmpty ? 0 : power.flatMap { Int(exactly: Double($0) + Double(moved)) }
         }
     }
 }

@@ -58,7 +58,7 @@ extension MigrationSteps {
         }
         do {
             let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
-            let value = try ConfigurationSyntax.parse(Data(bytes))
+            let value = try ConfigurationSyntax.parse(bytes)
             return try ConfigurationNode(value: value, place: name, file: path).elements().map { try $0.text() }
         } catch SmallFile.Failure.missing {
             throw failure("the file of SQL statements is missing", "put it back; nothing was changed")

@@ -80,7 +80,7 @@ extension RecordedVersion {
         }
         do {
             let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
-            return try ConfigurationSyntax.parse(Data(bytes))
+            return try ConfigurationSyntax.parse(bytes)
         } catch SmallFile.Failure.missing {
             return nil
         } catch let reason as SmallFile.Failure {

@@ -20,7 +20,11 @@ struct BinaryPropertyListTests {
     }
 
     private func read(_ bytes: [UInt8]) throws -> ConfigurationValue {
-        try ConfigurationSyntax.parse(Data(bytes))
+        try ConfigurationSyntax.parse(bytes)
+    }
+
+    private func reason(_ bytes: [UInt8]) -> ConfigurationSyntax.Failure.Reason? {
+        #expect(throws: ConfigurationSyntax.Failure.self) { try read(bytes) }?.reason
     }
 
     private static let values: [([UInt8], ConfigurationValue)] = [
@@ -52,9 +56,9 @@ struct BinaryPropertyListTests {
             let xml = try Data(contentsOf: Repository.examples.appending(path: name))
             let list = try PropertyListSerialization.propertyList(from: xml, format: nil)
             let binary = try PropertyListSerialization.data(fromPropertyList: list, format: .binary, options: 0)
-            let value = try ConfigurationSyntax.parse(xml)
-            #expect(try ConfigurationSyntax.parse(binary) == value, "\(name)")
-            #expect(try ConfigurationSyntax.parse(BinaryPropertyListWriter.data(list)) == value, "\(name)")
+            let value = try ConfigurationSyntax.parse([UInt8](xml))
+            #expect(try ConfigurationSyntax.parse([UInt8](binary)) == value, "\(name)")
+            #expect(try ConfigurationSyntax.parse([UInt8](BinaryPropertyListWriter.data(list))) == value, "\(name)")
         }
     }
 
@@ -71,8 +75,6 @@ struct BinaryPropertyListTests {
         list([[0x15]]), list([[0x24]]), list([[0x23, 1]]), list([[0x70]]), list([[0xC0]]), list([[0x0A]]),
         list([[0xF0]]),
         list([[0xA1, 5]]), list([[0xD1, 1, 7], [0x51, 0x61]]), list([[0xD1, 1], [0x51, 0x61]]),
-        // Keys that are no text, or the same.
-        list([[0xD1, 1, 1], [0x10, 0x01]]), list([[0xD2, 1, 1, 2, 2], [0x51, 0x61], [0x09]]),
         // Trailers.
         list([[0x09]], top: 1), list([[0x09]], offsetSize: 0), list([[0x09]], offsetSize: 2), list([]),
         BinaryPropertyList.magic + [UInt8](repeating: 0xFF, count: 33), BinaryPropertyList.magic,
@@ -81,14 +83,28 @@ struct BinaryPropertyListTests {
 
     @Test("What is damaged is an error", arguments: damagedLists)
     func damaged(bytes: [UInt8]) {
-        #expect(throws: ConfigurationSyntax.Failure.malformed("property list")) { try read(bytes) }
+        let failure = #expect(throws: ConfigurationSyntax.Failure.self) { try read(bytes) }
+        #expect(failure?.reason == .malformed("property list", "its binary form is damaged"))
+    }
+
+    @Test(
+        "A key that is no text, or is there already, is refused by its dictionary",
+        arguments: [
+            ([[0xA1, 1], [0xD1, 2, 2], [0x10, 0x01]], .malformed("property list", "a key is no text")),
+            ([[0xA1, 1], [0xD1, 2, 2], [0x61, 0xD8, 0x00]], .malformed("property list", "a key is no text")),
+            ([[0xA1, 1], [0xD2, 2, 2, 3, 3], [0x51, 0x61], [0x09]], .repeatedKey("a", first: nil)),
+            ([[0xA1, 1], [0xD2, 2, 3, 3, 3], [0x51, 0x61], [0x61, 0, 0x61]], .repeatedKey("a", first: nil)),
+        ] as [([[UInt8]], ConfigurationSyntax.Failure.Reason)])
+    func keys(objects: [[UInt8]], reason: ConfigurationSyntax.Failure.Reason) {
+        let failure = #expect(throws: ConfigurationSyntax.Failure.self) { try read(Self.list(objects)) }
+        #expect(failure == ConfigurationSyntax.Failure(reason, keyPath: "[0]"))
     }
 
     @Test("Lists that hold themselves, and too many of what is small, are bounded")
     func bounded() {
-        #expect(throws: ConfigurationSyntax.Failure.tooDeep) { try read(Self.list([[0xA1, 0]])) }
-        #expect(throws: ConfigurationSyntax.Failure.tooDeep) { try read(Self.list([[0xD1, 1, 0], [0x51, 0x61]])) }
+        #expect(reason(Self.list([[0xA1, 0]])) == .tooDeep)
+        #expect(reason(Self.list([[0xD1, 1, 0], [0x51, 0x61]])) == .tooDeep)
         let many = (1...5).map { [0xAE] + [UInt8](repeating: $0, count: 14) }
-        #expect(throws: ConfigurationSyntax.Failure.tooManyValues) { try read(Self.list(many + [[0x51, 0x61]])) }
+        #expect(reason(Self.list(many + [[0x51, 0x61]])) == .tooManyValues)
     }
 }
