@@ -14,8 +14,10 @@ struct KeyChange {
     /// An encrypted file that one of the keys has opened.
     struct Found<Facts> {
         let file: FileUnlocking.Unlocked<Facts>
-        /// Whether it was the previous key.
-        let hasPreviousKey: Bool
+        /// The previous key, where that was it.
+        let previousKey: CipherKey?
+
+        var hasPreviousKey: Bool { previousKey != nil }
     }
 
     private var wanted: CipherSettings { formats[0] }
@@ -25,11 +27,10 @@ struct KeyChange {
 
     /// Shows that one of the keys fits.
     ///
-    /// The previous key is asked for only where the wanted one does not open the file, or does not exist: no key is ever
-    /// made before another one has opened the file.
+    /// The previous key is asked for only where the wanted one does not open the file, or cannot be had: no key is ever made
+    /// before another one has opened the file, and nobody is locked out by a new key store while the file has the old key.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `keyUnchanged` where both keys are equal, and what the
-    ///   provider throws.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, and what the provider throws.
     func unlock<Facts>(
         _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection) throws -> Facts
     ) throws -> Found<Facts> {
@@ -41,22 +42,19 @@ struct KeyChange {
         do {
             let key = try provider.checkedKey(for: .existing, database: paths.database)
             wantedKey = key
-            let file = try attempt(key, [wanted])
-            try checkKeysDiffer(key)
-            return Found(file: file, hasPreviousKey: false)
-        } catch let error as StoreError where error.saysThatKeyIsAnother || error.code == .keyUnavailable {
+            return Found(file: try attempt(key, [wanted]), previousKey: nil)
+        } catch let error as StoreError where error.saysThatKeyIsAnother || error.isOfKeyProvider {
             failure = error
         }
-        if let previous = try provider.checkedPreviousKey(database: paths.database) {
-            guard previous != wantedKey else { throw StoreError.keyUnchanged(paths) }
+        if let previous = try provider.checkedPreviousKey(database: paths.database), previous != wantedKey {
             do {
-                return Found(file: try attempt(previous, formats), hasPreviousKey: true)
+                return Found(file: try attempt(previous, formats), previousKey: previous)
             } catch let error as StoreError where error.saysThatKeyIsAnother {
-                if failure.code != .keyUnavailable { failure = error }
+                if failure.saysThatKeyIsAnother { failure = error }
             }
         }
         guard let wantedKey, formats.count > 1 else { throw failure }
-        return Found(file: try attempt(wantedKey, Array(formats.dropFirst())), hasPreviousKey: false)
+        return Found(file: try attempt(wantedKey, Array(formats.dropFirst())), previousKey: nil)
     }
 
     // MARK: Changing
@@ -73,6 +71,7 @@ struct KeyChange {
         _ found: Found<Facts>, _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
+        guard key != found.previousKey else { throw StoreError.keyUnchanged(paths) }
         try key.checkFits(wanted, paths)
         let conversion = Conversion(
             paths: paths, options: options, sourceKey: found.file.fileKey, targetSettings: wanted)
@@ -97,14 +96,16 @@ struct KeyChange {
     /// Tells the provider, of a file that has the wanted key, that the previous one has served its time.
     ///
     /// Only once the name of the new file is on the disk: a power loss may bring the old file back before, and it needs the
-    /// old key.
+    /// old key. Not where both keys are equal: the provider would drop the only one.
     ///
     /// - Returns: What went wrong, which changes nothing: the next opening tells it again.
     func retirePreviousKey() -> String? {
         do {
-            guard try provider.checkedPreviousKey(database: paths.database) != nil,
-                try FileSystem.syncFolder(of: paths.database)
-            else { return nil }
+            guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
+            guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
+                return "the previous key is kept, for it is the new one: give the rotation another new key, or end it"
+            }
+            guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
@@ -114,13 +115,17 @@ struct KeyChange {
         }
     }
 
-    /// Refuses a change from a key to the same one, of which the provider would then drop the only copy.
-    private func checkKeysDiffer(_ key: CipherKey) throws {
+    /// Refuses a change from a key to the same one.
+    ///
+    /// - Throws: ``StoreError`` with `keyUnchanged`.
+    func checkKeysDiffer() throws {
         let previous: CipherKey?
+        let key: CipherKey
         do {
             previous = try provider.checkedPreviousKey(database: paths.database)
+            key = try provider.checkedKey(for: .existing, database: paths.database)
         } catch is StoreError {
-            // The file opens without it.
+            // What is asked for next says what is wrong.
             return
         }
         guard previous != key else { throw StoreError.keyUnchanged(paths) }
@@ -130,6 +135,14 @@ struct KeyChange {
 extension StoreError {
     /// Whether the file is sound as far as is known, and another key or format may open it.
     fileprivate var saysThatKeyIsAnother: Bool { code == .keyDoesNotFit || code == .saltMissing }
+
+    /// Whether it is the key provider that failed, so that it is not known whether the file has its key.
+    var isOfKeyProvider: Bool {
+        switch code {
+        case .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure: true
+        default: false
+        }
+    }
 
     fileprivate static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(

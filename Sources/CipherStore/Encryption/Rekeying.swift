@@ -50,6 +50,7 @@ package struct Rekeying {
                     .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
                     advice: "encrypt it; nothing was changed")
             }
+            try change.checkKeysDiffer()
             let found = try change.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
             guard change.isNeeded(for: found) else {
                 let told = try change.settle(found)

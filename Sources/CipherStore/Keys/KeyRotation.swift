@@ -4,6 +4,9 @@ public import CipherSQLite
 ///
 /// Both keys are kept until the file under the new one is on the disk. A crash at any moment leaves a file that one of
 /// them opens, and the next opening goes on from there. A new database, and a plaintext one, gets the new key at once.
+///
+/// While the new key cannot be had, a file that has the old one opens with that, and a warning. So does one where both keys
+/// are equal, and then the old one is kept.
 public struct KeyRotation: KeyProvider {
     let old: any KeyProvider
     let new: any KeyProvider

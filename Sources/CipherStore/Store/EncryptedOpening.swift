@@ -81,11 +81,13 @@ extension StoreError {
     /// Whether a change of key or format that failed so can wait, for the file is as it was: no user is locked out because
     /// a disk is full or an extension of the app has the file open.
     ///
-    /// What is wrong with the keys or was cancelled is not put off.
+    /// A new key that cannot be had, or that is the old one, can wait too. One that the provider gives in two ways is not put
+    /// off, nor is what was cancelled.
     fileprivate var leavesFileUsable: Bool {
-        switch code {
+        if isOfKeyProvider { return true }
+        return switch code {
         case .busy, .noSpace, .permission, .corrupt, .proofFailed, .repeatedFailure, .inputOutput, .missingCollation,
-            .missingFunction, .engineTooOld:
+            .missingFunction, .engineTooOld, .keyUnchanged:
             true
         default: false
         }

@@ -126,7 +126,10 @@ struct KeyRotationTests {
         #expect(made.all == [])
         let file = try Fixture.file(version: 24, encryptedWith: Self.old())
         #expect(try open(file, provider).report.outcome == .rekeyed)
-        #expect(log.all.suffix(5) == ["old existing", "new createOrExisting", "new existing", "old existing", "done"])
+        #expect(
+            log.all.suffix(6) == [
+                "old existing", "new createOrExisting", "new existing", "old existing", "new existing", "done",
+            ])
     }
 
     @Test("A new database and a legacy file get the new key at once", arguments: [true, false])
@@ -141,14 +144,58 @@ struct KeyRotationTests {
         connection.close()
     }
 
-    @Test("Equal keys are refused, for the provider would drop the only one", arguments: [24, 26])
-    func equalKeys(version: Int) throws {
+    @Test("A rotation to an equal key opens the file with a warning, and the provider does not drop the only key")
+    func equalKeys() throws {
         let log = Log()
-        let file = try Fixture.file(version: version, encryptedWith: Self.new())
-        #expect(try refusal(file, rotation(log, old: Self.new)) == .keyUnchanged)
-        let foreign = try Fixture.file(version: version, encryptedWith: TestKeys.raw(9))
-        #expect(try refusal(foreign, rotation(log, old: Self.new)) == .keyUnchanged)
+        for version in [24, 26] {
+            let file = try Fixture.file(version: version, encryptedWith: Self.new())
+            for _ in 0..<2 {
+                let report = try open(file, rotation(log, old: Self.new)).report
+                #expect(report.outcome == .opened)
+                #expect(report.warnings.count { $0.contains("it is the new one") } == 1, "\(report.warnings)")
+            }
+            #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
+        }
+        let foreign = try Fixture.file(version: 24, encryptedWith: TestKeys.raw(9))
+        #expect(try refusal(foreign, rotation(log, old: Self.new)) == .keyDoesNotFit)
         #expect(log.count("done") == 0)
+    }
+
+    @Test("A new key that is made equal to the old one is put off, and the old one is kept")
+    func madeEqual() throws {
+        let log = Log()
+        let file = try Fixture.file(version: 26, encryptedWith: Self.old())
+        let provider = rotation(log, new: { if $0 == .existing { throw Self.missing } else { try Self.old() } })
+        let report = try open(file, provider).report
+        #expect(report.outcome == .opened)
+        #expect(report.warnings.contains { $0.contains("put off") && $0.contains("the new key is the old one") })
+        #expect(log.count("done") == 0)
+    }
+
+    private static let failures: [StoreError.Code] = [
+        .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure,
+    ]
+
+    @Test("Where the new key cannot be had, the file opens under the old one with a warning", arguments: failures)
+    func newKeyUnavailable(code: StoreError.Code) throws {
+        let log = Log()
+        let file = try Fixture.file(version: 24, encryptedWith: Self.old())
+        let provider = rotation(log, new: { _ in throw StoreError(code, "the store said so") })
+        let report = try open(file, provider).report
+        #expect(report.outcome == .opened)
+        #expect(report.warnings.count { $0.contains("put off") && $0.contains("the store said so") } == 1)
+        #expect(log.count("done") == 0)
+        #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
+        #expect(try open(file, rotation(log)).report.outcome == .rekeyed)
+    }
+
+    @Test(
+        "Where the new key cannot be had and the old one does not fit, the error is the new provider's",
+        arguments: failures)
+    func neitherKey(code: StoreError.Code) throws {
+        let log = Log()
+        let file = try Fixture.file(version: 24, encryptedWith: Self.new())
+        #expect(try refusal(file, rotation(log, new: { _ in throw StoreError(code, "") })) == code)
     }
 
     @Test("What is wrong with the keys is refused, and nothing is changed or dropped")
@@ -157,8 +204,6 @@ struct KeyRotationTests {
         let log = Log()
         #expect(try refusal(file, rotation(log, old: { try TestKeys.raw(9) })) == .keyDoesNotFit)
         #expect(try refusal(file, rotation(log, old: { throw Self.locked })) == .keyStoreLocked)
-        #expect(try refusal(file, rotation(log, new: { _ in throw Self.locked })) == .keyStoreLocked)
-        #expect(try refusal(file, rotation(log, new: { _ in throw Self.missing })) == .keyUnavailable)
         let wavering = rotation(log, new: { try TestKeys.raw($0 == .existing ? 3 : 4) })
         #expect(try refusal(file, wavering) == .keyChanged)
         #expect(log.count("done") == 0)
