@@ -35,6 +35,7 @@ struct Attempts {
         var told: [String] = []
         do {
             told += try Leftovers.sweep(paths)
+            try removeSpentJournal(key)
             if record.wasWriteAheadLog,
                 let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
             {
@@ -45,6 +46,26 @@ struct Attempts {
             told.append("what this run made could not be removed, the next launch tries again: \(error)")
         }
         return told
+    }
+
+    /// Removes the journal of a change of mode that a kill ended before it had written anything to the file.
+    ///
+    /// SQLite finds it spent and leaves it where it is, for good in WAL mode, in which it uses no journal.
+    private func removeSpentJournal(_ key: FileKey?) throws {
+        guard try FileSystem.exists(paths.journal) else { return }
+        let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
+        defer { connection.close() }
+        let isWriteAheadLog = try connection.transaction(.deferred) {
+            // Takes the lock of a reader, under which no other connection leaves WAL mode, and rolls back what is not spent.
+            try connection.proveReadable()
+            guard try connection.value(String.self, "PRAGMA journal_mode") == "wal" else { return false }
+            try FileSystem.removeIfPresent(paths.journal)
+            return true
+        }
+        guard !isWriteAheadLog else { return }
+        // SQLite itself removes a journal on the way from PERSIST to DELETE, under the lock of a writer.
+        _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
+        _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
     }
 
     /// Ends what a run that died left, where the file is to stay as it is.
@@ -64,12 +85,8 @@ struct Attempts {
     /// Returns why it could not be done.
     static func restoreWriteAheadLog(_ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32) -> String? {
         func journalMode(_ sql: SQL) throws -> String? {
-            let connection = try Connection(
-                path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
-                through: FileLayer(guarding: paths.database))
+            let connection = try connection(paths, key, busyTimeout: busyTimeout)
             defer { connection.close() }
-            if let key { try connection.setKey(key.key, settings: key.settings) }
-            connection.distrustSchema()
             return try connection.value(String.self, sql)
         }
         do {
@@ -83,5 +100,16 @@ struct Attempts {
         } catch {
             return "\(error)"
         }
+    }
+
+    private static func connection(
+        _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32
+    ) throws -> Connection {
+        let connection = try Connection(
+            path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
+            through: FileLayer(guarding: paths.database))
+        if let key { try connection.setKey(key.key, settings: key.settings) }
+        connection.distrustSchema()
+        return connection
     }
 }

@@ -61,6 +61,29 @@ struct RecoveryTests {
         #expect(try Fixture.rows(file, key: TestKeys.raw()) == Fixture.allRows)
     }
 
+    @Test(
+        "The spent journal of a change of mode that a kill ended is removed, whatever the next run is",
+        arguments: [0, 512, 4616], ["DELETE", "WAL"])
+    func spentJournal(size: Int, mode: String) throws {
+        // Its header is not zeros until the journal is synced, and the file is written only then.
+        let encrypted = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(), journal: mode)
+        _ = try KilledRun(encrypted.folder, wasWriteAheadLog: mode == "WAL")
+        try Data(count: size).write(to: URL(filePath: encrypted.path + "-journal"))
+        #expect(try upgrade(encrypted).outcome == .alreadyEncrypted)
+        #expect(try encrypted.folder.names == ["app.db"])
+        #expect(try Fixture.rows(encrypted, key: TestKeys.raw()) == Fixture.allRows)
+
+        let plaintext = try Fixture.file(version: 23, journal: mode)
+        _ = try KilledRun(plaintext.folder, wasWriteAheadLog: mode == "WAL")
+        try Data(count: size).write(to: URL(filePath: plaintext.path + "-journal"))
+        let decryption = try Decryption(
+            path: plaintext.path, provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: EncryptionUpgrade.Options())
+        #expect(try decryption.run().outcome == .alreadyPlaintext)
+        #expect(try plaintext.folder.names == ["app.db"])
+        #expect(try Fixture.rows(plaintext, key: nil) == Fixture.allRows)
+    }
+
     @Test("A leftover beside an encrypted file whose key does not fit stays", arguments: Leftover.allCases)
     func besideForeign(leftover: Leftover) throws {
         let file = try Fixture.file(version: 23, encryptedWith: TestKeys.raw(8))
