@@ -58,6 +58,13 @@ int cs_open_nameless(int folder) {
 #endif
 }
 
+int cs_name_nameless(int file, int folder, const char *name) {
+    // linkat(2) takes the descriptor itself (AT_EMPTY_PATH) from privileged processes only.
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW);
+}
+
 int cs_open_pin(int folder, const char *name) {
 #if defined(O_PATH)
     return openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -14,6 +14,9 @@ int cs_rename_exchange(int folder, const char *one, const char *other);
 // Opens a new file without a name for reading and writing, of mode 0600. Returns -1 where the file system has none.
 int cs_open_nameless(int folder);
 
+// Gives such a file a name in a folder, where the name is free. Returns 0, or -1 with errno set: EEXIST where it is taken.
+int cs_name_nameless(int file, int folder, const char *name);
+
 // Opens a file so that it stays the same whatever has its name, for neither reading nor writing; links are not followed.
 // Closing the descriptor drops no lock. Returns -1 with ENOTSUP where the system has no such descriptors.
 int cs_open_pin(int folder, const char *name);

@@ -34,6 +34,15 @@ final class NewFile: Sendable {
         try self.init(try folder.createNameless(), nil, folder, path)
     }
 
+    /// Makes an empty file of mode 0600 that can be given a name once it is whole; `nil` where there are no such files.
+    convenience init?(toBeNamedIn folder: Folder, path: String) throws {
+        let descriptor = cs_open_nameless(folder.descriptor)
+        guard descriptor >= 0 else { return nil }
+        try self.init(descriptor, nil, folder, path)
+        // The mask of the process has taken some of it away.
+        try setMode(0o600)
+    }
+
     private init(_ descriptor: Int32, _ name: String?, _ folder: Folder, _ path: String) throws {
         do {
             try FileSystem.dropInheritedAccess(descriptor, path)
@@ -67,6 +76,14 @@ final class NewFile: Sendable {
 
     /// Whether the name, where there is one, still leads here.
     func hasName(_ name: String) throws -> Bool { try folder.status(name)?.identity == identity }
+
+    /// Gives a file without a name one.
+    ///
+    /// Returns whether the name was free; `nil` where the system cannot do it.
+    func appear(as name: String) -> Bool? {
+        let result = name.withSystemPath { cs_name_nameless(descriptor, folder.descriptor, $0) }
+        return result == 0 ? true : errno == EEXIST ? false : nil
+    }
 
     /// Makes the content durable.
     ///

@@ -12,7 +12,9 @@ package import CipherSQLite
 package enum KeyFile {
     /// Stores a key in a new file that only this user can read.
     ///
-    /// The file appears under its name with its whole content, and is on the disk when this returns.
+    /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has no
+    /// name, so that a kill leaves nothing; on a file system without such files it has a name that begins with
+    /// `.cipherstore-key-`, and what a kill leaves under that is never read and never removed: whose it is, nobody can tell.
     ///
     /// - Returns: `false` where there is a file of that name already, which is left as it is.
     /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
@@ -26,6 +28,10 @@ package enum KeyFile {
                 advice: "make the folder first")
         }
         let folder = try Folder(directory)
+        if let isNew = try createNameless(name, in: folder, key, path) {
+            if isNew { try folder.sync() }
+            return isNew
+        }
         let temporary = ".cipherstore-key-\(try Folder.randomName())"
         let file = try NewFile(temporary, in: folder)
         do {
@@ -41,6 +47,15 @@ package enum KeyFile {
         }
         try folder.sync()
         return true
+    }
+
+    /// Returns `nil` where the system cannot do it.
+    private static func createNameless(
+        _ name: String, in folder: Folder, _ key: CipherKey, _ path: String
+    ) throws -> Bool? {
+        guard let file = try NewFile(toBeNamedIn: folder, path: path) else { return nil }
+        try write(key, to: file)
+        return file.appear(as: name)
     }
 
     private static func write(_ key: CipherKey, to file: NewFile) throws {

@@ -1,0 +1,33 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// New key files, made by the command line.
+@Suite struct KeygenTests {
+    private static let tool = TestProgram.built("cipherstore")
+    private static var isPossible: Bool { tool.isThere && TestProgram.strace.isThere }
+
+    @Test(
+        "A kill at any moment leaves the whole key file or nothing", .enabled(if: isPossible),
+        arguments: ["openat", "fchmod", "fremovexattr", "write", "fsync", "linkat", "unlinkat"])
+    func kill(call: String) throws {
+        let folder = try TemporaryFolder()
+        var number = 0
+        while number < 100 {
+            number += 1
+            let run = try TestProgram.strace.run([
+                "-f", "-qq", "-o", "/dev/null", "-P", folder.path("").replacing(/\/$/, with: ""), "-e", "trace=\(call)",
+                "-e", "inject=\(call):signal=SIGKILL:when=\(number)", Self.tool.path, "keygen", folder.path("key"),
+            ])
+            guard run.wasKilled else { break }
+            #expect(try folder.names.filter { $0 != "key" } == [], "\(call) \(number)")
+            if try folder.names == ["key"] {
+                let text = try String(contentsOfFile: folder.path("key"), encoding: .utf8)
+                #expect(text.wholeMatch(of: /x'[0-9a-f]{64}'\n/) != nil)
+                try FileManager.default.removeItem(atPath: folder.path("key"))
+            }
+        }
+        #expect((1..<100).contains(number))
+        #expect(try folder.names == ["key"])
+    }
+}
