@@ -47,11 +47,16 @@ struct Backfill: Sendable {
     private func begin() async throws -> Bool {
         try await store.write { [name, table] connection in
             if let entry = try BackfillTable.entry(name, connection) {
-                guard SQLName(entry.table) == SQLName(table) else {
-                    throw StoreError(
-                        .misuse, path: connection.path,
-                        "the backfill \(name) is one of \(entry.table), not of \(table)",
-                        advice: "give another name")
+                if SQLName(entry.table) != SQLName(table) {
+                    // A table that is renamed keeps its rowids and keys, so the checkpoint goes on to hold.
+                    guard try !BackfillKeys.isThere(entry.table, connection) else {
+                        throw StoreError(
+                            .misuse, path: connection.path,
+                            "the backfill \(name) is one of \(entry.table), not of \(table)",
+                            advice: "give another name")
+                    }
+                    _ = try BackfillKeys(table, byRowID: byRowID, connection)
+                    try BackfillTable.move(name, to: table, connection)
                 }
                 if entry.isFinished { return false }
             }

@@ -12,12 +12,7 @@ struct BackfillKeys {
             StoreError(
                 .misuse, path: connection.path, "the backfill of \(table) cannot run: \(problem)", advice: advice)
         }
-        let isTable = try connection.value(
-            Bool.self,
-            """
-            SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)
-            """)
-        guard isTable == true else { throw misuse("there is no such table", "check the name") }
+        guard try Self.isThere(table, connection) else { throw misuse("there is no such table", "check the name") }
         self.table = table
         let all = try ColumnState.read(table: table, from: connection)
         let rowID = try Self.rowID(of: table, all, connection)
@@ -34,6 +29,14 @@ struct BackfillKeys {
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }
+    }
+
+    static func isThere(_ table: String, _ connection: Connection) throws -> Bool {
+        try connection.value(
+            Bool.self,
+            """
+            SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)
+            """) == true
     }
 
     /// How many columns a key has.

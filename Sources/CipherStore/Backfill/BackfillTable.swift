@@ -29,15 +29,17 @@ enum BackfillTable {
     static func entries(_ connection: Connection) throws -> [Entry] {
         guard try exists(connection) else { return [] }
         var entries: [Entry] = []
-        try connection.forEachRow(
-            """
-            SELECT name, tableName, done, finished, failure, updatedAt FROM main.cipherstore_backfill ORDER BY name
-            """
-        ) { row in
-            entries.append(
-                Entry(
-                    name: try row.get(at: 0), table: try row.get(at: 1), done: try row.get(at: 2),
-                    isFinished: try row.get(at: 3), failure: try row.get(at: 4), updatedAt: try row.get(at: 5)))
+        try StoreError.readingOwnTable(name, connection) {
+            try connection.forEachRow(
+                """
+                SELECT name, tableName, done, finished, failure, updatedAt FROM main.cipherstore_backfill ORDER BY name
+                """
+            ) { row in
+                entries.append(
+                    Entry(
+                        name: try row.get(at: 0), table: try row.get(at: 1), done: try row.get(at: 2),
+                        isFinished: try row.get(at: 3), failure: try row.get(at: 4), updatedAt: try row.get(at: 5)))
+            }
         }
         return entries
     }
@@ -69,6 +71,12 @@ enum BackfillTable {
             INSERT OR IGNORE INTO main.cipherstore_backfill(name, tableName, done, finished, updatedAt)
             VALUES (\(name), \(table), 0, 0, \(now))
             """)
+    }
+
+    /// Has a backfill go on in its table's new name.
+    static func move(_ name: String, to table: String, _ connection: Connection) throws {
+        try connection.execute(
+            "UPDATE main.cipherstore_backfill SET tableName = \(table), updatedAt = \(now) WHERE name = \(name)")
     }
 
     static func keyColumn(_ index: Int) -> String { "key\(index)" }

@@ -27,6 +27,9 @@ extension CipherStore {
     /// an INTEGER PRIMARY KEY may get other rowids by VACUUM; do not run it on such a table before the backfill has
     /// finished.
     ///
+    /// A table that was renamed meanwhile is given by its new name, and the backfill goes on where it was: it follows once
+    /// there is no table of the earlier name.
+    ///
     /// - Parameters:
     ///   - name: The backfill's own name; one name stands for one piece of work on one table, for ever.
     ///   - table: The table, which has rowids.
@@ -35,7 +38,8 @@ extension CipherStore {
     ///   - body: Does the work for the rows with these rowids, in the batch's transaction.
     /// - Returns: How many rows this run visited.
     /// - Throws: What `body` throws, after which the batch is undone and the backfill marked as failed; ``StoreError`` with
-    ///   `misuse` where the table has no rowids, is missing, or is another than that of an earlier run; as ``write(_:)``.
+    ///   `misuse` where the table has no rowids, is missing, or is another than that of an earlier run, which is
+    ///   still there; as ``write(_:)``.
     @discardableResult
     public func backfill(
         _ name: String, of table: String, batch: Int = 500, progress: (@Sendable (BackfillProgress) -> Void)? = nil,

@@ -52,17 +52,19 @@ package enum HistoryTable {
     package static func latestEvents(_ connection: Connection, limit: Int = 100) throws -> [HistoryEntry] {
         guard try exists(connection) else { return [] }
         var entries: [HistoryEntry] = []
-        try connection.forEachRow(
-            """
-            SELECT id, event, fromVersion, toVersion, checksum, detail, engine, appliedAt
-            FROM main.cipherstore_history ORDER BY id DESC LIMIT \(limit)
-            """
-        ) { row in
-            entries.append(
-                HistoryEntry(
-                    id: try row.get(at: 0), event: try row.get(at: 1), fromVersion: try row.get(at: 2),
-                    toVersion: try row.get(at: 3), checksum: try row.get(at: 4), detail: try row.get(at: 5),
-                    engine: try row.get(at: 6), appliedAt: try row.get(at: 7)))
+        try StoreError.readingOwnTable(name, connection) {
+            try connection.forEachRow(
+                """
+                SELECT id, event, fromVersion, toVersion, checksum, detail, engine, appliedAt
+                FROM main.cipherstore_history ORDER BY id DESC LIMIT \(limit)
+                """
+            ) { row in
+                entries.append(
+                    HistoryEntry(
+                        id: try row.get(at: 0), event: try row.get(at: 1), fromVersion: try row.get(at: 2),
+                        toVersion: try row.get(at: 3), checksum: try row.get(at: 4), detail: try row.get(at: 5),
+                        engine: try row.get(at: 6), appliedAt: try row.get(at: 7)))
+            }
         }
         return entries
     }
@@ -110,12 +112,10 @@ package enum HistoryTable {
     ) throws -> String? {
         guard try exists(connection) else { return nil }
         let marks = events.map { _ in "?" }.joined(separator: ", ")
-        return try connection.value(
-            String?.self,
-            SQL(
-                text: "SELECT \(column) FROM main.cipherstore_history WHERE event IN (\(marks)) "
-                    + "ORDER BY id DESC LIMIT 1",
-                values: events.map(\.rawValue.databaseValue))) ?? nil
+        let latest = SQL(
+            text: "SELECT \(column) FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
+            values: events.map(\.rawValue.databaseValue))
+        return try StoreError.readingOwnTable(name, connection) { try connection.value(String?.self, latest) } ?? nil
     }
 
     /// The schema that the latest recording event left; `nil` where none is recorded.
@@ -125,13 +125,15 @@ package enum HistoryTable {
         guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
         let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")
         var found: (id: Int64, text: String?)?
-        try connection.forEachRow(
-            SQL(
-                text: """
-                    SELECT id, schema FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1
-                    """,
-                values: HistoryEvent.recordingVersion.map(\.rawValue.databaseValue))
-        ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        try StoreError.readingOwnTable(name, connection) {
+            try connection.forEachRow(
+                SQL(
+                    text: """
+                        SELECT id, schema FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1
+                        """,
+                    values: HistoryEvent.recordingVersion.map(\.rawValue.databaseValue))
+            ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        }
         guard let found, let text = found.text else { return nil }
         do {
             return (found.id, try SchemaRecord(json: text))

@@ -1,6 +1,21 @@
 import CipherSQLite
 
 extension StoreError {
+    /// Reads a table of CipherStore's own, into which another program may have written.
+    ///
+    /// - Throws: ``StoreError`` with `corrupt` that names the table, where a value has another type than CipherStore writes.
+    static func readingOwnTable<Result>(
+        _ table: String, _ connection: Connection, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.code == DatabaseError.mismatch {
+            throw StoreError(
+                .corrupt, path: connection.path, "a row of \(table) holds a value that CipherStore did not write there",
+                advice: "correct that value or remove its row; nothing was changed", underlying: error)
+        }
+    }
+
     /// A failure to read or write a database, with what to do about it.
     ///
     /// - Parameter writerVersion: The SQLite version that wrote the file last: a newer one than the engine's may have
@@ -36,6 +51,11 @@ extension StoreError {
                 .permission, path: path,
                 "the file or its folder cannot be written, and SQLite keeps a log or journal beside the file",
                 advice: "give this user the permission", underlying: error)
+        }
+        if error.code == DatabaseError.mismatch {
+            return StoreError(
+                .corrupt, path: path, "the database holds a value of another type than belongs there",
+                advice: "see which column the message names, and correct the value", underlying: error)
         }
         if error.code == DatabaseError.generic {
             return StoreError(

@@ -196,6 +196,31 @@ struct BackfillTests {
         #expect(try await visits(store) == [-1: 5])
     }
 
+    @Test("goes on under the new name of a table that was renamed", arguments: [false, true])
+    func renamedTable(isFinished: Bool) async throws {
+        let store = try await open()
+        try await fill(store, 1...100)
+        let stop = isFinished ? 100 : 40
+        _ = try? await store.backfill("b", of: "t", batch: 20) { connection, rowIDs in
+            guard rowIDs.allSatisfy({ $0 <= stop }) else { throw Wrong() }
+            try Self.visit(connection, rowIDs)
+        }
+        let other: @Sendable (Connection, [Int64]) throws -> Void = { connection, rowIDs in
+            for rowID in rowIDs { try connection.execute("UPDATE u SET visits = visits + 1 WHERE rowid = \(rowID)") }
+        }
+        try await store.write { try $0.execute("CREATE TABLE u(visits)") }
+        await #expect(throws: StoreError.self) { try await store.backfill("b", of: "u", other) }
+        try await store.write { connection in
+            try connection.execute("DROP TABLE u")
+            try connection.execute("ALTER TABLE t RENAME TO u")
+        }
+        #expect(try await store.backfill("b", of: "u", batch: 20, other) == 100 - stop)
+        #expect(try await state(store) == "finished")
+        #expect(try await store.read { try $0.values(Int.self, "SELECT DISTINCT visits FROM u") } == [1])
+        #expect(try await store.backfill("b", of: "u", other) == 0)
+        await #expect(throws: StoreError.self) { try await store.backfill("b", of: "gone", other) }
+    }
+
     @Test("that cannot be is refused and leaves nothing behind")
     func refusals() async throws {
         let store = try await open(

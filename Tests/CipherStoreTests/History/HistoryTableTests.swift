@@ -44,6 +44,27 @@ struct HistoryTableTests {
         #expect(try fixture.bytes()["app.db"] == before["app.db"])
     }
 
+    @Test(
+        "with a value that CipherStore did not write is told by its name and column",
+        arguments: ["toVersion", "detail", "schema", "checksum"])
+    func foreignValue(column: String) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x)")
+        try fixture.with { (connection) throws in
+            try HistoryTable.append(.adopted, to: 1, in: connection)
+            try connection.execute(SQL(text: "UPDATE cipherstore_history SET \(column) = X'00ff'"))
+            let error = #expect(throws: StoreError.self) {
+                _ = try HistoryTable.latestEvents(connection)
+                _ = try HistoryTable.recordedVersion(connection)
+                _ = try HistoryTable.latestRecord(connection)
+            }
+            #expect(error?.code == .corrupt)
+            let text = error?.description ?? ""
+            #expect(
+                text.contains("a row of cipherstore_history holds a value that CipherStore did not write"), "\(text)")
+            #expect(text.contains("(\(column)) is BLOB") && !text.contains("disk"), "\(text)")
+        }
+    }
+
     @Test("does not make the version an authority before it was recorded there")
     func stampDoesNotAdopt() throws {
         let fixture = try MigrationFixture(
