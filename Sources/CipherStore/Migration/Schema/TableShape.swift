@@ -7,7 +7,9 @@ package struct TableShape: Sendable, Equatable {
     /// Its CREATE statement, as `sqlite_master` keeps it.
     package var sql: String
     /// Its columns, generated ones too.
-    package var columns: [ColumnState]
+    package let columns: [ColumnState]
+    /// Where each stands in `columns`: a table may have two thousand.
+    private let places: [SQLName: Int]
     let text: TableText
     let facts: Facts
 
@@ -71,10 +73,11 @@ package struct TableShape: Sendable, Equatable {
         self.sql = sql
         self.text = text
         self.columns = columns
+        places = Dictionary(columns.enumerated().map { (SQLName($1.name), $0) }) { first, _ in first }
         facts = try Facts(of: text, sql, name, connection)
     }
 
-    package func column(_ name: SQLName) -> ColumnState? { columns.first { SQLName($0.name) == name } }
+    package func column(_ name: SQLName) -> ColumnState? { places[name].map { columns[$0] } }
 
     /// The column that is another name of the rowid.
     var rowIDColumn: ColumnState? {
