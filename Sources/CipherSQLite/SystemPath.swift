@@ -73,18 +73,34 @@ package enum SystemPath {
         return result
     }
 
-    /// A JSON text whose strings show such bytes as ``printable(_:)`` does.
+    /// A JSON text whose strings show such bytes as ``printable(_:)`` does, and have what a terminal would act upon as
+    /// escapes of JSON.
     package static func printable(json: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in json.unicodeScalars {
             if let byte = byte(scalar) {
                 result += #"\\x"#.unicodeScalars
                 result += String(byte, radix: 16).unicodeScalars
+            } else if scalar != "\n", let escape = jsonEscape(scalar) {
+                result += escape.unicodeScalars
             } else {
                 result.append(scalar)
             }
         }
         return String(result)
+    }
+
+    /// The escape of JSON for a scalar that ``escape(_:)`` knows; `nil` for any other.
+    package static func jsonEscape(_ scalar: Unicode.Scalar) -> String? {
+        guard escape(scalar) != nil else { return nil }
+        switch scalar {
+        case "\n": return "\\n"
+        case "\r": return "\\r"
+        case "\t": return "\\t"
+        default:
+            let digits = String(scalar.value, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
     }
 
     /// What stands for a control character, a line end or a change of direction; `nil` for any other scalar.

@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func escapes() {
-        #expect(TerminalText.escaped("plain é 你") == "plain é 你")
-        #expect(TerminalText.escaped("a\u{1b}]0;x\u{7}\n\u{9b}\u{202e}") == "a\\u{1b}]0;x\\u{7}\\n\\u{9b}\\u{202e}")
+        #expect(SystemPath.printable("plain é 你") == "plain é 你")
+        #expect(SystemPath.printable("a\u{1b}]0;x\u{7}\n\u{9b}\u{202e}") == "a\\u{1b}]0;x\\u{7}\\n\\u{9b}\\u{202e}")
     }
 }

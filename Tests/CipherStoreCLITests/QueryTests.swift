@@ -41,6 +41,60 @@ import Testing
         #expect(run.output == "a,b,\"c,d\",e,f\r\n1,,\"\",\"x\ny \"\"z\"\"\",X'0a'\r\n")
     }
 
+    /// Text that a terminal would act upon: ESC, C1, DEL, and an override of direction; and bytes that are no text.
+    private static let hostile =
+        "SELECT 'a' || char(27, 155, 127, 8238) || '[31m' AS \"n\u{9b}\u{202e}\", CAST(X'41ff42' AS TEXT) AS b"
+
+    @Test("A pipe is given text as CSV to the byte")
+    func csvToThePipe() throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let file = fixture.folder.path("out")
+        let shell = TestProgram(path: "/bin/sh")
+        let run = try shell.run([
+            "-c", "exec \"$0\" query \"$1\" \"$2\" --csv > \"$3\"", Programs.tool, fixture.database, Self.hostile, file,
+        ])
+        #expect(run.status == 0)
+        let bytes = [UInt8](try Data(contentsOf: URL(filePath: file)))
+        let text = Array("n\u{9b}\u{202e},b\r\na\u{1b}\u{9b}\u{7f}\u{202e}[31m,A".utf8)
+        #expect(bytes == text + [0xff] + Array("B\r\n".utf8))
+    }
+
+    private static let script = TestProgram(path: "/usr/bin/script")
+
+    @Test("A terminal is given nothing that it would act upon", .enabled(if: script.isThere))
+    func csvToTheTerminal() throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let sql = Self.hostile.replacing("'", with: "'\\''")
+        let run = try Self.script.run([
+            "-qec", "'\(Programs.tool)' query '\(fixture.database)' '\(sql)' --csv", "/dev/null",
+        ])
+        #expect(run.output.contains(#"a\u{1b}\u{9b}\u{7f}\u{202e}[31m,A\xffB"#), "\(run.output)")
+        #expect(!run.output.unicodeScalars.contains { $0 != "\r" && $0 != "\n" && SystemPath.escape($0) != nil })
+    }
+
+    @Test("A table and JSON escape what a terminal would act upon, and show bytes that are not UTF-8")
+    func hostileText() throws {
+        let table = try query(Self.hostile)
+        #expect(table.output.contains(#"a\u{1b}\u{9b}\u{7f}\u{202e}[31m  A\xffB"#), "\(table.output)")
+        let json = try query(Self.hostile, "--json")
+        #expect(json.output.contains(#""n\u009b\u202e":"a\u001b\u009b\u007f\u202e[31m""#), "\(json.output)")
+        for output in [table.output, json.output] {
+            #expect(!output.unicodeScalars.contains { $0 != "\n" && SystemPath.escape($0) != nil })
+        }
+    }
+
+    @Test("A report as JSON escapes what a terminal would act upon, and says the same to a program")
+    func hostileName() throws {
+        let fixture = try ToolFixture()
+        let name = "a\u{9b}\u{202e}\u{7f}b.db"
+        let run = try fixture.run(["inspect", fixture.folder.path(name), "--json"])
+        #expect(run.output.contains(#"a\u009b\u202e\u007fb.db"#), "\(run.output)")
+        #expect(!run.output.unicodeScalars.contains { $0 != "\n" && SystemPath.escape($0) != nil })
+        #expect((try run.object()["path"] as? String)?.hasSuffix(name) == true)
+    }
+
     @Test func table() throws {
         let run = try query("SELECT 7 AS n, '你好' AS text UNION ALL SELECT 123, 'a' || char(27) || '[31m'")
         #expect(

@@ -8,8 +8,9 @@ extension Command {
         operands: [.database, .init("SQL", "One statement; one that writes is refused.")],
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
-            "Rows are printed as a table, in which control characters are escaped and blobs are X'hex'; with --csv by "
-                + "RFC 4180, where NULL is an empty field and empty text is \"\"; with --json as an array of objects, "
+            "Rows are printed as a table, in which control characters and bytes that are not UTF-8 are escaped and blobs are "
+                + "X'hex'; with --csv by RFC 4180, where NULL is an empty field, empty text is \"\", and text has the bytes "
+                + "that are stored, but on a terminal is escaped as in a table; with --json as an array of objects, "
                 + "where a blob or text that is not valid UTF-8 is an object with its base64.",
             "A plaintext file needs no key.",
         ],

@@ -2,44 +2,43 @@ import CipherSQLite
 
 /// Rows as comma-separated values by RFC 4180, with the names in the first line.
 ///
-/// NULL is an empty field, and empty text is two quotes. A blob is `X'hex'`.
+/// NULL is an empty field, and empty text is two quotes. A blob is `X'hex'`. Text has the bytes that are stored, valid UTF-8 or
+/// not; on a terminal, what it would act upon and bytes that are not UTF-8 are escapes.
 final class CSVRows: RowWriter {
     private let names: [String]
+    private let isForTerminal = Output.isTerminal
 
     init(names: [String]) {
         self.names = names
     }
 
     func begin() throws {
-        if !names.isEmpty { try Output.text(names.map(Self.quoted).joined(separator: ",") + "\r\n") }
+        guard !names.isEmpty else { return }
+        try Output.bytes(names.map { field(Array($0.utf8)) }.joined(separator: [UInt8(ascii: ",")]))
+        try Output.text("\r\n")
     }
 
     func write(_ row: borrowing Row) throws {
-        var line = ""
+        var line: [UInt8] = []
         for index in 0..<row.count {
-            if index > 0 { line += "," }
+            if index > 0 { line.append(UInt8(ascii: ",")) }
             switch row.value(at: index) {
             case .null: break
-            case .integer(let integer): line += String(integer)
-            case .real(let real): line += String(real)
-            case .text(let text): line += Self.quoted(text)
-            case .blob(let bytes): line += "X'\(hexadecimal(bytes))'"
+            case .integer(let integer): line += String(integer).utf8
+            case .real(let real): line += String(real).utf8
+            case .text: line += row.withBytes(at: index) { field([UInt8]($0)) }
+            case .blob(let bytes): line += "X'\(hexadecimal(bytes))'".utf8
             }
         }
-        try Output.text(line + "\r\n")
+        try Output.bytes(line + "\r\n".utf8)
     }
 
     func end() {}
 
-    private static func quoted(_ text: String) -> String {
-        // By scalar: CR LF is one character to Swift, and a quote with a combining mark is one, too.
-        let scalars = text.unicodeScalars
-        guard scalars.isEmpty || scalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return text }
-        var result = "\""
-        for scalar in scalars {
-            if scalar == "\"" { result += "\"" }
-            result.unicodeScalars.append(scalar)
-        }
-        return result + "\""
+    private func field(_ stored: [UInt8]) -> [UInt8] {
+        let bytes = isForTerminal ? Array(SystemPath.printable(SystemPath.text(stored)).utf8) : stored
+        guard bytes.isEmpty || bytes.contains(where: { ",\"\r\n".utf8.contains($0) }) else { return bytes }
+        let quote = UInt8(ascii: "\"")
+        return [quote] + bytes.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
     }
 }

@@ -17,13 +17,18 @@ final class FileDescriptorStream: @unchecked Sendable {
     /// Whether nothing is written before it is asked for.
     var holdsBack = false
 
+    /// Whether a person reads it.
+    var isTerminal: Bool { isatty(descriptor) == 1 }
+
     init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    func write(_ text: String) throws {
+    func write(_ text: String) throws { try write(text.utf8) }
+
+    func write(_ bytes: some Sequence<UInt8>) throws {
         hasBegun = true
-        buffer += text.utf8
+        buffer += bytes
         if !holdsBack, buffer.count >= 64 << 10 { try flush() }
     }
 

@@ -70,20 +70,12 @@ final class JSONRows: RowWriter {
     private static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\r": result += "\\r"
-            case "\t": result += "\\t"
-            default:
-                // C1 controls and DEL are escaped for the sake of terminals.
-                if scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value) {
-                    let digits = String(scalar.value, radix: 16)
-                    result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-                } else {
-                    result.unicodeScalars.append(scalar)
-                }
+            if scalar == "\"" || scalar == "\\" {
+                result += "\\\(scalar)"
+            } else if let escape = SystemPath.jsonEscape(scalar) {
+                result += escape
+            } else {
+                result.unicodeScalars.append(scalar)
             }
         }
         return result + "\""

@@ -16,6 +16,12 @@ enum Output {
     /// Text as it is.
     static func text(_ text: String) throws { try standardOutput.write(text) }
 
+    /// Bytes as they are.
+    static func bytes(_ bytes: some Sequence<UInt8>) throws { try standardOutput.write(bytes) }
+
+    /// Whether standard output is a terminal.
+    static var isTerminal: Bool { standardOutput.isTerminal }
+
     /// A value as one JSON object, on a line of its own.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()

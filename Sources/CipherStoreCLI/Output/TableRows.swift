@@ -16,14 +16,14 @@ final class TableRows: RowWriter {
     }
 
     init(names: [String]) {
-        self.names = names.map(TerminalText.escaped)
+        self.names = names.map { SystemPath.printable($0) }
     }
 
     func begin() {}
 
     func write(_ row: borrowing Row) throws {
         var cells: [Cell] = []
-        for index in 0..<row.count { cells.append(Self.cell(row.value(at: index))) }
+        for index in 0..<row.count { cells.append(Self.cell(row, index)) }
         if let widths { return try print(cells, widths) }
         waiting.append(cells)
         if waiting.count >= Self.sample { try printWaiting() }
@@ -33,12 +33,12 @@ final class TableRows: RowWriter {
         if widths == nil { try printWaiting() }
     }
 
-    private static func cell(_ value: Value) -> Cell {
-        switch value {
+    private static func cell(_ row: borrowing Row, _ index: Int) -> Cell {
+        switch row.value(at: index) {
         case .null: Cell(text: "NULL")
         case .integer(let integer): Cell(text: String(integer), isNumber: true)
         case .real(let real): Cell(text: String(real), isNumber: true)
-        case .text(let text): Cell(text: TerminalText.escaped(text))
+        case .text: Cell(text: SystemPath.printable(row.withBytes(at: index) { SystemPath.text($0) }))
         case .blob(let bytes): Cell(text: "X'\(hexadecimal(bytes))'")
         }
     }

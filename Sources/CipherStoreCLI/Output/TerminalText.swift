@@ -1,20 +1,7 @@
 import CipherSQLite
 
-/// Text that is safe to show on a terminal: stored values may hold sequences that it would act upon.
+/// How text and numbers look on a terminal.
 enum TerminalText {
-    /// The text with control characters, line ends and changes of direction written as escapes.
-    static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            if let escape = SystemPath.escape(scalar) {
-                result += escape
-            } else {
-                result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
     /// How many columns of a terminal the text takes.
     static func width(_ text: String) -> Int {
         text.reduce(0) { $0 + (isWide($1) ? 2 : 1) }
