@@ -70,15 +70,32 @@ enum FileSystem {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
         }
-        if let whole = realPath(path) {
-            try checkLink(path, to: whole)
-            return whole
+        // A file may get its name, and a link its file, between two looks.
+        for _ in 0..<looks {
+            if let whole = realPath(path) {
+                try checkLink(path, to: whole)
+                return whole
+            }
+            guard errno == ENOENT else { throw failure("be found", path) }
+            guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
+            guard try !found.isSymbolicLink || status(path) != nil else {
+                throw StoreError(
+                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "mend or remove the link")
+            }
         }
-        guard errno == ENOENT else { throw failure("be found", path) }
-        guard try status(path, followLinks: false) == nil else {
-            throw StoreError(
-                .notAFile, path: path, "this symbolic link leads nowhere", advice: "mend or remove the link")
-        }
+        throw changing(path)
+    }
+
+    /// How often something is looked at that changes between two looks, before it is given up.
+    static let looks = 100
+
+    static func changing(_ path: String) -> StoreError {
+        StoreError(
+            .busy, path: path, "another program keeps replacing or removing the file",
+            advice: "see who else uses the folder, and try again; nothing was changed")
+    }
+
+    private static func resolveMissing(_ path: String) throws -> String {
         let (folder, name) = split(path)
         guard let resolved = realPath(folder) else {
             throw StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
@@ -186,9 +203,14 @@ enum FileSystem {
         return groups.prefix(Int(max(0, count))).contains(status.group)
     }
 
-    static func canWrite(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK) } == 0 }
-    static func canWriteInFolder(_ path: String) -> Bool { path.withSystemPath { access($0, W_OK | X_OK) } == 0 }
-    static func canRead(_ path: String) -> Bool { path.withSystemPath { access($0, R_OK) } == 0 }
+    static func canWrite(_ path: String) -> Bool { isGranted(path, W_OK) }
+    static func canWriteInFolder(_ path: String) -> Bool { isGranted(path, W_OK | X_OK) }
+    static func canRead(_ path: String) -> Bool { isGranted(path, R_OK) }
+
+    /// Whether nothing is denied: of what is gone by now, the act itself tells that.
+    private static func isGranted(_ path: String, _ mode: Int32) -> Bool {
+        path.withSystemPath { access($0, mode) } == 0 || errno == ENOENT
+    }
 
     /// Bytes that this process may still write in a folder, as the file system and the process's limit allow.
     static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {

@@ -48,6 +48,7 @@ final class LeasedFile {
         guard descriptor >= 0 else {
             // Another program's lease, as a file server takes one.
             if errno == EWOULDBLOCK { return .inUse(file.otherUsers()) }
+            if errno == ENOENT || errno == ELOOP { throw file.replaced() }
             throw FileSystem.failure("be opened", file.path)
         }
         let leased = LeasedFile(descriptor, file.path)

@@ -33,9 +33,26 @@ package struct Inspector {
 
     /// Looks at the header and into the sidecars.
     ///
-    /// - Throws: ``StoreError`` with `notAFile` or `permission`, and with `corrupt` where SQLite would harm the file, or
-    ///   another one, by what a sidecar says.
+    /// What was seen of a file counts only while it is the same file: another process may put a new one in its place, or
+    /// make the first, between two looks.
+    ///
+    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` where SQLite would harm the file, or
+    ///   another one, by what a sidecar says, and with `busy` where the file keeps changing.
     func surface() throws -> Surface {
+        for number in 1...FileSystem.looks {
+            let before = try paths.status()
+            let surface = Result { try look() }
+            let after = try paths.status()
+            let isSame = before?.identity == after?.identity && (before?.size == 0) == (after?.size == 0)
+            // A file that was gone for a moment may have come back with the number that it had.
+            var wasGone = false
+            if case .failure(let error as DatabaseError) = surface { wasGone = error.isCannotOpen }
+            if isSame, !wasGone || number == FileSystem.looks { return try surface.get() }
+        }
+        throw FileSystem.changing(paths.database)
+    }
+
+    private func look() throws -> Surface {
         try checkSidecarNames()
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
@@ -226,17 +243,36 @@ package struct Inspector {
     /// Asked before anything is opened for writing: a checkpoint would make the file as long as it was, with nothing where
     /// the lost pages were.
     private func checkLength(_ connection: Connection) throws {
-        let header = try header()
         if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
-            let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
-            let whole = Int(header.fileSize) / claims.pageSize
-            guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return }
-            throw cutOff(pages, claims.pageSize)
+            return try checkLength(connection, with: log, claims)
         }
+        let header = try header()
         guard header.isPlaintext, let pages = header.claimedPages,
             Int64(pages) * Int64(header.pageSize) > header.fileSize
         else { return }
         throw cutOff(pages, header.pageSize)
+    }
+
+    /// A checkpoint moves pages from the log to the file and lets the log begin anew: what the one no longer has, the other
+    /// has by then.
+    private func checkLength(_ connection: Connection, with log: SidecarFile, _ claims: LogHeader) throws {
+        func lacks(_ pages: Int, of log: SidecarFile, _ claims: LogHeader) throws -> Bool {
+            let whole = Int(try header().fileSize) / claims.pageSize
+            guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return false }
+            return pages > Int(try header().fileSize) / claims.pageSize
+        }
+        var (log, claims) = (log, claims)
+        for _ in 0..<FileSystem.looks {
+            let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
+            guard try lacks(pages, of: log, claims) else { return }
+            guard let again = try SidecarFile(paths.wal), let header = try LogHeader(again) else { return }
+            // The same log, which has not begun anew, and no other length.
+            if header.salt == claims.salt, try connection.value(Int.self, "PRAGMA page_count") == pages {
+                throw cutOff(pages, claims.pageSize)
+            }
+            (log, claims) = (again, header)
+        }
+        throw FileSystem.changing(paths.database)
     }
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {

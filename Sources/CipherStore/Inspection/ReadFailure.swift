@@ -46,6 +46,11 @@ extension StoreError {
                 .noSpace, path: path, "there is no room on the disk", advice: "free some space and try again",
                 underlying: error)
         }
+        if error.isCannotOpen, (try? FileSystem.exists(path)) == false {
+            return StoreError(
+                .missingFile, path: path, "the file is gone: another program removed it meanwhile",
+                advice: "see who else uses the folder, and try again", underlying: error)
+        }
         if error.isPermission || error.isCannotOpen && !FileSystem.canWriteInFolder(FileSystem.split(path).folder) {
             return StoreError(
                 .permission, path: path,

@@ -52,7 +52,8 @@ enum ReadOnlyAccess {
         let madeLog = try !hadLog && FileSystem.size(paths.wal) == 0
         let madeSharedMemory = try !hadSharedMemory && FileSystem.exists(paths.sharedMemory)
         guard madeLog || madeSharedMemory, FileSystem.canWrite(paths.database) else { return }
-        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        // Whoever has removed the file, or taken the permission away, has to see to what is beside it.
+        guard let file = try? DatabaseFile(path: paths.database, access: .readWrite) else { return }
         _ = try file.whileUnused {
             if madeLog, try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
             if madeSharedMemory { try FileSystem.removeIfPresent(paths.sharedMemory) }

@@ -18,8 +18,9 @@ final class SidecarFile {
     private static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 
     /// `nil` where there is none, or an empty one.
+    ///
+    /// Opened before it is looked at: whoever closes the last connection removes it, at any moment.
     init?(_ path: String) throws {
-        guard let status = try FileSystem.status(path), status.isRegular, status.size > 0 else { return nil }
         #if canImport(Glibc)
             let descriptor = path.withSystemPath { Glibc.open($0, Self.flags) }
         #elseif canImport(Musl)
@@ -27,9 +28,23 @@ final class SidecarFile {
         #else
             let descriptor = path.withSystemPath { Darwin.open($0, Self.flags) }
         #endif
-        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
+        guard descriptor >= 0 else {
+            // A socket cannot be opened, and is no regular file either.
+            if errno == ENOENT || errno == ENXIO { return nil }
+            throw FileSystem.failure("be opened", path)
+        }
+        do {
+            let status = try FileSystem.status(ofDescriptor: descriptor, path)
+            guard status.isRegular, status.size > 0 else {
+                close(descriptor)
+                return nil
+            }
+            size = status.size
+        } catch {
+            close(descriptor)
+            throw error
+        }
         self.path = path
-        self.size = status.size
         self.descriptor = descriptor
     }
 

@@ -1,0 +1,182 @@
+import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CipherStore
+
+/// Looks at files that another thread makes, replaces and removes meanwhile: each tells what was there at some moment.
+struct ChangingFolderTests {
+    private let folder: TemporaryFolder
+    private let path: String
+
+    init() throws {
+        folder = try TemporaryFolder()
+        path = folder.path("app.db")
+    }
+
+    /// Repeats `change` on a thread of its own while `body` runs.
+    private func changing(_ change: @escaping @Sendable (Int) throws -> Void, while body: () throws -> Void) throws {
+        let work = Work()
+        Thread.detachNewThread {
+            var round = 0
+            while work.isWanted {
+                do {
+                    try change(round)
+                } catch {
+                    work.failure = error
+                    break
+                }
+                round += 1
+            }
+            work.ended.signal()
+        }
+        let outcome = Result { try body() }
+        work.isWanted = false
+        work.ended.wait()
+        try outcome.get()
+        if let failure = work.failure { throw failure }
+    }
+
+    // Unchecked, and safe between threads: under `lock`.
+    private final class Work: @unchecked Sendable {
+        let ended = DispatchSemaphore(value: 0)
+        private let lock = NSLock()
+        private var wanted = true
+        private var error: (any Error)?
+        var isWanted: Bool {
+            get { lock.withLock { wanted } }
+            set { lock.withLock { wanted = newValue } }
+        }
+        var failure: (any Error)? {
+            get { lock.withLock { error } }
+            set { lock.withLock { error = newValue } }
+        }
+    }
+
+    @Test("A log that its last connection removes is there or not")
+    func sidecar() throws {
+        let log = path + "-wal"
+        try changing({ _ in
+            try Data(count: 32).write(to: URL(filePath: log))
+            unlink(log)
+        }) {
+            for _ in 0..<20_000 {
+                if let file = try SidecarFile(log) { #expect(file.size == 32) }
+            }
+        }
+    }
+
+    @Test("A file that gets its name at that moment is found, and is no link that leads nowhere")
+    func resolve() throws {
+        let (path, new) = (path, folder.path("new"))
+        let real = try FileSystem.resolve(path)
+        try changing({ _ in
+            try Data(count: 1).write(to: URL(filePath: new))
+            rename(new, path)
+            unlink(path)
+        }) {
+            for _ in 0..<20_000 {
+                let found = try FileSystem.resolve(path)
+                #expect(found == real)
+            }
+        }
+    }
+
+    @Test("A link that is replaced leads to one of its files")
+    func resolveLink() throws {
+        try folder.write("", to: "one")
+        try folder.write("", to: "two")
+        let (path, new) = (path, folder.path("new"))
+        let targets = try ["one", "two"].map { try FileSystem.resolve(folder.path($0)) }
+        symlink("one", path)
+        try changing({ round in
+            symlink(round.isMultiple(of: 2) ? "two" : "one", new)
+            rename(new, path)
+        }) {
+            for _ in 0..<20_000 {
+                let found = try FileSystem.resolve(path)
+                #expect(targets.contains(found))
+            }
+        }
+    }
+
+    @Test("A database that is made, replaced and removed is one of those that were there")
+    func surface() throws {
+        let files = try [false, true].map { isEncrypted in
+            let file = try OpeningFixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
+            return try Data(contentsOf: URL(filePath: file.path))
+        }
+        let (path, new) = (path, folder.path("new"))
+        let inspector = try Inspector(path: path)
+        var seen: Set<String> = []
+        try changing({ round in
+            for file in files {
+                try file.write(to: URL(filePath: new))
+                rename(new, path)
+            }
+            unlink(path)
+        }) { () throws in
+            for _ in 0..<3_000 {
+                do {
+                    let surface = try inspector.surface()
+                    seen.insert("\(surface)")
+                } catch let error as StoreError where error.code == .busy {
+                    // It changed as often as it was looked at.
+                }
+            }
+        }
+        #expect(seen.isSubset(of: ["missing", "plaintext", "opaque(hasPlaintextHeader: false)"]), "\(seen)")
+        #expect(!seen.isEmpty)
+    }
+
+    @Test("A log that is written, moved into its file and begun anew meanwhile is no damage", arguments: [false, true])
+    func liveLog(isEncrypted: Bool) throws {
+        let key: CipherKey? = isEncrypted ? try TestKeys.raw() : nil
+        let path = path
+        let writer = try Connection(path: path, mode: .create)
+        if let key { try writer.setKey(key, settings: CipherSettings()) }
+        try writer.execute("PRAGMA journal_mode = WAL")
+        try writer.execute("CREATE TABLE t(a)")
+        let inspector = Inspector(try DatabasePaths(path))
+        var looks = 0
+        let box = Box(connection: writer)
+        try changing({ round in
+            try box.connection.execute("INSERT INTO t VALUES (zeroblob(40000))")
+            if round.isMultiple(of: 2) { try box.connection.execute("PRAGMA wal_checkpoint(RESTART)") }
+            if round.isMultiple(of: 50) { try box.connection.execute("DELETE FROM t") }
+            if round.isMultiple(of: 100) { try box.connection.execute("VACUUM") }
+        }) { () throws in
+            for _ in 0..<400 {
+                do {
+                    let count: Int? =
+                        if let key {
+                            try inspector.readingEncrypted(
+                                key: key, settings: CipherSettings(), hasPlaintextHeader: false
+                            ) { connection, _ in try connection.value(Int.self, "SELECT count(*) FROM t") } ?? nil
+                        } else {
+                            try inspector.readingPlaintext { try $0.value(Int.self, "SELECT count(*) FROM t") } ?? nil
+                        }
+                    #expect(count != nil)
+                    _ = try inspector.surface()
+                    looks += 1
+                } catch let error as StoreError where error.code == .busy {
+                    // The writer holds the lock for the moment.
+                }
+            }
+        }
+        writer.close()
+        #expect(looks > 0)
+    }
+
+    // Unchecked, and safe between threads: one thread uses it at a time.
+    private struct Box: @unchecked Sendable { let connection: Connection }
+
+    @Test("What is removed between a look and the opening is told as gone, and not as an error of the disk")
+    func gone() {
+        let error = StoreError.reading(
+            DatabaseError(extendedCode: 14, message: "", path: path), path: path)
+        #expect(error.code == .missingFile)
+        #expect(FileSystem.canRead(path) && FileSystem.canWrite(path))
+    }
+}
