@@ -11,6 +11,7 @@ enum ExitSubject {
     )
 
     static func run(_ folder: String, _ work: String?) throws -> Never {
+        if work == "race" { try race(folder) }
         // What is registered first runs last: behind what libcrypto may have registered.
         atexit {
             ExitSubject.mayGoOn.signal()
@@ -26,6 +27,23 @@ enum ExitSubject {
             hasEnded.signal()
         }
         isWorking.wait()
+        exit(0)
+    }
+
+    /// Nothing waits for the store: four tasks write and read for as long as there is a process.
+    private static func race(_ folder: String) throws -> Never {
+        let store = try store(folder)
+        try store.writeBlocking { try $0.execute("CREATE TABLE t(body BLOB)") }
+        for _ in 0..<4 {
+            Task.detached {
+                while true {
+                    try await store.write { try $0.execute("INSERT INTO t VALUES (randomblob(3000))") }
+                    _ = try await store.read { try $0.value(Int.self, "SELECT sum(length(body)) FROM t") }
+                    isWorking.signal()
+                }
+            }
+        }
+        for _ in 0..<40 { isWorking.wait() }
         exit(0)
     }
 

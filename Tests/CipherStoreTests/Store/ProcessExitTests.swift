@@ -7,6 +7,15 @@ import Testing
 struct ProcessExitTests {
     private static let subject = TestProgram.built("CrashSubject")
 
+    @Test("A process that exits amidst reads and writes ends as it says", .enabled(if: subject.isThere))
+    func race() throws {
+        for _ in 0..<4 {
+            let folder = try TemporaryFolder()
+            let ending = try Self.subject.run(["exit", folder.path(""), "race"])
+            #expect(ending.status == 0 && !ending.wasKilled)
+        }
+    }
+
     @Test(
         "What a store does while its process exits finds libcrypto as it was", .enabled(if: subject.isThere),
         arguments: ["write", "open"])
