@@ -54,7 +54,7 @@ struct HistoryTableTests {
             try connection.execute(SQL(text: "UPDATE cipherstore_history SET \(column) = X'00ff'"))
             let error = #expect(throws: StoreError.self) {
                 _ = try HistoryTable.latestEvents(connection)
-                _ = try HistoryTable.recordedVersion(connection)
+                _ = try VersionRecords(connection)
                 _ = try HistoryTable.latestRecord(connection)
             }
             #expect(error?.code == .corrupt)
