@@ -61,6 +61,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public var isInterrupted: Bool { code == SQLITE_INTERRUPT }
     /// Whether the file, the connection or the closure may only be read, or may not run this.
     public var isPermission: Bool { code == SQLITE_PERM || code == SQLITE_READONLY || code == SQLITE_AUTH }
+    /// Another file has the name of the one that is open, or none.
+    package var isMoved: Bool { extendedCode == SQLITE_READONLY | (4 << 8) }
     package var isCannotOpen: Bool { code == SQLITE_CANTOPEN }
     package var isOutOfMemory: Bool { code == SQLITE_NOMEM }
     /// The index of a log cannot be read without writing it.

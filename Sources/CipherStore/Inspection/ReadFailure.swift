@@ -46,6 +46,11 @@ extension StoreError {
                 .noSpace, path: path, "there is no room on the disk", advice: "free some space and try again",
                 underlying: error)
         }
+        if error.isMoved {
+            return StoreError(
+                .busy, path: path, "another program replaced or removed the file while it was open",
+                advice: "see who else uses the folder, and try again", underlying: error)
+        }
         if error.isCannotOpen, (try? FileSystem.exists(path)) == false {
             return StoreError(
                 .missingFile, path: path, "the file is gone: another program removed it meanwhile",

@@ -28,7 +28,23 @@ enum ReadOnlyAccess {
         return try result.get()
     }
 
+    /// Opens a connection, again where SQLite saw a log or an index that was gone when it opened it: the last connection of
+    /// another process removes both as it closes.
     private static func open(
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
+    ) throws -> Connection {
+        var leavesIndex = leavesIndex
+        for _ in 1..<FileSystem.looks {
+            do {
+                return try connect(paths, fileKey, collations, leavesIndex: leavesIndex)
+            } catch let error as DatabaseError where error.isCannotOpen || leavesIndex && error.needsIndex {
+                leavesIndex = false
+            }
+        }
+        return try connect(paths, fileKey, collations, leavesIndex: leavesIndex)
+    }
+
+    private static func connect(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
     ) throws -> Connection {
         let connection = try Connection(
@@ -39,12 +55,7 @@ enum ReadOnlyAccess {
         connection.beDefensive()
         if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
         for collation in collations { try connection.register(collation) }
-        do {
-            try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
-        } catch let error as DatabaseError where leavesIndex && error.needsIndex {
-            connection.close()
-            return try open(paths, fileKey, collations, leavesIndex: false)
-        }
+        try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
         return connection
     }
 

@@ -8,7 +8,7 @@ extension StoreError {
     /// - Parameter action: What was tried, such as `addColumn chat.draft`.
     init(migration error: DatabaseError, path: String, action: String) {
         let (code, advice): (Code, String) =
-            if error.isBusy {
+            if error.isBusy || error.isMoved {
                 (.busy, "another connection uses the database; try again")
             } else if error.isFull {
                 (.noSpace, "make room and try again")

@@ -169,8 +169,48 @@ struct ChangingFolderTests {
         #expect(looks > 0)
     }
 
+    @Test("A log that comes with each connection and goes with it keeps no reader out")
+    func comingAndGoingLog() throws {
+        let path = path
+        let maker = try Connection(path: path, mode: .create)
+        try maker.execute("PRAGMA journal_mode = WAL")
+        try maker.execute("CREATE TABLE t(a)")
+        maker.close()
+        let inspector = Inspector(try DatabasePaths(path))
+        var looks = 0
+        try changing({ _ in
+            let connection = try Connection(path: path, mode: .readWrite, busyTimeout: 60_000)
+            defer { connection.close() }
+            try connection.execute("INSERT INTO t VALUES (1)")
+        }) { () throws in
+            for _ in 0..<1_500 {
+                do {
+                    _ = try inspector.surface()
+                    let count = try inspector.readingPlaintext { try $0.value(Int.self, "SELECT count(*) FROM t") }
+                    #expect(count != nil)
+                    looks += 1
+                } catch let error as StoreError where error.code == .busy {
+                    // The last connection moves the log into the file as it closes, and lets nobody in.
+                }
+            }
+        }
+        #expect(looks > 0)
+    }
+
     // Unchecked, and safe between threads: one thread uses it at a time.
     private struct Box: @unchecked Sendable { let connection: Connection }
+
+    @Test("A file that another program replaces while it is open is told as busy, and not as one without permission")
+    func moved() throws {
+        let connection = try Connection(path: path, mode: .create)
+        defer { connection.close() }
+        try connection.execute("CREATE TABLE t(a)")
+        try folder.write("another's", to: "new")
+        rename(folder.path("new"), path)
+        let error = try #require(throws: DatabaseError.self) { try connection.execute("INSERT INTO t VALUES (1)") }
+        #expect(StoreError.reading(error, path: path).code == .busy)
+        #expect(StoreError(migration: error, path: path, action: "it").code == .busy)
+    }
 
     @Test("What is removed between a look and the opening is told as gone, and not as an error of the disk")
     func gone() {
