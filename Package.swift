@@ -97,6 +97,12 @@ let package = Package(
             path: "Tests/CrashSubject",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "AppLife",
+            dependencies: ["CipherStore"],
+            path: "Tests/AppLife",
+            swiftSettings: strict
+        ),
         .target(
             name: "CSubjectShims",
             dependencies: ["CSQLCipherShims", "COpenSSL"],
