@@ -130,7 +130,10 @@ package struct StoreOpening {
         let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
         switch Decision.make(facts, configuration) {
         case .create: return try create()
-        case .createPlaintext: return try openPlaintext(outcome: .created)
+        case .createPlaintext:
+            var opened = try openPlaintext(outcome: .created)
+            opened.report = settleAttempts().reduce(opened.report) { $0.warning($1) }
+            return opened
         case .encrypt: return try encrypt(inspector, facts)
         case .openPlaintext: return try openPlaintextAsConfigured(inspector)
         case .open, .decrypt: throw inspector.keyDoesNotFit()
@@ -173,20 +176,22 @@ package struct StoreOpening {
 
     /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
-        let attempts = Attempts(paths: paths, options: options)
-        let shadow = try configuration.encryption.shadow ? proveShadow(inspector, attempts) : nil
-        var warnings: [String] = []
-        if shadow == nil {
-            // An upgrade or a shadow proof may have died before its flag was turned off.
-            do {
-                warnings += try attempts.settle(nil)
-            } catch {
-                warnings.append("what an earlier launch left could not be removed: \(StoreError.reason(error))")
-            }
-        }
-        var opened = try openPlaintext(outcome: .openedPlaintext, warnings: warnings)
+        let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
+        var opened = try openPlaintext(
+            outcome: .openedPlaintext, warnings: shadow == nil ? settleAttempts() : [])
         opened.report.shadow = shadow
         return opened
+    }
+
+    /// Ends what is left of an upgrade or a shadow proof that died before its flag was turned off.
+    ///
+    /// Returns what is to be told.
+    private func settleAttempts() -> [String] {
+        do {
+            return try Attempts(paths: paths, options: options).settle(nil)
+        } catch {
+            return ["what an earlier launch left could not be removed: \(StoreError.reason(error))"]
+        }
     }
 
     /// Proves what encrypting the file would make of it.
@@ -195,7 +200,8 @@ package struct StoreOpening {
     /// an attempt to upgrade is, so that it does not repeat for ever.
     ///
     /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
-    private func proveShadow(_ inspector: Inspector, _ attempts: Attempts) throws -> LaunchReport {
+    private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
+        let attempts = Attempts(paths: paths, options: options)
         do {
             try Leftovers.sweep(paths)
             let folder = try paths.openFolder()

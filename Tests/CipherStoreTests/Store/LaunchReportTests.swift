@@ -121,6 +121,17 @@ struct LaunchReportTests {
         #expect(try Fixture.rows(file, key: nil) == Fixture.allRows)
     }
 
+    @Test("A launch with the flag off that makes a database sweeps what one with the flag on left")
+    func abortSwitchOfFirstInstall() throws {
+        let folder = try TemporaryFolder()
+        var killed = try KilledRun(folder, wasWriteAheadLog: true)
+        try killed.leaveCopy()
+        let opened = try Fixture.open(folder, Fixture.configuration(.init(isEnabled: false, sinceVersion: 24)))
+        #expect(opened.report.outcome == .created)
+        #expect(opened.report.warnings == [])
+        #expect(try folder.names == ["app.db"])
+    }
+
     @Test("The configuration's file asks for the shadow proof")
     func configured() throws {
         let json = #"{"dbName": "a.db", "dbVersion": 1, "encryption": {"enabled": false, "shadow": true}}"#
