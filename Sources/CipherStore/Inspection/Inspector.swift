@@ -243,36 +243,21 @@ package struct Inspector {
     /// Asked before anything is opened for writing: a checkpoint would make the file as long as it was, with nothing where
     /// the lost pages were.
     private func checkLength(_ connection: Connection) throws {
-        if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
-            return try checkLength(connection, with: log, claims)
-        }
-        let header = try header()
-        guard header.isPlaintext, let pages = header.claimedPages,
-            Int64(pages) * Int64(header.pageSize) > header.fileSize
-        else { return }
-        throw cutOff(pages, header.pageSize)
-    }
-
-    /// A checkpoint moves pages from the log to the file and lets the log begin anew: what the one no longer has, the other
-    /// has by then.
-    private func checkLength(_ connection: Connection, with log: SidecarFile, _ claims: LogHeader) throws {
-        func lacks(_ pages: Int, of log: SidecarFile, _ claims: LogHeader) throws -> Bool {
-            let whole = Int(try header().fileSize) / claims.pageSize
-            guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return false }
-            return pages > Int(try header().fileSize) / claims.pageSize
-        }
-        var (log, claims) = (log, claims)
-        for _ in 0..<FileSystem.looks {
+        // Header, length and log are of one moment only in a read transaction: while it lasts no writer changes the file,
+        // no checkpoint moves what it sees out of the log, and no log begins anew behind one that did.
+        try connection.transaction(.deferred) {
             let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
-            guard try lacks(pages, of: log, claims) else { return }
-            guard let again = try SidecarFile(paths.wal), let header = try LogHeader(again) else { return }
-            // The same log, which has not begun anew, and no other length.
-            if header.salt == claims.salt, try connection.value(Int.self, "PRAGMA page_count") == pages {
+            let header = try header()
+            if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
+                let whole = Int(header.fileSize) / claims.pageSize
+                guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return }
                 throw cutOff(pages, claims.pageSize)
             }
-            (log, claims) = (again, header)
+            guard header.isPlaintext, let pages = header.claimedPages,
+                Int64(pages) * Int64(header.pageSize) > header.fileSize
+            else { return }
+            throw cutOff(pages, header.pageSize)
         }
-        throw FileSystem.changing(paths.database)
     }
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {

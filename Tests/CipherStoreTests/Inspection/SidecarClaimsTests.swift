@@ -148,4 +148,35 @@ struct SidecarClaimsTests {
             }
         }
     }
+
+    @Test("A file that another connection makes longer meanwhile is not taken for one that was cut off")
+    func growing() throws {
+        let file = try LegacyFile { connection in
+            _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
+            try connection.execute("CREATE TABLE t(a)")
+        }
+        let (reads, writes) = (BlockingAnswer<Void>(), BlockingAnswer<Void>())
+        try DetachedThread.start("writer") {
+            writes.give(
+                Result {
+                    let writer = try Connection(path: file.path, mode: .readWrite)
+                    defer { writer.close() }
+                    while reads.wait(until: .distantPast) == nil {
+                        try writer.execute("INSERT INTO t VALUES (zeroblob(20000))")
+                        // The log is empty behind it, and its pages are in the file.
+                        _ = try writer.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+                    }
+                })
+        }
+        let looks = Result {
+            for _ in 1...500 {
+                _ = try Inspector(DatabasePaths(file.path)).readingPlaintext {
+                    try $0.value(Int.self, "SELECT count(*) FROM t")
+                }
+            }
+        }
+        reads.give(.success(()))
+        _ = try writes.wait()
+        #expect(throws: Never.self) { try looks.get() }
+    }
 }
