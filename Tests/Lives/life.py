@@ -24,6 +24,8 @@ from subject import CALLS, End, Process, Run
 ROUNDS = 1000
 # What a full disk may be called.
 FULL = {"noSpace", "inputOutput", "sqlite13", "sqlite10"}
+# Apps that run Swift of their own at an upgrade.
+BREAKABLE = {"swift", "swift-dotted", "tables", "template", "versions", "none"}
 CONVERTING = ("encrypted", "rekeyed", "decrypted")
 
 
@@ -87,11 +89,15 @@ class Release:
     former: Vault | None = None
     # None, or how the provider fails.
     failure: dict | None = None
+    # Whether its newest step has a mistake that only running it shows.
+    is_broken: bool = False
 
     def __str__(self) -> str:
         told = [f"release {self.number} of {text(self.version)}"]
         told += [f"{name}={what}" for name, what in self.options.items()]
         told.append(f"key={self.former.name + '>' if self.former else ''}{self.main.name}")
+        if self.is_broken:
+            told.append("its step fails")
         if self.failure:
             told.append(f"provider fails: {self.failure['kind']} {self.failure.get('error', '')} after {self.failure['after']}")
         return " ".join(told)
@@ -144,6 +150,8 @@ class Life:
         self.state = State(evolution)
         self.attempts = 0
         self.kept_backup = False
+        self.restored_since = False
+        self.persists = False
         self.backups: list[Backup] = []
         self.vaults: list[Vault] = []
         self.seen_keys: list[Key] = []
@@ -177,7 +185,7 @@ class Life:
         last = len(evolution.versions) - 1
         enabled = random.random() < 0.6
         shipped_plaintext = level
-        drops = random.choice(["allow", "withhold"])
+        self.drops = random.choice(["allow", "withhold", "refuse"])
         while level < last or len(self.releases) < 3:
             if self.releases:
                 level = min(last, level + random.choice([0, 1, 1, 2]))
@@ -198,8 +206,8 @@ class Life:
                 options["sinceVersion"] = self.app._number(evolution.versions[since])
             if random.random() < 0.1:
                 options["unexpectedPlaintext"] = "encrypt"
-            if self.app.kind == "tables" and drops == "allow":
-                options["destructiveChanges"] = drops
+            if self.app.kind == "tables" and self.drops != "withhold":
+                options["destructiveChanges"] = self.drops
             if random.random() < 0.2:
                 options["keepBackup"] = True
             if random.random() < 0.3:
@@ -209,9 +217,12 @@ class Life:
             if random.random() < 0.3:
                 options["onRepeatedFailure"] = "openPlaintext"
             former = self.vaults[vault - 1] if vault and random.random() < 0.8 else None
-            self.releases.append(
-                Release(len(self.releases) + 1, level, evolution.versions[level], options, self.vaults[vault], former)
-            )
+            release = Release(len(self.releases) + 1, level, evolution.versions[level], options, self.vaults[vault], former)
+            can_break = level and (not self.app.runs_steps or evolution.changes[level - 1].is_swift)
+            if can_break and self.app.kind in BREAKABLE and level > self.first_hook and random.random() < 0.06:
+                self.releases.append(Release(**{**release.__dict__, "is_broken": True}))
+                release.number += 1
+            self.releases.append(release)
 
     # The life
 
@@ -295,7 +306,9 @@ class Life:
             connection.execute("PRAGMA encoding = 'UTF-16le'")
         if random.random() < 0.1:
             connection.execute(f"PRAGMA auto_vacuum = {random.choice([1, 2])}")
-        connection.execute(f"PRAGMA journal_mode = {random.choice(['DELETE', 'WAL', 'WAL', 'TRUNCATE', 'PERSIST'])}")
+        mode = random.choice(["DELETE", "WAL", "WAL", "TRUNCATE", "PERSIST"])
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        self.persists = mode in ("PERSIST", "TRUNCATE")
         made, log = app.steps(level)
         self.state.install(level, log)
         self.record_legacy(connection, level, made)
@@ -341,8 +354,9 @@ class Life:
         connection.execute("INSERT INTO item(token, body) VALUES ('never', zeroblob(9000))")
         held = self.folder / "held"
         held.mkdir()
-        for file in self.data.glob("app.db*"):
-            if not file.name.endswith("-shm"):
+        for name in ("app.db", "app.db-wal", "app.db-journal"):
+            file = self.data / name
+            if file.exists():
                 # Not by this process, which would drop the connection's locks.
                 subprocess.run(["cp", str(file), str(held / file.name)], check=True)
         connection.close()
@@ -455,6 +469,10 @@ class Life:
             self.run_one(self.release, end=End(call=random.choice(CALLS), number=random.randint(1, 30)))
 
     def launch_on_full_disk(self) -> None:
+        if self.random.random() < 0.4:
+            call = self.random.choice(["pwrite64", "write", "ftruncate", "fallocate", "fdatasync"])
+            self.run_one(self.release, end=End(call=call, number=self.random.randint(1, 40), is_full=True))
+            return
         self.run_one(self.release, end=End(size=self.random.choice([0, 1, 4, 12, 30, 50, 80, 120]) * 1024 + 100))
 
     def launch_beside_idle(self) -> None:
@@ -537,6 +555,9 @@ class Life:
         described = self.app.ship(release.level, release.version, release.options, release.number)
         if self.first_hook and "upgrades" in described["hooks"]:
             described["hooks"]["upgrades"] = described["hooks"]["upgrades"][self.first_hook :]
+        if release.is_broken:
+            steps = described["hooks"].get("upgrades") or described["steps"]["updates"]
+            steps[-1]["sql"].append("INSERT INTO nowhere VALUES (1)")
         main = release.main.description()
         if release.failure:
             main = {**release.failure, "of": main, "other": {"kind": "raw", "hex": "ab" * 32}}
@@ -549,7 +570,7 @@ class Life:
         return described
 
     def summary(self, run: Run) -> str:
-        told = [f"opened {run.opened['outcome']} {run.opened['launch']}"] if run.opened else []
+        told = [f"opened {run.opened['outcome']} {run.opened['launch']} {run.opened['warnings'] or ''}"] if run.opened else []
         told += [f"refused {run.refused} {run.reason[:160]}"] if run.refused else []
         told += [f"{len(run.did)} transactions"] if run.did else []
         told += [f"failed {run.failed} {run.reason[:160]}"] if run.failed else []
@@ -565,7 +586,7 @@ class Life:
             self.counts[f"outcome {run.opened['outcome']}"] += 1
         if run.refused:
             self.counts[f"refused {run.refused}"] += 1
-        self.counts["full disks"] += end.size is not None
+        self.counts["full disks"] += end.is_disk
         self.last_refusal = run.refused
 
     # Judging
@@ -596,6 +617,14 @@ class Life:
         disk = FULL if full else set()
 
         def opens(outcome: str, key: Key | None, stamp: str | None, *, refusable: set[str]) -> None:
+            fresh = state.level is None
+            runs = self.app.runs_steps if fresh else state.level < release.level
+            if release.is_broken and runs:
+                refusals.update({"migration", "configuration"} | refusable)
+                return
+            if self.drops == "refuse" and not fresh and (state.withheld or self.dropped(state, release)):
+                refusals.update({"destructiveChanges"} | refusable)
+                return
             after = state.copy()
             self.open(after, release, key, stamp)
             made.append(Candidate(after, outcome))
@@ -625,7 +654,9 @@ class Life:
                 if not accepts:
                     refusals.add("unexpectedPlaintext")
                 elif not newer:
-                    if self.kept_backup and options.get("keepBackup"):
+                    # One that another history left is not this file's.
+                    another = self.restored_since or "kept-backup" in self.without
+                    if self.kept_backup and another and options.get("keepBackup"):
                         elsewhere = elsewhere | {"backupExists"}
                     if never:
                         refusals |= fails
@@ -670,6 +701,12 @@ class Life:
             made.append(Candidate(state, None, frozenset({"recordedVersion"})))
         return made
 
+    def dropped(self, state: State, release: Release) -> set[str]:
+        """The columns of the database that the release declares no more."""
+        there = self.app.evolution.schemas[state.level].tables["item"]
+        changes = self.app.evolution.changes[state.level : release.level]
+        return {change.column for change in changes if change.kind == "drop" and change.column in there}
+
     def open(self, state: State, release: Release, key: Key | None, stamp: str | None) -> None:
         """What opening makes of a database."""
         app = self.app
@@ -702,7 +739,7 @@ class Life:
         before: dict[str, bytes], had_keys: dict[str, Key | None], death: dict | None, beside: bool,
     ) -> None:  # fmt: skip
         state = self.state
-        full = any(end.size is not None for end in ends)
+        full = any(end.is_disk for end in ends)
         shared = len(releases) > 1 or beside
         state = state.copy()
         state.beside = set()
@@ -822,7 +859,7 @@ class Life:
         )
         if run.opened:
             if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup"):
-                self.kept_backup = True
+                self.kept_backup, self.restored_since = True, False
             if run.opened["outcome"] in (*CONVERTING, "created"):
                 self.attempts = 0
             if run.opened["to"] != text(release.version):
@@ -840,6 +877,9 @@ class Life:
         names = {file.name for file in self.data.glob("app.db?*")}
         if all(run.opened for run in runs):
             allowed = {"app.db-wal", "app.db-shm"}
+            if self.persists:
+                # A spent journal, which this journal mode keeps.
+                allowed.add("app.db-journal")
             if self.kept_backup:
                 allowed.add("app.db-plaintext")
             if (self.data / "app.db-plaintext").exists() and "app.db-plaintext" in before:
@@ -943,8 +983,22 @@ class Life:
         if not self.backups:
             return
         backup = self.random.choice(self.backups)
+        self.restored_since = True
+        log = self.data / "app.db-wal"
+        if (
+            "stale-log" not in self.without
+            and list(backup.files)[:2] != ["app.db", "app.db-wal"]
+            and log.exists()
+            and log.stat().st_size
+            and self.random.random() < 0.5
+        ):
+            self.open_with_stale_log(backup)
         self.remove_database()
-        for name, content in backup.files.items():
+        files = dict(backup.files)
+        if self.random.random() < 0.3:
+            # The database alone: what it held when its log was last moved into it.
+            files.pop("app.db-wal", None)
+        for name, content in files.items():
             (self.data / name).write_bytes(content)
         with_keys = self.random.random() < 0.5
         if with_keys:
@@ -954,9 +1008,41 @@ class Life:
                     path.write_bytes(content)
                     path.chmod(0o600)
         self.state = backup.state.copy()
-        self.tell(f"restored {' '.join(backup.files)} of version {text(self.state.version)}{', with keys' if with_keys else ''}")
+        if len(files) < len(backup.files):
+            found = self.look_leniently()
+            if found is None or found.is_blank or found.complaints or self.backfills or not self.state.rebase(found):
+                # Its log was being moved into it when it was copied: no backup at all.
+                (self.data / "app.db-wal").write_bytes(backup.files["app.db-wal"])
+                self.state = backup.state.copy()
+                files = backup.files
+        self.tell(f"restored {' '.join(files)} of version {text(self.state.version)}{', with keys' if with_keys else ''}")
         self.counts["restores"] += 1
         self.check("restoring")
+
+    def open_with_stale_log(self, backup: Backup) -> None:
+        """The database alone is copied back, and the log of what was there stays: refused, or read as the one or the other."""
+        self.remove_database(keeping="app.db-wal")
+        self.database.write_bytes(backup.files["app.db"])
+        before = self.look_leniently()
+        if before is not None and any(not state.differences(before) for state in (self.state, backup.state)):
+            return
+        release = self.releases[-1]
+        self.tell(f"restored the database alone of version {text(backup.state.version)}, beside a newer log")
+        self.counts["stale logs"] += 1
+        path = self.folder / "launch-0.json"
+        path.write_text(json.dumps({**self.described(release), "work": [], "ending": "close"}))
+        environment = {vault.name: f"x'{vault.secret}'" for vault in self.vaults if vault.kind == "environment"}
+        run = Process(self.program, path, End(), environment).wait({})
+        self.count(run, End())
+        self.tell(f"{release}: {self.summary(run)}")
+        if run.opened:
+            raise Fault("opened with a log of another generation")
+
+    def look_leniently(self) -> Content | None:
+        try:
+            return self.look()
+        except Fault:
+            return None
 
     def swap_plaintext(self) -> None:
         """Somebody puts a decrypted copy in the database's place."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from life import Fault, Life
 
-HAZARDS = ["lowered-user-version", "real-version"]
+HAZARDS = ["lowered-user-version", "real-version", "kept-backup", "stale-log"]
 
 
 def lived(seed: int, program: Path, work: Path, without: frozenset[str]) -> tuple[int, str | None, list[str], Counter[str]]:

@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass, field
 
 from observe import Content, Key
-from schema import Evolution, Version, order, text
+from schema import Evolution, Version, parsed, text
 
 
 @dataclass
@@ -130,6 +130,35 @@ class State:
             earlier = row.visits if token in self.beside else set()
             row.visits = {visits + 1 for visits in row.visits} | earlier
 
+    def rebase(self, found: Content) -> bool:
+        """Takes an older moment of this database for what counts; false where it is none."""
+        levels = [level for level in range(self.level + 1) if self._is_level(level, found)]
+        if not levels or found.items.keys() - self.rows.keys():
+            return False
+        self.level = levels[-1]
+        versions = [to for event, _, to in found.history if event in ("adopted", "created", "migrated")]
+        stamps = [event for event, _, _ in found.history if event in ("created", "encrypted", "openedPlaintext")]
+        if not versions or not stamps or parsed(versions[-1]) != self.evolution.versions[self.level]:
+            return False
+        self.is_adopted, self.version = True, self.evolution.versions[self.level]
+        self.stamp = "plaintext" if stamps[-1] == "openedPlaintext" else "encrypted"
+        self.key, self.record, self.user_version = found.key, None, None
+        self.steps, self.launches, self.children = found.steps, {found.launches}, dict(found.children)
+        self.rows = {
+            token: Row(item.body, {item.n}, {item.mark}, {item.visits}, dict(item.extra), item.id)
+            for token, item in found.items.items()
+        }
+        self.audit, self.audit_may, self.withheld = list(found.audit), set(), set()
+        return True
+
+    def _is_level(self, level: int, found: Content) -> bool:
+        schema = self.evolution.schemas[level]
+        objects = schema.indexes.keys() | schema.triggers.keys() | schema.views.keys()
+        tables = {name: columns for name, columns in found.tables.items() if name in schema.tables or name[0] == "t"}
+        return found.objects == objects and {name: set(columns) for name, columns in schema.tables.items()} == {
+            name: set(columns) for name, columns in tables.items() if name != "tb_clientstage" and name != "tableVersion"
+        }
+
     # Comparing
 
     def differences(self, found: Content | None) -> list[str]:
@@ -189,7 +218,7 @@ class State:
             stamps = [event for event, _, _ in found.history if event in ("created", "encrypted", "openedPlaintext")]
             stamp = None if not stamps else "plaintext" if stamps[-1] == "openedPlaintext" else "encrypted"
             expect("stamp", self.stamp, stamp)
-            if len(order(self.version)) == 1 and self.user_version is None:
+            if len(self.version) == 1 and self.user_version is None:
                 expect("user_version", self.version[0], found.user_version)
         if self.user_version is not None:
             expect("user_version", self.user_version, found.user_version)

@@ -205,7 +205,10 @@ def evolve(random: Random, kind: str) -> Evolution:
     count = random.randint(4, 9)
     if kind in ("dotted", "swift-dotted"):
         # Each of them above the one before; some releases have no step.
-        pool = ["1.0.0", "1.2.0", "1.9.2", "1.10.0", "1.10.1", "1.11.0", "2.0.0", "2.0.10", "2.1.0", "10.0.0"]
+        long = ["1.0.0", "1.2.0", "1.9.2", "1.10.0", "1.10.1", "1.11.0", "2.0.0", "2.0.10", "2.1.0", "10.0.0"]
+        # As a number 1.10 is 1.1, and 1.20 is 1.2.
+        short = ["1.0", "1.1", "1.5", "1.9", "1.10", "1.11", "1.20", "2.0", "2.5", "2.10"]
+        pool = random.choice([long, short])
         versions = [parsed(version) for version in sorted(random.sample(pool, count), key=lambda text: order(parsed(text)))]
     else:
         versions = [(number,) for number in range(1, count + 1)]

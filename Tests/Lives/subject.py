@@ -30,14 +30,20 @@ class End:
     # At the number of a system call.
     call: str | None = None
     number: int = 0
+    # Whether that call, and every one from it on, says that the disk is full instead.
+    is_full: bool = False
     # Bytes that a file may have.
     size: int | None = None
+
+    @property
+    def is_disk(self) -> bool:
+        return self.is_full or self.size is not None
 
     def __str__(self) -> str:
         if self.after is not None:
             return f"killed after {self.after * 1000:.0f} ms"
         if self.call is not None:
-            return f"killed at {self.call} {self.number}"
+            return f"{'no room from' if self.is_full else 'killed at'} {self.call} {self.number}"
         return f"files of {self.size} bytes" if self.size is not None else ""
 
 
@@ -90,7 +96,8 @@ class Process:
         self.end = end
         command = [str(program), str(description)]
         if end.call is not None:
-            traced = f"inject={end.call}:signal=SIGKILL:when={end.number}"
+            what = f"error=ENOSPC:when={end.number}+" if end.is_full else f"signal=SIGKILL:when={end.number}"
+            traced = f"inject={end.call}:{what}"
             command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={end.call}", "-e", traced, *command]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
