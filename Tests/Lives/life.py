@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -26,6 +27,8 @@ ROUNDS = 1000
 FULL = {"noSpace", "inputOutput", "sqlite13", "sqlite10"}
 # Apps that run Swift of their own at an upgrade.
 BREAKABLE = {"swift", "swift-dotted", "tables", "template", "versions", "none"}
+# One that is whole; not those that are being written.
+BACKUP = re.compile(r"app\.db-plaintext(?!-[0-9a-f]{16}$).*")
 CONVERTING = ("encrypted", "rekeyed", "decrypted")
 
 
@@ -470,7 +473,7 @@ class Life:
 
     def launch_on_full_disk(self) -> None:
         if self.random.random() < 0.4:
-            call = self.random.choice(["pwrite64", "write", "ftruncate", "fallocate", "fdatasync"])
+            call = self.random.choice(["pwrite64", "ftruncate", "fallocate", "fdatasync"])
             self.run_one(self.release, end=End(call=call, number=self.random.randint(1, 40), is_full=True))
             return
         self.run_one(self.release, end=End(size=self.random.choice([0, 1, 4, 12, 30, 50, 80, 120]) * 1024 + 100))
@@ -697,7 +700,7 @@ class Life:
             made.append(Candidate(state, None, frozenset(refusals | disk)))
         if state.user_version is not None and state.is_adopted:
             made.append(Candidate(state, None, frozenset({"recordedVersion"})))
-        if self.app.affinity == "REAL" and not state.is_adopted:
+        if self.app.affinity == "REAL":
             made.append(Candidate(state, None, frozenset({"recordedVersion"})))
         return made
 
@@ -792,10 +795,12 @@ class Life:
                 if run.refused in candidate.refusals:
                     go_on(state)
                 continue
-            if run.refused:
+            cut_short = full and run.refused in FULL
+            if run.refused and not cut_short:
                 continue
             if run.opened is None:
-                if run.killed:
+                # It ended before it could say what it had done.
+                if run.killed or cut_short:
                     after = self.pending(candidate.state.copy(), release)
                     go_on(after)
                     if candidate.outcome == "openedPlaintext" and candidate.state.stamp != state.stamp:
@@ -834,7 +839,9 @@ class Life:
                     continue
                 self.act(operation, state, rowid, mixed)
                 continue
-            if run.killed and not run.failed and not state.pending:
+            # A commit whose log could not be synced may be found in it by the next opening.
+            unsure = run.failed is not None and run.failed[0] == operation.name and _is_io(run.failed[1])
+            if (run.killed and not run.failed or unsure) and not state.pending:
                 with_it = state.copy()
                 try:
                     self.act(operation, with_it, None, mixed)
@@ -860,6 +867,7 @@ class Life:
         if run.opened:
             if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup"):
                 self.kept_backup, self.restored_since = True, False
+                self.check_backup(before)
             if run.opened["outcome"] in (*CONVERTING, "created"):
                 self.attempts = 0
             if run.opened["to"] != text(release.version):
@@ -880,10 +888,7 @@ class Life:
             if self.persists:
                 # A spent journal, which this journal mode keeps.
                 allowed.add("app.db-journal")
-            if self.kept_backup:
-                allowed.add("app.db-plaintext")
-            if (self.data / "app.db-plaintext").exists() and "app.db-plaintext" in before:
-                allowed.add("app.db-plaintext")
+            allowed |= {name for name in names if BACKUP.fullmatch(name) and (self.kept_backup or name in before)}
             if full or any(release.options.get("maximumAttempts", 5) <= self.attempts for release in releases):
                 # What could not be done is tried again by the next launch.
                 allowed.add("app.db-attempt")
@@ -896,6 +901,19 @@ class Life:
         if len(runs) == 1 and runs[0].refused in untouched and set(before) == {"app.db"}:
             if self.database.read_bytes() != before["app.db"]:
                 raise Fault(f"refused as {runs[0].refused}, and the file was changed")
+
+    def check_backup(self, before: State) -> None:
+        """The plaintext file that is kept holds what the database held."""
+        backup = max(
+            (file for file in self.data.iterdir() if BACKUP.fullmatch(file.name)), key=lambda file: file.stat().st_mtime_ns,
+            default=None,
+        )  # fmt: skip
+        if backup is None:
+            raise Fault("no backup was kept")
+        found = observe.observe(backup, [], self.folder / "scratch", RECORDS.get(self.app.record))
+        told = before.differences(found)
+        if told:
+            raise Fault("the backup is not what the database was: " + "; ".join(told[:6]))
 
     # The oracle
 
@@ -1064,6 +1082,11 @@ class Life:
 
     def tell(self, line: str) -> None:
         self.told.append(line)
+
+
+def _is_io(code: str) -> bool:
+    """Whether it is SQLITE_IOERR, whatever its details."""
+    return code.startswith("sqlite") and int(code[6:]) % 256 == 10
 
 
 def _parsed(version: str) -> Version:

@@ -71,7 +71,8 @@ def main() -> int:
     print(f"{failures} of {options.count} lives failed, {counts['launches']} launches, {counts['kills']} kills, "
           f"{time.monotonic() - began:.0f} s")
     if failures:
-        print(f"kept in {work}; one again: Scripts/lives --count 1 --verbose --seed SEED")
+        without = f" --without {options.without}" if options.without else ""
+        print(f"kept in {work}, each with its story; one again: Scripts/lives --count 1 --verbose --seed SEED{without}")
     elif not options.keep:
         shutil.rmtree(work, ignore_errors=True)
     return 1 if failures else 0
