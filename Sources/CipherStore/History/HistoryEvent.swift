@@ -20,7 +20,7 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     /// The events that record the version of the database.
     static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated, .baselined, .repaired]
     /// The events that tell whether the file is meant to be plaintext; the latest counts.
-    static let tellingEncryption: [HistoryEvent] = [.created, .encrypted, .openedPlaintext]
+    static let tellingEncryption: [HistoryEvent] = [.encrypted, .openedPlaintext]
 }
 
 /// A row of the history table.

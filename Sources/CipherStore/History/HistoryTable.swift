@@ -103,8 +103,11 @@ package enum HistoryTable {
 
     /// As what CipherStore left the file; `nil` where it has neither made nor encrypted it, nor had it with encryption off.
     static func stamp(_ connection: Connection) throws -> Decision.Stamp? {
-        guard let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) else { return nil }
-        return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
+        if let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) {
+            return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
+        }
+        // One that is made in plaintext is stamped before it has a version.
+        return try latest("event", of: [.created], connection).map { _ in .encrypted }
     }
 
     private static func latest(

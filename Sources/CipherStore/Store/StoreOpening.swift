@@ -247,6 +247,9 @@ package struct StoreOpening {
             through: FileLayer(guarding: paths.database))
         defer { connection.close() }
         try prepare(connection)
+        // A new database whose maker is killed must not count as an encrypted one; a file that is there is touched by
+        // nothing before its migration.
+        if outcome == .created { try stampPlaintext(connection) }
         let report = try migrateSchema(connection)
         if stamped { try stampPlaintext(connection) }
         return Opened(

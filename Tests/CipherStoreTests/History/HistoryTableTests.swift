@@ -17,6 +17,7 @@ struct HistoryTableTests {
         Course(events: [.openedPlaintext], isStamped: true, isAdopted: false),
         Course(events: [.encrypted], isStamped: false, isAdopted: false),
         Course(events: [.created, .openedPlaintext], isStamped: true, isAdopted: true),
+        Course(events: [.openedPlaintext, .created], isStamped: true, isAdopted: true),
         Course(events: [.adopted, .openedPlaintext, .migrated], isStamped: true, isAdopted: true),
         Course(events: [.openedPlaintext, .encrypted, .adopted], isStamped: false, isAdopted: true),
         Course(events: [.created, .migrated], isStamped: false, isAdopted: true),

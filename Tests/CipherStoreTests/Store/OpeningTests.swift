@@ -75,6 +75,20 @@ struct OpeningTests {
         #expect(refused?.advice.contains("set encryption.whenDisabled to decrypt") == true)
     }
 
+    @Test("A database that is made with encryption off is stamped so before it has a version")
+    func stampedFromTheBeginning() throws {
+        let folder = try TemporaryFolder()
+        var off = Fixture.configuration(.init(isEnabled: false))
+        off.launch.firstInstall = { (connection) throws in
+            // A kill between two transactions would leave a database that counts as an encrypted one.
+            let isStamped = try HistoryTable.isStampedPlaintext(connection)
+            #expect(isStamped)
+        }
+        #expect(try Fixture.open(folder, off).report.outcome == .created)
+        #expect(try Fixture.open(folder, off).report.outcome == .openedPlaintext)
+        #expect(try Fixture.open(folder, Fixture.configuration(.init())).report.outcome == .encrypted)
+    }
+
     @Test(
         "With encryption off an encrypted file is decrypted where the configuration says so, and encrypted again later")
     func decrypted() throws {
