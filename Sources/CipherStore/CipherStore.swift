@@ -63,7 +63,9 @@ public final class CipherStore: Sendable {
     ///
     /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_AUTH` where `body` runs what would outlast the
     ///   transaction, such as COMMIT or a pragma that sets something else; ``StoreError``, with `misuse` where `body` went on
-    ///   after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing was changed then.
+    ///   after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing was changed then,
+    ///   but for one case: where the commit itself fails with `SQLITE_IOERR`, its pages may be in the log, and if the process
+    ///   ends before another write the next opening finds them committed.
     public func write<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
