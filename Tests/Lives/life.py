@@ -20,7 +20,7 @@ from app import KINDS, RECORDS, App, make_app
 from model import State
 from observe import Content, Key, Unreadable
 from schema import Version, order, text
-from subject import CALLS, End, Process, Run
+from subject import CALLS, CALLS_OF_CONVERSION, End, Process, Run
 
 ROUNDS = 1000
 # What a full disk may be called.
@@ -155,6 +155,7 @@ class Life:
         self.kept_backup = False
         self.restored_since = False
         self.persists = False
+        self.is_begun = False
         self.backups: list[Backup] = []
         self.vaults: list[Vault] = []
         self.seen_keys: list[Key] = []
@@ -250,7 +251,7 @@ class Life:
             self.current = min(len(self.releases) - 1, self.current + random.choice([1, 1, 2]))
         events: dict[Callable[[], None], int] = {
             self.launch_normally: 40,
-            self.launch_and_die: 26,
+            self.launch_and_die: 40,
             self.launch_on_full_disk: 8,
             self.launch_several: 8,
             self.launch_older: 4,
@@ -459,17 +460,28 @@ class Life:
         self.run_one(Release(**{**release.__dict__, "failure": failure, "former": None}))
 
     def launch_and_die(self) -> None:
-        random = self.random
+        """Killed where this launch comes to, as far as that can be told."""
+        random, release = self.random, self.release
+        had_keys = {vault.name: vault.key for vault in self.vaults}
+        outcome = self.predictions(self.state, release, had_keys, full=False, shared=False)[0].outcome
+        if outcome is None:
+            self.launch_normally()
+            return
+        converts = outcome in CONVERTING or outcome == "created" and release.options["enabled"]
+        upgrades = self.state.level is not None and self.state.level < release.level
         choice = random.random()
-        if choice < 0.5:
-            places = ["ask", "step", "quiescing", "building", "proving", "swapping", "opened", "visit", "before", "within"]
-            places += ["behind", "ending", "closed", "rotated", "dropped"]
-            place = random.choice(places)
-            self.run_one(self.release, death={"place": place, "number": random.choice([1, 1, 2, 3])})
-        elif choice < 0.75:
-            self.run_one(self.release, end=End(after=random.uniform(0.005, 0.08)))
+        if choice < 0.4:
+            places = ["opened", "before", "within", "behind", "ending", "closed"]
+            places += ["ask", "quiescing", "building", "proving", "swapping"] * converts
+            places += ["step"] * 2 * (upgrades or outcome == "created") + ["visit"] * 2 * bool(self.backfills)
+            places += ["rotated", "dropped"] * (release.former is not None)
+            self.run_one(release, death={"place": random.choice(places), "number": random.choice([1, 1, 1, 2, 3])})
+        elif choice < 0.55:
+            self.run_one(release, end=End(after=random.uniform(0.003, 0.05)))
         else:
-            self.run_one(self.release, end=End(call=random.choice(CALLS), number=random.randint(1, 30)))
+            calls = CALLS_OF_CONVERSION if converts else CALLS
+            call = random.choices(list(calls), [weight for weight, _ in calls.values()])[0]
+            self.run_one(release, end=End(call=call, number=random.randint(1, calls[call][1])))
 
     def launch_on_full_disk(self) -> None:
         if self.random.random() < 0.4:
@@ -517,6 +529,7 @@ class Life:
         random = self.random
         self.taken = set()
         before = {file.name: file.read_bytes() for file in self.data.glob("app.db*")}
+        self.is_begun = observe.is_plaintext(self.database) is True
         self.note_keys()
         had_keys = {vault.name: vault.key for vault in self.vaults}
         works, descriptions = [], []
@@ -635,12 +648,13 @@ class Life:
                 made.append(Candidate(state, None, frozenset(refusable)))
 
         if state.level is None:
-            if not enabled:
-                opens("created", None, "plaintext", refusable=disk | elsewhere)
-            elif never:
+            # A plaintext database whose maker was killed before it had tables is there, and is empty.
+            outcomes = ["created"] if not self.is_begun else ["created", "openedPlaintext" if not enabled else "encrypted"]
+            if never and enabled:
                 refusals |= fails
-            else:
-                opens("created", main, "encrypted", refusable=disk | fails | elsewhere)
+            for outcome in outcomes * (not never or not enabled):
+                key, stamp = (main, "encrypted") if enabled else (None, "plaintext")
+                opens(outcome, key, stamp, refusable=disk | elsewhere | (fails if enabled else set()))
         elif state.key is None:
             newer = order(state.version) > order(release.version)
             if newer:
@@ -770,7 +784,8 @@ class Life:
         if best:
             raise Fault("; ".join(best[:6]))
         for release, run in zip(releases, runs):
-            self.account(release, run, state)
+            self.account(release, run, state, alone=len(runs) == 1)
+        self.kept_backup = any(BACKUP.fullmatch(file.name) for file in self.data.iterdir())
         self.check_files(releases, runs, before, full, beside)
 
     def follow(
@@ -859,15 +874,16 @@ class Life:
         if mixed and is_insert:
             state.rows[operation.values[0]].is_mixed = True
 
-    def account(self, release: Release, run: Run, before: State) -> None:
+    def account(self, release: Release, run: Run, before: State, *, alone: bool) -> None:
         """What outlives the database in the life's mind."""
         converts = before.level is not None and (
             (before.key is None) == release.options["enabled"] or before.key not in (None, release.main.key)
         )
         if run.opened:
             if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup"):
-                self.kept_backup, self.restored_since = True, False
-                self.check_backup(before)
+                self.restored_since = False
+                if alone:
+                    self.check_backup(before)
             if run.opened["outcome"] in (*CONVERTING, "created"):
                 self.attempts = 0
             if run.opened["to"] != text(release.version):

@@ -29,6 +29,15 @@ class Row:
     is_mixed: bool = False
 
 
+def _stamp(found: Content) -> str | None:
+    """As what the history says that the store left the database."""
+    events = [event for event, _, _ in found.history]
+    for event in reversed(events):
+        if event in ("encrypted", "openedPlaintext"):
+            return "plaintext" if event == "openedPlaintext" else "encrypted"
+    return "encrypted" if "created" in events else None
+
+
 @dataclass
 class State:
     """A database in one moment."""
@@ -137,11 +146,10 @@ class State:
             return False
         self.level = levels[-1]
         versions = [to for event, _, to in found.history if event in ("adopted", "created", "migrated")]
-        stamps = [event for event, _, _ in found.history if event in ("created", "encrypted", "openedPlaintext")]
-        if not versions or not stamps or parsed(versions[-1]) != self.evolution.versions[self.level]:
+        if not versions or _stamp(found) is None or parsed(versions[-1]) != self.evolution.versions[self.level]:
             return False
         self.is_adopted, self.version = True, self.evolution.versions[self.level]
-        self.stamp = "plaintext" if stamps[-1] == "openedPlaintext" else "encrypted"
+        self.stamp = _stamp(found)
         self.key, self.record, self.user_version = found.key, None, None
         self.steps, self.launches, self.children = found.steps, {found.launches}, dict(found.children)
         self.rows = {
@@ -215,9 +223,7 @@ class State:
         if self.is_adopted:
             versions = [to for event, _, to in found.history if event in ("adopted", "created", "migrated")]
             expect("version of the history", text(self.version), versions[-1] if versions else None)
-            stamps = [event for event, _, _ in found.history if event in ("created", "encrypted", "openedPlaintext")]
-            stamp = None if not stamps else "plaintext" if stamps[-1] == "openedPlaintext" else "encrypted"
-            expect("stamp", self.stamp, stamp)
+            expect("stamp", self.stamp, _stamp(found))
             if len(self.version) == 1 and self.user_version is None:
                 expect("user_version", self.version[0], found.user_version)
         if self.user_version is not None:
