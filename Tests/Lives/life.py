@@ -629,17 +629,18 @@ class Life:
                 main = Key("x'" + "ab" * 32 + "'")
                 had_main = main
                 fails = set()
-        elsewhere = {"busy"} if shared else set()
+        # A disk that takes no more leaves a journal where there should be none, which another connection could have made.
+        elsewhere = {"busy"} if shared or full else set()
         disk = FULL if full else set()
 
         def opens(outcome: str, key: Key | None, stamp: str | None, *, refusable: set[str]) -> None:
             fresh = state.level is None
             runs = self.app.runs_steps if fresh else state.level < release.level
-            if release.is_broken and runs:
-                refusals.update({"migration", "configuration"} | refusable)
-                return
-            if self.drops == "refuse" and not fresh and (state.withheld or self.dropped(state, release)):
-                refusals.update({"destructiveChanges"} | refusable)
+            drops = self.drops == "refuse" and not fresh and bool(state.withheld or self.dropped(state, release))
+            reasons = {"migration", "configuration"} if release.is_broken and runs else set()
+            reasons |= {"destructiveChanges"} if drops else set()
+            if reasons:
+                refusals.update(reasons | refusable)
                 return
             after = state.copy()
             self.open(after, release, key, stamp)
@@ -739,9 +740,7 @@ class Life:
             if state.record is not None:
                 state.record = app.recorded(release.version, release.level)
         state.key, state.stamp, state.version, state.is_adopted = key, stamp, release.version, True
-        if state.user_version is not None:
-            # Whether the lower number is mended or only told of is not said.
-            state.user_version = None
+        state.seen_version, state.user_version = state.user_version, None
         if app.counts_launches:
             state.launches = {count + 1 for count in state.launches}
 

@@ -67,6 +67,8 @@ class State:
     record: object = None
     # Set by left-over code that wrote an older version there.
     user_version: int | None = None
+    # The same, once the store has seen it: whether it mends the number or only tells of it is not said.
+    seen_version: int | None = None
 
     def copy(self) -> State:
         return State(
@@ -87,7 +89,7 @@ class State:
         self.level, self.steps = level, steps
         self.rows, self.children, self.audit, self.audit_may, self.launches = {}, {}, [], set(), {0}
         self.backfilled, self.pending, self.withheld = set(), set(), set()
-        self.is_adopted, self.stamp, self.user_version = False, None, None
+        self.is_adopted, self.stamp, self.user_version, self.seen_version = False, None, None, None
 
     def migrate(self, level: int, *, changes_data: bool = True, withholds: bool = False) -> None:
         """Every step up to a level, once."""
@@ -224,7 +226,7 @@ class State:
             versions = [to for event, _, to in found.history if event in ("adopted", "created", "migrated")]
             expect("version of the history", text(self.version), versions[-1] if versions else None)
             expect("stamp", self.stamp, _stamp(found))
-            if len(self.version) == 1 and self.user_version is None:
+            if len(self.version) == 1 and self.user_version is None and found.user_version != self.seen_version:
                 expect("user_version", self.version[0], found.user_version)
         if self.user_version is not None:
             expect("user_version", self.user_version, found.user_version)
@@ -245,3 +247,6 @@ class State:
                 row.extra, row.is_mixed = dict(item.extra), False
         self.launches = {found.launches}
         self.audit, self.audit_may = list(found.audit), set()
+        if self.seen_version is not None and found.user_version == self.seen_version:
+            self.user_version = self.seen_version
+        self.seen_version = None
