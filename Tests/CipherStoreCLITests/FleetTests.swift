@@ -33,13 +33,19 @@ import Testing
                 "a.db": "encrypted", "app.db": "encrypted", "c.db": "encrypted", "c-encrypted.db": "alreadyEncrypted",
                 "inner/deep/b.sqlite": "encrypted", "inner/no-ending": "encrypted",
             ])
-        #expect(lines.summary == ["databases": 6, "done": 5, "unchanged": 1, "failed": 0, "skipped": 0, "left": 0])
+        #expect(
+            lines.summary == [
+                "databases": 6, "done": 5, "unchanged": 1, "failed": 0, "skipped": 0, "left": 0, "plaintext": 0,
+            ])
         let report = try #require(lines["app.db"]?["report"] as? [String: Any])
         #expect(report["rows"] as? Int == 400)
 
         let again = try FleetLines(try fixture.run("encrypt"))
         #expect(Set(again.outcomes.values) == ["alreadyEncrypted"])
-        #expect(again.summary == ["databases": 6, "done": 0, "unchanged": 6, "failed": 0, "skipped": 0, "left": 0])
+        #expect(
+            again.summary == [
+                "databases": 6, "done": 0, "unchanged": 6, "failed": 0, "skipped": 0, "left": 0, "plaintext": 0,
+            ])
         #expect(try fixture.run("verify").status == 0)
     }
 
@@ -277,6 +283,10 @@ import Testing
         let verify = ["verify", fixture.tool.folder.path(""), "--recursive", "--json", "--key-file"]
         #expect(try fixture.run(verify + [fixture.tool.otherKey]).status == 0)
         #expect(try fixture.run(verify + [fixture.tool.key]).status == 3)
+        try fixture.make("missed.db")
+        let words = try fixture.tool.run(verify.filter { $0 != "--json" } + [fixture.tool.otherKey])
+        #expect(words.status == 0 && words.output.contains("1 not encrypted, as told on standard error"))
+        #expect(words.errors.contains("missed.db: this file is not encrypted"), "\(words.errors)")
         try fixture.tool.overwrite("a/app.db", at: 5 * CipherSettings().pageSize + 3, with: [0xff, 0xff, 0xff, 0xff])
         let damaged = try fixture.run(verify + [fixture.tool.otherKey])
         #expect(damaged.status == 1)

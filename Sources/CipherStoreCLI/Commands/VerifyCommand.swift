@@ -10,7 +10,7 @@ extension Command {
             + FleetOptions.all,
         notes: [
             "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
-                + "wrong.",
+                + "wrong. With --recursive and a key, each plaintext file is told of.",
             FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],
@@ -22,14 +22,14 @@ enum VerifyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let path = invocation.operands[0]
         // An option that is wrong is wrong for a plaintext file, too.
-        _ = try KeyOptions.key.provider(invocation)
+        let hasKey = try KeyOptions.key.provider(invocation) != nil
         let formats = try CipherOptions.formats(invocation)
         let verify = { @Sendable (paths: DatabasePaths, path: String) in
             try Verification.run(at: paths, formats: formats) { try KeyOptions.key.key(invocation, for: path) }
         }
         if try FleetOptions.isFleet(invocation) {
             return try Fleet(invocation, in: path, .usual, verb: "sound").run { paths, _ in
-                FleetResult(try verify(paths, paths.database), path: paths.database)
+                FleetResult(try verify(paths, paths.database), path: paths.database, hasKey: hasKey)
             }
         }
         let found = try verify(DatabasePaths(path), path)

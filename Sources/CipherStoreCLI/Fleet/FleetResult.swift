@@ -25,6 +25,8 @@ struct FleetResult: Encodable, Sendable {
     /// What the same command prints of a single file with `--json`.
     let report: (any Encodable & Sendable)?
     let warnings: [String]
+    /// Whether the file is plaintext where an encrypted one was expected.
+    var isPlaintext = false
 
     init(
         _ kind: Kind, _ outcome: String, path: String, reason: String? = nil, failure: FailureReport? = nil,
@@ -70,11 +72,15 @@ extension FleetResult {
     }
 
     /// How a check went.
-    init(_ found: Verification, path: String) {
+    ///
+    /// - Parameter hasKey: Whether a key was given, so that plaintext is told of.
+    init(_ found: Verification, path: String, hasKey: Bool) {
+        let isPlaintext = hasKey && found.state == .plaintext
         self.init(
             found.isSound ? .done : .failed, found.isSound ? "sound" : "damaged", path: path,
             failure: found.isSound ? nil : FailureReport(VerifyCommand.failure(found)), report: found,
-            warnings: found.warnings)
+            warnings: found.warnings + (isPlaintext ? ["this file is not encrypted"] : []))
+        self.isPlaintext = isPlaintext
     }
 
     /// How the whole flow of an app's launch went.

@@ -10,10 +10,12 @@ struct FleetSummary: Encodable {
     private(set) var skipped = 0
     private(set) var left = 0
     private(set) var warnings = 0
+    private(set) var plaintext = 0
     var seconds = 0.0
 
     mutating func add(_ result: FleetResult) {
         warnings += result.warnings.count
+        if result.isPlaintext { plaintext += 1 }
         switch result.kind {
         case .done: done += 1
         case .unchanged: unchanged += 1
@@ -37,6 +39,7 @@ struct FleetSummary: Encodable {
         sheet.add("databases", TerminalText.grouped(databases))
         sheet.add(verb, TerminalText.grouped(done))
         sheet.add("before", count(unchanged, "had that done before"))
+        sheet.add("plaintext", count(plaintext, "not encrypted, as told on standard error"))
         sheet.add("skipped", count(skipped, "symbolic or hard links"))
         sheet.add("failed", count(failed, "failed, as told on standard error"))
         sheet.add("left", count(left, "not begun, or given back as they were: run the command again"))
