@@ -1,6 +1,14 @@
 internal import CSQLCipher
 internal import CSQLCipherShims
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// What holds for a connection while a closure of an app has it.
 ///
 /// The closure gets the connection for one transaction on one thread. Nothing that it runs may outlast the transaction, and
@@ -81,9 +89,10 @@ extension Connection {
 
     /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
     ///
-    /// Those are the transaction's own statements, ATTACH, and pragmas that set more than the transaction undoes. They are
-    /// refused when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts the
-    /// whole file again.
+    /// Those are the transaction's own statements, ATTACH, temporary tables, views and triggers, which would go on hiding
+    /// and changing what the names of others mean, and pragmas that set more than the transaction undoes. They are refused
+    /// when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts the whole file
+    /// again.
     ///
     /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
     ///
@@ -92,9 +101,13 @@ extension Connection {
         try check(
             sqlite3_set_authorizer(
                 handle,
-                { context, code, first, second, _, _ in
+                { context, code, first, second, third, _ in
+                    // SQLite tells of the database, whether it is named or TEMP is said.
+                    let isTemporary =
+                        (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
+                        && third.map { strcmp($0, "temp") == 0 } == true
                     guard
-                        code == SQLITE_PRAGMA || code == SQLITE_TRANSACTION || code == SQLITE_ATTACH
+                        isTemporary || code == SQLITE_PRAGMA || code == SQLITE_TRANSACTION || code == SQLITE_ATTACH
                             || code == SQLITE_DETACH
                     else { return SQLITE_OK }
                     guard let context else { return SQLITE_DENY }
@@ -116,8 +129,11 @@ extension Connection {
             guard !isAllowed(pragma: subject.lowercased(), hasValue: hasValue) else { return nil }
             return
                 "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): it would outlast the transaction"
-        default:
+        case SQLITE_ATTACH, SQLITE_DETACH:
             return "ATTACH and DETACH may not run here: they would outlast the transaction"
+        default:
+            return
+                "CREATE TEMP may not run here: it would outlast the transaction; use WITH, or a table of the database"
         }
     }
 
@@ -140,4 +156,18 @@ extension Connection {
         "quick_check", "foreign_key_list", "foreign_key_check", "defer_foreign_keys", "user_version", "application_id",
         "incremental_vacuum", "optimize",
     ]
+}
+
+extension Connection {
+    /// What SQLite says against a statement in which no name in double quotes may be a string; `nil` where it takes it.
+    ///
+    /// The statement compiles where that is allowed.
+    package func complaint(aboutNamesIn sql: SQL) throws -> String? {
+        do {
+            try lend { _ = try Statement(sql, on: $0) }
+            return nil
+        } catch let error as DatabaseError {
+            return error.message
+        }
+    }
 }

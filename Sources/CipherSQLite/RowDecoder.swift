@@ -7,7 +7,10 @@
 extension Connection {
     /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
     ///
-    /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one is missing or does not fit.
+    /// A property that is an optional is `nil` where the query has no column of its name.
+    ///
+    /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one that is needed is missing, or one does
+    ///   not fit.
     @inlinable
     public func rows<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> [Model] {
         var result: [Model] = []

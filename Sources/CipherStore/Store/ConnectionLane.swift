@@ -40,6 +40,8 @@ final class ConnectionLane: @unchecked Sendable {
     func run<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
+        // The handler of a cancelled task runs beside the job, which could end first.
+        try Task.checkCancellation()
         let cancellation = JobCancellation()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in

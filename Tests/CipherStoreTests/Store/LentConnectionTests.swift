@@ -99,7 +99,9 @@ struct LentConnectionTests {
         "COMMIT", "END", "ROLLBACK", "BEGIN", "ATTACH ':memory:' AS other", "PRAGMA query_only = OFF",
         "PRAGMA query_only(0)", "PRAGMA main.query_only = OFF", "PRAGMA journal_mode = DELETE",
         "PRAGMA foreign_keys = OFF", "PRAGMA synchronous = OFF", "PRAGMA writable_schema = ON",
-        "PRAGMA busy_timeout = 1",
+        "PRAGMA busy_timeout = 1", "CREATE TEMP TABLE chat (uid, body)", "CREATE TABLE temp.pick AS SELECT 1",
+        "CREATE TEMP VIEW v AS SELECT 1",
+        "CREATE TEMP TRIGGER t BEFORE INSERT ON main.chat BEGIN SELECT raise(IGNORE); END",
     ]
 
     @Test("What would outlast a closure is refused before it runs", arguments: outlasting)

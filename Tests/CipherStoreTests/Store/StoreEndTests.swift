@@ -114,6 +114,19 @@ struct StoreEndTests {
         try await first.value
     }
 
+    @Test("refuses a read or write of a task that was cancelled before", arguments: [true, false])
+    func cancelledBefore(isWrite: Bool) async throws {
+        let store = try await StoreFixture(folder).open()
+        for _ in 0..<200 {
+            let never: @Sendable (Connection) -> Void = { _ in Issue.record("it was cancelled") }
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                isWrite ? try await store.write(never) : try await store.read(never)
+            }
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
     @Test("never interrupts the next user of a connection")
     func cancellationStorm() async throws {
         var fixture = StoreFixture(folder)
