@@ -129,6 +129,35 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
+    @Test("decrypt and encrypt are in the history, and the app takes a file that decrypt left for a legacy one")
+    func decryptedByHand() throws {
+        let fixture = try ToolFixture()
+        let store = try store(fixture)
+        let key = ["--key-file", fixture.key]
+        try fixture.make()
+        #expect(try fixture.run(["migrate"] + store).status == 0)
+        func events() throws -> [String] {
+            let rows = try fixture.run(
+                ["query", fixture.database, "SELECT event FROM cipherstore_history ORDER BY id", "--csv"] + key)
+            return rows.output.split(whereSeparator: \.isNewline).dropFirst().map(String.init)
+        }
+        for command in [["encrypt", fixture.database] + key, ["migrate"] + store] {
+            let before = try events()
+            #expect(try fixture.run(["decrypt", fixture.database] + key).status == 0)
+            #expect(try events() == before + ["openedPlaintext"])
+            let again = try fixture.run(command)
+            #expect(again.status == 0, "\(again.errors)")
+            #expect(try events().last == "encrypted")
+        }
+        // One that CipherStore knows nothing of gets no table.
+        try fixture.make("foreign.db")
+        let foreign = fixture.folder.path("foreign.db")
+        #expect(try fixture.run(["encrypt", foreign] + key).status == 0)
+        #expect(try fixture.run(["decrypt", foreign] + key).status == 0)
+        let tables = try fixture.run(["query", foreign, "SELECT name FROM sqlite_master WHERE type = 'table'", "--csv"])
+        #expect(!tables.output.contains("cipherstore"))
+    }
+
     @Test func waitsForTheUpgradeLock() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)

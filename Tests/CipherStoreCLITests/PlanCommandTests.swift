@@ -94,6 +94,21 @@ struct PlanCommandTests {
         #expect(try tool.run(plan + ["--rehearsal-limit", "x"]).status == 64)
     }
 
+    @Test("tell where a step takes a misspelled name in double quotes for text")
+    func doubleQuotes() throws {
+        let (tool, options) = try fixture(
+            ##"["UPDATE t SET n = \"nn\"", "UPDATE t SET \"age\" = 4 WHERE n = 'x'", "CREATE TABLE \"u\" (\"a\")"]"##)
+        let directory = ["--directory", tool.folder.path("")]
+        let plan = try tool.run(["plan"] + directory + options)
+        let warnings = plan.output.split(separator: "\n").filter { $0.hasPrefix("-- warning:") }
+        #expect(warnings.count == 1, "\(plan.output)")
+        #expect(
+            warnings.first?.contains("sql_update_2.plist[0] takes a name in double quotes for text: no such column: nn")
+                == true)
+        let migrate = try tool.run(["migrate", "--key-file", tool.key] + directory + options)
+        #expect(migrate.status == 0 && migrate.errors.contains("no such column: nn"), "\(migrate.errors)")
+    }
+
     @Test("take a configuration for a rehearsal alone, and name a step that is not there")
     func usage() throws {
         let (tool, options) = try fixture("[]", extra: #", "destructiveSteps": ["sql_update_3.plist"]"#)

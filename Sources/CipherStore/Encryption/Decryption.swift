@@ -42,8 +42,14 @@ package struct Decryption {
             case .opaque(let hasPlaintextHeader):
                 let key = try provider.checkedKey(for: .existing, database: paths.database)
                 let unlocked = try FileUnlocking(paths: paths, options: options)
-                    .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-                return try decrypt(unlocked, inspector)
+                    .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) {
+                        try? HistoryTable.stamp($0)
+                    }
+                // The app's next launch must not take the file for one that somebody put there.
+                let isStamped = (unlocked.facts ?? nil) == .encrypted
+                return try decrypt(
+                    unlocked, inspector,
+                    finishing: isStamped ? { try HistoryTable.append(.openedPlaintext, in: $0) } : nil)
             }
         }
     }

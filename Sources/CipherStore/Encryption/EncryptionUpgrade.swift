@@ -55,7 +55,7 @@ package struct EncryptionUpgrade {
         return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: try create()
-            case .plaintext: try encrypt(inspector).report
+            case .plaintext: try encrypt(inspector, finishing: stamping(inspector)).report
             case .opaque(let hasPlaintextHeader):
                 try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
             }
@@ -83,6 +83,12 @@ package struct EncryptionUpgrade {
                 return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
             }
         }
+    }
+
+    /// Tells the history of a file that CipherStore left as plaintext on purpose.
+    private func stamping(_ inspector: Inspector) throws -> ((Connection) throws -> Void)? {
+        guard case .plaintext?? = try inspector.readingPlaintext({ try? HistoryTable.stamp($0) }) else { return nil }
+        return { try HistoryTable.append(.encrypted, in: $0) }
     }
 
     /// A file of 0 bytes is a database without tables, and so may be a missing one.

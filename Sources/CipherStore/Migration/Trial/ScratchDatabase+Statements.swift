@@ -42,6 +42,12 @@ extension ScratchDatabase {
         }
     }
 
+    /// What SQLite says of a name in double quotes that it takes for text, in a statement that it accepts.
+    func nameTakenForText(in statement: StepStage.Statement) throws -> String? {
+        guard statement.sql.utf8.contains(UInt8(ascii: "\"")) else { return nil }
+        return try connection.complaint(aboutNamesIn: SQL(text: statement.sql))
+    }
+
     /// The rows that an INSERT makes where there are none; `nil` where it cannot be tried.
     func rows(of statement: StepStage.Statement, into table: String, _ columns: [String]) throws -> [[Value]]? {
         let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")

@@ -118,6 +118,12 @@ struct StepPlanning {
             }
             let traits = isKnown ? try rehearse(statement) : nil
             if traits?.isDefinition == true { findings += try uniqueness.findings(in: rehearsal) }
+            if traits?.isDefinition == false, let complaint = try rehearsal.nameTakenForText(in: statement) {
+                findings.append(
+                    Plan.Finding(
+                        .warning,
+                        message: "\(statement.place) takes a name in double quotes for text: \(complaint)"))
+            }
             uniqueness.note(statement.sql, traits)
             try StepGuard.checkText(statement, path: state.connection.path)
             operations.append(
