@@ -140,6 +140,38 @@ struct OverlayFileTests {
         }
     }
 
+    @Test(
+        "counts what is temporary too while it is there, beyond the cache",
+        arguments: Form.all.filter { $0.pageSize <= 4096 })
+    func temporary(form: Form) throws {
+        let (folder, path) = try file(form)
+        defer { withExtendedLifetime(folder) {} }
+        let reader = try open(path, form, .readOnly)
+        defer { reader.close() }
+        let large: SQL = """
+            CREATE TEMP TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+            SELECT i, zeroblob(1000) AS load FROM n
+            """
+        try reader.transaction(.deferred) {
+            try reader.proveReadable()
+            func rehearse(_ limit: Int, _ body: (Connection) throws -> Void) throws -> Bool {
+                try reader.rehearsing(limit: limit) {
+                    try prepare($0, form)
+                } _: {
+                    try body($0)
+                } != nil
+            }
+            #expect(try !rehearse(4 << 20) { try $0.execute(large) })
+            #expect(
+                try rehearse(40 << 20) {
+                    for _ in 0..<6 {
+                        try $0.execute(large)
+                        try $0.execute("DROP TABLE large")
+                    }
+                })
+        }
+    }
+
     @Test("over a database that is not there has nothing in it")
     func empty() throws {
         let scratch = try Connection(path: "", mode: .create)

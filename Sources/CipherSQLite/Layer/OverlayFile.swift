@@ -4,6 +4,7 @@ internal import CSQLCipher
 final class OverlayBudget {
     /// In bytes.
     private var left: Int
+    private var isEnded = false
     /// Whether more was wanted.
     private(set) var isExceeded = false
 
@@ -20,8 +21,12 @@ final class OverlayBudget {
         return true
     }
 
+    func give(_ bytes: Int) {
+        if !isEnded { left += bytes }
+    }
+
     /// Nothing more may be changed.
-    func end() { left = 0 }
+    func end() { (left, isEnded) = (0, true) }
 }
 
 /// A file whose changes stay in memory: what was not written is read from the file beneath, which is never written.
@@ -49,6 +54,7 @@ final class OverlayFile: LayeredFile {
 
     deinit {
         for block in blocks.values { block.deallocate() }
+        budget.give(blocks.count * Self.blockSize)
     }
 
     func getSize(_ size: inout Int64) -> Int32 {
@@ -98,6 +104,7 @@ final class OverlayFile: LayeredFile {
         for (block, content) in blocks where block >= last {
             guard block == last, start > 0 else {
                 content.deallocate()
+                budget.give(Self.blockSize)
                 blocks[block] = nil
                 continue
             }
@@ -154,6 +161,8 @@ extension Connection {
             connection.close()
         }
         _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
+        // The layer's own files, in memory too, and within the limit.
+        try connection.execute("PRAGMA temp_store = FILE")
         try prepare(connection)
         if log == nil { _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY") }
         try connection.execute("PRAGMA wal_autocheckpoint = 0")
