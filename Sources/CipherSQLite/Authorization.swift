@@ -20,7 +20,7 @@ package struct StatementAction: Sendable, Equatable {
     package let kind: Kind
     /// The table, the pragma, or the word of the transaction.
     package let subject: String
-    /// The column that is read or updated, or the argument of a pragma.
+    /// The column that is read, updated or dropped, or the argument of a pragma.
     package let detail: String?
     /// The database of the connection, such as `main` or `temp`.
     package let schema: String?
@@ -47,7 +47,7 @@ package struct StatementAction: Sendable, Equatable {
         // Of ALTER TABLE the database comes first.
         let isAlteration = code == SQLITE_ALTER_TABLE
         subject = (isAlteration ? texts[1] : texts[0]) ?? ""
-        detail = isAlteration ? nil : texts[1]
+        detail = isAlteration ? texts[2] : texts[1]
         schema = isAlteration ? texts[0] : texts[2]
         cause = texts[3]
     }

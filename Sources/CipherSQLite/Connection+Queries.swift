@@ -105,7 +105,8 @@ extension Connection {
     ) throws -> Result {
         try checkUse(sql.text)
         // A schema is asked about table by table, which would push all else out of the cache.
-        let isKept = isKept && !sql.isPragma
+        // And who is told of statements is told of each run.
+        let isKept = isKept && !sql.isPragma && hasCompiled == nil
         let isLent = isLent
         let statement =
             try (isKept ? (isLent ? lentCache.take(sql) : cache.take(sql)) : nil) ?? Statement(sql, on: self)

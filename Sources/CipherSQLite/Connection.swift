@@ -47,6 +47,8 @@ public final class Connection {
     var refusal: String?
     /// Called with a statement's text once it is compiled and before it runs.
     var hasCompiled: (([UInt8]) throws -> Void)?
+    /// Whether a statement of the caller's is being compiled, and not one that a running one compiles, as modules do.
+    package internal(set) var isCompiling = false
     /// The thread that may use the connection, by its number.
     let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
 

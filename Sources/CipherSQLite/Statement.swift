@@ -104,6 +104,8 @@ package final class Statement {
         }
         var handle: OpaquePointer?
         var used = 0
+        connection.isCompiling = true
+        defer { connection.isCompiling = false }
         let result = sql.withMemoryRebound(to: CChar.self) { characters in
             var tail: UnsafePointer<CChar>?
             let result = sqlite3_prepare_v2(

@@ -10,10 +10,13 @@ struct PlanExecutor {
     /// Whether what steps may do anyway is counted as well.
     var countsAll = false
 
+    /// - Parameters:
+    ///   - isJudged: Whether steps may be refused.
+    ///   - isAll: Whether no more operations of the migration follow.
     /// - Returns: The operations with their effects, and what was lost.
     /// - Throws: ``StoreError`` that names the operation, or what steps lose that may not; the caller rolls back.
     func apply(
-        _ operations: [Plan.Operation], isJudged: Bool = true
+        _ operations: [Plan.Operation], isJudged: Bool = true, isAll: Bool = true
     ) throws -> (operations: [Plan.Operation], findings: [Plan.Finding]) {
         // What goes on after SQLite has ended the transaction would be committed bit by bit.
         let required = connection.requiresTransaction
@@ -40,6 +43,12 @@ struct PlanExecutor {
                 throw StoreError(migration: error, path: connection.path, action: operation.title)
             }
             applied.append(operation)
+        }
+        if isCounted, isJudged, isAll, let census {
+            for (step, loss) in try connection.withinStepsForRows({ try census.leftovers() }) {
+                findings.append(loss)
+                refused += step.map { step in policy.refusing([loss], of: step).map { (step, $0) } } ?? []
+            }
         }
         try policy.check(refused, connection.path)
         return (applied, findings)

@@ -13,6 +13,9 @@ struct TableCount {
         }
 
         var isOfSystem: Bool { table.isOfSQLite || table.isOfCipherStore }
+
+        /// 0 for a table of users, 1 for another.
+        func rank(_ users: Set<Name>) -> Int { users.contains(self) ? 0 : 1 }
     }
 
     /// The name as the schema has it.
@@ -30,15 +33,8 @@ struct TableCount {
     ///
     /// - Returns: `nil` where there is no such table, or one that cannot be read without the app's own modules.
     init?(_ name: Name, _ connection: Connection, countsValues: Bool) throws {
+        guard let found = try Self.find(name, connection) else { return nil }
         let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
-        var found: (name: String, root: Int)?
-        try connection.forEachRow(
-            """
-            SELECT name, coalesce(rootpage, 0) FROM \(schema).sqlite_master
-            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
-            """
-        ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
-        guard let found else { return nil }
         (table, root) = found
         var indexes: [String] = []
         try connection.forEachRow(
@@ -48,16 +44,20 @@ struct TableCount {
             """
         ) { indexes.append(try $0.get(at: 0)) }
         self.indexes = indexes
-        let isMain = name.schema == SQLName("main")
         let columns =
-            try countsValues && isMain && root > 0
-            ? ColumnState.read(table: table, from: connection).filter { $0.generation == nil }.map(\.name) : nil
-        let counts = (columns ?? []).map { ", count(\(SQL.quoted(column: $0)))" }.joined()
+            try countsValues && root > 0
+            ? ColumnState.read(table: table, in: name.schema.text, from: connection).filter { $0.generation == nil }
+                .map(\.name) : nil
+        // As many columns as a table may have, and the number of rows, are too many for one result.
         var numbers: [Int] = []
         do {
-            try connection.forEachRow(
-                "SELECT count(1)\(SQL(text: counts)) FROM \(schema).\(identifier: table)"
-            ) { row in numbers = try (0..<row.count).map { try row.get(at: $0) } }
+            for start in stride(from: 0, through: max((columns?.count ?? 0) - 1, 0), by: 1_000) {
+                let counts = (columns ?? []).dropFirst(start).prefix(1_000)
+                    .map { ", count(\(SQL.quoted(column: $0)))" }.joined()
+                try connection.forEachRow(
+                    "SELECT count(1)\(SQL(text: counts)) FROM \(schema).\(identifier: table)"
+                ) { row in numbers += try ((start == 0 ? 0 : 1)..<row.count).map { try row.get(at: $0) } }
+            }
         } catch let error as DatabaseError {
             guard root == 0 else { throw error }
             return nil
@@ -66,14 +66,46 @@ struct TableCount {
         values = columns.map { zip($0, numbers.dropFirst()).map { ($0, $1) } }
     }
 
-    /// Whether a row that is added to a table may take others away, by a constraint of its own.
+    /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.
+    static func find(_ name: Name, _ connection: Connection) throws -> (name: String, root: Int)? {
+        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
+        var found: (name: String, root: Int)?
+        try connection.forEachRow(
+            """
+            SELECT name, coalesce(rootpage, 0) FROM \(schema).sqlite_master
+            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
+            """
+        ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        return found
+    }
+
+    /// The tables that SQLite keeps at a page, which a rename does not change, in the schema of `name`.
+    static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
+        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
+        return try connection.values(
+            String.self,
+            "SELECT name FROM \(schema).sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) = \(root)")
+    }
+
+    static func isTrigger(_ name: String, _ connection: Connection) throws -> Bool {
+        try connection.value(
+            Bool.self,
+            """
+            SELECT EXISTS (SELECT 1 FROM (SELECT type, name FROM main.sqlite_master UNION ALL
+            SELECT type, name FROM sqlite_temp_master) WHERE type = 'trigger' AND name = \(name) COLLATE NOCASE)
+            """) ?? false
+    }
+
+    /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
+    /// it.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
         let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
         return try connection.value(
             Bool.self,
             """
             SELECT EXISTS (SELECT 1 FROM \(schema).sqlite_master
-            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE AND sql LIKE '%replace%')
+            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
+            AND (sql LIKE '%replace%' OR coalesce(rootpage, 0) = 0))
             """) ?? false
     }
 

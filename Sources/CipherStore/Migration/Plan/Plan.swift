@@ -63,7 +63,7 @@ public struct Plan: Sendable, Equatable {
             operations.firstIndex { $0.kind == .swift && $0.subject == swift } ?? operations.count
         }
         let end = part(operations)
-        let migrated = try executor.apply(Array(operations[..<end]))
+        let migrated = try executor.apply(Array(operations[..<end]), isAll: end == operations.count)
         operations.replaceSubrange(..<end, with: migrated.operations)
         findings += migrated.findings
         guard end == operations.count else { return }

@@ -72,7 +72,44 @@ struct StepLossTests {
                 "deletes from chat 1 row of 9"
             ),
             (["INSERT OR REPLACE INTO tag(rowid, name) VALUES (1, 'b')"], "deletes from tag 1 row of 3"),
-        ] as [([String], String)], [false, true])
+            (["CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat"], "9 rows of chat"),
+            (
+                [
+                    "CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat",
+                    "INSERT INTO chat SELECT id, body, NULL, NULL FROM t", "DROP TABLE t",
+                ], ".draft"
+            ),
+            (
+                [
+                    "CREATE TABLE u (id, body, draft, mood UNIQUE)", "INSERT OR REPLACE INTO u SELECT * FROM chat",
+                    "DROP TABLE chat",
+                ], "3 rows of 9, and 6 of them were copied before"
+            ),
+            (
+                [
+                    "ALTER TABLE chat RENAME TO old", "CREATE TABLE chat (id, body, a DEFAULT 1, b DEFAULT 1)",
+                    "INSERT INTO chat(id, body) SELECT id, body FROM old", "DROP TABLE old",
+                ], ".draft"
+            ),
+            (
+                [
+                    "CREATE TABLE talk AS SELECT * FROM chat WHERE id < 6", "DROP TABLE chat",
+                    "ALTER TABLE talk RENAME TO chat",
+                ], "4 rows of 9"
+            ),
+            (
+                [
+                    "INSERT INTO archive(id) SELECT chat FROM tag", "DROP TABLE tag",
+                    "ALTER TABLE chat RENAME TO tag", "UPDATE tag SET draft = NULL",
+                ], "3 values of tag.name"
+            ),
+            (
+                [
+                    "CREATE VIRTUAL TABLE f USING fts4(name)", "INSERT INTO f VALUES ('x')",
+                    "DELETE FROM tag WHERE chat > 0 AND name <> ''",
+                ], "deletes from tag 3 rows of 3"
+            ),
+        ] as [([String], String)] + newer, [false, true])
     func refused(step: ([String], expected: String), inSwift: Bool) throws {
         let (statements, expected) = step
         for policy in [Configuration.DestructiveChanges.withhold, .refuse] {
@@ -89,6 +126,18 @@ struct StepLossTests {
             #expect(try fixture.launch(allowed, recorded: 1).event == .adopted)
         }
     }
+
+    private static let newer: [([String], String)] =
+        Engine.current.sqliteVersionNumber < 3_035_000
+        ? []
+        : [
+            (
+                [
+                    "DROP INDEX chat_mood", "ALTER TABLE chat DROP COLUMN mood",
+                    "ALTER TABLE chat ADD COLUMN flag INTEGER NOT NULL DEFAULT 0",
+                ], "drops the column chat.mood with 4 values"
+            )
+        ]
 
     @Test(
         "that loses nothing runs, whatever it is written in",
@@ -112,12 +161,114 @@ struct StepLossTests {
             ],
             ["INSERT OR IGNORE INTO tag VALUES (9, 'a')"], ["DROP TABLE empty"], ["DROP INDEX chat_mood"],
             ["DELETE FROM chat WHERE id > 100"],
-        ], [false, true])
+            [
+                "CREATE TABLE a AS SELECT id, body FROM chat", "CREATE TABLE b AS SELECT id, draft, mood FROM chat",
+                "DROP TABLE chat",
+            ],
+            [
+                "CREATE VIEW v AS SELECT * FROM chat", "INSERT INTO archive SELECT * FROM v", "DROP VIEW v",
+                "DELETE FROM chat",
+            ],
+            ["INSERT INTO archive WITH c AS (SELECT * FROM chat) SELECT * FROM c", "DELETE FROM chat"],
+            [
+                "CREATE TEMP TABLE t AS SELECT * FROM chat", "INSERT INTO archive SELECT * FROM t", "DROP TABLE t",
+                "DROP TABLE chat",
+            ],
+            [
+                "CREATE TABLE talk (id INTEGER PRIMARY KEY, body TEXT, draft TEXT, mood TEXT)",
+                "INSERT INTO talk SELECT * FROM chat", "DROP TABLE chat", "ALTER TABLE talk RENAME TO chat",
+            ],
+            [
+                "CREATE TABLE 'my talk'(a INTEGER PRIMARY KEY, b TEXT, c TEXT, d TEXT)",
+                "INSERT OR IGNORE INTO main.[my talk] /* all */ SELECT * FROM \"main\".`CHAT` AS c -- of them",
+                "DROP TABLE chat",
+            ],
+            ["CREATE TEMP TABLE t AS SELECT id FROM chat"],
+            ["CREATE TEMP TABLE t AS SELECT id FROM chat", "DELETE FROM t WHERE id > 4", "DROP TABLE t"],
+            [
+                "CREATE TABLE talk AS SELECT id, body, draft, mood FROM chat WHERE id < 4",
+                "INSERT INTO archive SELECT * FROM chat WHERE id >= 4", "DROP TABLE chat",
+                "ALTER TABLE talk RENAME TO chat",
+            ],
+            ["CREATE TEMP TABLE t AS SELECT * FROM chat", "DELETE FROM chat", "INSERT INTO chat SELECT * FROM t"],
+        ]
+            + (Engine.current.sqliteVersionNumber < 3_025_000
+                ? [] : [["ALTER TABLE chat RENAME COLUMN body TO text", "ALTER TABLE chat ADD COLUMN x"]])
+            + (Engine.current.sqliteVersionNumber < 3_035_000
+                ? []
+                : [["CREATE TABLE sketch AS SELECT id, draft FROM chat", "ALTER TABLE chat DROP COLUMN draft"]]),
+        [false, true])
     func runs(statements: [String], inSwift: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let report = try fixture.launch(Self.configuration(statements, inSwift: inSwift), recorded: 1)
         #expect(report.event == .adopted)
         #expect(!report.findings.contains { $0.severity == .losesData }, "\(report.findings)")
+    }
+
+    /// A launch with one step in Swift.
+    private func launch(_ step: @escaping @Sendable (Connection) throws -> Void, legacy: String = legacy) throws
+        -> MigrationReport
+    {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), legacy)
+        var configuration = Self.configuration([], inSwift: false)
+        configuration.schema = .steps(
+            MigrationSteps(baseline: .sql(Self.baseline), updates: [.init(2, .swift(step))]))
+        return try fixture.launch(configuration, recorded: 1)
+    }
+
+    @Test("that moves rows one by one runs, though each statement is compiled once")
+    func movesOneByOne() throws {
+        let report = try launch { connection in
+            for id in 1...9 {
+                try connection.execute("INSERT INTO archive SELECT * FROM chat WHERE id = \(id)")
+                try connection.execute("DELETE FROM chat WHERE id = \(id)")
+            }
+        }
+        #expect(report.event == .adopted)
+    }
+
+    @Test("that takes its copy back is refused")
+    func rolledBackCopy() throws {
+        let error = try storeError {
+            _ = try launch { connection in
+                try? connection.transaction {
+                    try connection.execute("INSERT INTO archive SELECT * FROM chat")
+                    throw CancellationError()
+                }
+                try connection.execute("DELETE FROM chat")
+            }
+        }
+        #expect(error?.detail.contains("deletes from chat 9 rows of 9") == true, "\(String(describing: error))")
+    }
+
+    @Test("may touch a table with as many columns as SQLite takes")
+    func manyColumns() throws {
+        let columns = (1...2000).map { "c\($0)" }.joined(separator: ", ")
+        let legacy = Self.legacy + "; CREATE TABLE wide (\(columns)); INSERT INTO wide (c1, c2000) VALUES (1, 2)"
+        let report = try launch({ try $0.execute("UPDATE wide SET c1 = 3") }, legacy: legacy)
+        #expect(report.event == .adopted)
+        let error = try storeError {
+            _ = try launch({ try $0.execute("UPDATE wide SET c2000 = NULL") }, legacy: legacy)
+        }
+        #expect(error?.detail.contains("sets 1 value of wide.c2000 to NULL") == true, "\(String(describing: error))")
+    }
+
+    @Test("in Swift loses the rows that it deletes, whatever it adds afterwards")
+    func replacedRows() throws {
+        let closures: [@Sendable (Connection) throws -> Void] = [
+            { try $0.executeScript("DELETE FROM tag; INSERT INTO tag VALUES (7, 'x'), (8, 'y'), (9, 'z')") },
+            { connection in
+                for number in 1...3 { try connection.execute("DELETE FROM tag WHERE chat = \(number)") }
+                for number in 1...3 { try connection.execute("INSERT INTO tag VALUES (\(number), \("n\(number)"))") }
+            },
+        ]
+        for body in closures {
+            let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+            var configuration = Configuration(databaseName: "app.db", version: 2)
+            configuration.launch.upgrade = { connection, _, _ in try body(connection) }
+            let error = try storeError { try fixture.launch(configuration, recorded: 1) }
+            #expect(error?.detail.contains("deletes from tag 3 rows of 3") == true, "\(String(describing: error))")
+        }
     }
 
     @Test("that only drops what is empty is refused by refuse alone")

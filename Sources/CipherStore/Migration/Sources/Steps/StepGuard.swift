@@ -62,7 +62,10 @@ final class StepGuard {
         switch action.kind {
         case .transaction: refusal = action.subject
         case .savepoint:
-            guard !allowsSavepoints else { return true }
+            guard !allowsSavepoints else {
+                observe(action)
+                return true
+            }
             refusal = "SAVEPOINT"
         case .attach: refusal = "ATTACH or DETACH"
         case .pragma:
