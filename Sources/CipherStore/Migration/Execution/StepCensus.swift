@@ -312,8 +312,8 @@ final class StepCensus {
         for schema in isQualified ? [words[from].name.text] : ["temp", "main"] {
             let name = Name(table, in: schema)
             guard try TableCount.find(name, connection) != nil else { continue }
-            let columns = try ColumnState.read(table: table, in: schema, from: connection)
-            return (name, Set(columns.map { SQLName($0.name) }))
+            let columns = try TableCount.columns(of: table, in: name, connection)
+            return (name, Set(columns.map { SQLName(String(decoding: $0.bytes, as: UTF8.self)) }))
         }
         return nil
     }

@@ -44,26 +44,37 @@ struct TableCount {
             """
         ) { indexes.append(try $0.get(at: 0)) }
         self.indexes = indexes
-        let columns =
-            try countsValues && root > 0
-            ? ColumnState.read(table: table, in: name.schema.text, from: connection).filter { $0.generation == nil }
-                .map(\.name) : nil
+        let columns = try countsValues && root > 0 ? Self.columns(of: table, in: name, connection) : nil
         // As many columns as a table may have, and the number of rows, are too many for one result.
         var numbers: [Int] = []
         do {
             for start in stride(from: 0, through: max((columns?.count ?? 0) - 1, 0), by: 1_000) {
                 let counts = (columns ?? []).dropFirst(start).prefix(1_000)
-                    .map { ", count(\(SQL.quoted(column: $0)))" }.joined()
-                try connection.forEachRow(
-                    "SELECT count(1)\(SQL(text: counts)) FROM \(schema).\(identifier: table)"
-                ) { row in numbers += try ((start == 0 ? 0 : 1)..<row.count).map { try row.get(at: $0) } }
+                    .reduce("") { "\($0), count(\($1))" as SQL }
+                try connection.forEachRow("SELECT count(1)\(counts) FROM \(schema).\(identifier: table)") { row in
+                    numbers += try ((start == 0 ? 0 : 1)..<row.count).map { try row.get(at: $0) }
+                }
             }
         } catch let error as DatabaseError {
             guard root == 0 else { throw error }
             return nil
         }
         rows = numbers.first ?? 0
-        values = columns.map { zip($0, numbers.dropFirst()).map { ($0, $1) } }
+        values = columns.map {
+            zip($0, numbers.dropFirst()).map { (String(decoding: $0.bytes, as: UTF8.self), $1) }
+        }
+    }
+
+    /// The columns that hold values of their own, in order.
+    static func columns(of table: String, in name: Name, _ connection: Connection) throws -> [SchemaName] {
+        let pragma = SQL(text: Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info")
+        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
+        var columns: [SchemaName] = []
+        try connection.forEachRow("PRAGMA \(schema).\(pragma)(\(identifier: table))") { row in
+            let isGenerated = row.count > 6 ? try ColumnState.Generation(rawValue: row.get(at: 6)) != nil : false
+            if !isGenerated { columns.append(try row.get(at: 1)) }
+        }
+        return columns
     }
 
     /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.

@@ -36,13 +36,10 @@ package struct ColumnState: Sendable, Equatable {
     /// The columns of a table, generated ones too; none where there is no such table.
     ///
     /// `table_xinfo` came with SQLite 3.26. Before that no table could have a column that `table_info` leaves out.
-    package static func read(
-        table: String, in schema: String = "main", from connection: Connection
-    ) throws -> [ColumnState] {
+    package static func read(table: String, from connection: Connection) throws -> [ColumnState] {
         let pragma = Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info"
         var columns: [ColumnState] = []
-        let (schema, table) = (SQL.quoted(identifier: schema), SQL.quoted(identifier: table))
-        try connection.forEachRow(SQL(text: "PRAGMA \(schema).\(pragma)(\(table))")) { row in
+        try connection.forEachRow(SQL(text: "PRAGMA main.\(pragma)(\(SQL.quoted(identifier: table)))")) { row in
             columns.append(
                 ColumnState(
                     name: try row.get(at: 1), type: try row.get(String?.self, at: 2) ?? "",

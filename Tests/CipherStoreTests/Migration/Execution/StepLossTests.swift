@@ -105,6 +105,12 @@ struct StepLossTests {
             ),
             (
                 [
+                    "CREATE VIRTUAL TABLE f USING fts4(name)", "INSERT INTO f SELECT name FROM tag",
+                    "INSERT INTO archive(id) SELECT chat FROM tag", "DELETE FROM tag", "DROP TABLE f",
+                ], " 3 "
+            ),
+            (
+                [
                     "CREATE VIRTUAL TABLE f USING fts4(name)", "INSERT INTO f VALUES ('x')",
                     "DELETE FROM tag WHERE chat > 0 AND name <> ''",
                 ], "deletes from tag 3 rows of 3"
@@ -316,6 +322,38 @@ struct StepLossTests {
         )
         configuration.destructiveSteps = ["at the upgrade"]
         #expect(try fixture.launch(configuration, recorded: 1).event == .adopted)
+    }
+
+    /// Tables with names that are not UTF-8, with two rows each.
+    private static let odd: String = {
+        func hex(_ text: String, _ byte: UInt8) -> String {
+            "CAST(x'" + text.utf8.map { String(format: "%02x", $0 == UInt8(ascii: "?") ? byte : $0) }.joined()
+                + "' AS TEXT)"
+        }
+        return """
+            CREATE TABLE odd (id, cx TEXT); INSERT INTO odd VALUES (1, 'a'), (2, 'b');
+            CREATE TABLE oddx (id); INSERT INTO oddx VALUES (1), (2);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_master SET sql = \(hex("CREATE TABLE odd (id, c? TEXT)", 0xff)) WHERE name = 'odd';
+            UPDATE sqlite_master SET name = \(hex("odd?", 0xfe)), tbl_name = \(hex("odd?", 0xfe)),
+                sql = \(hex("CREATE TABLE odd? (id)", 0xfe)) WHERE name = 'oddx';
+            PRAGMA writable_schema = RESET
+            """
+    }()
+
+    @Test(
+        "is counted in tables and columns whose names are not UTF-8, too",
+        arguments: [
+            ("DELETE FROM odd WHERE id = 1", "deletes from odd 1 row of 2"),
+            ("UPDATE odd SET id = NULL", "sets 2 values of odd.id to NULL"), ("UPDATE odd SET id = 7", nil),
+        ] as [(String, String?)])
+    func oddNames(sql: String, expected: String?) throws {
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.odd)
+        var configuration = Configuration(databaseName: "app.db", version: 2)
+        configuration.launch.upgrade = { connection, _, _ in try connection.execute(SQL(text: sql)) }
+        let error = try storeError { try fixture.launch(configuration, recorded: 1) }
+        #expect((error == nil) == (expected == nil), "\(String(describing: error))")
+        if let expected { #expect(error?.detail.contains(expected) == true, "\(String(describing: error))") }
     }
 
     @Test("is told of with the rows and NULLs of each table, before and after")
