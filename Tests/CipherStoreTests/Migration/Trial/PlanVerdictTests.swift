@@ -9,7 +9,8 @@ import Testing
 struct PlanVerdictTests {
     @Test("is what migrate does with them, and plan leaves every byte as it was", arguments: 0..<20)
     func verdicts(part: Int) throws {
-        for seed in (part * 16)..<(part * 16 + 16) {
+        let count = ProcessInfo.processInfo.environment["CIPHERSTORE_SEEDS"].flatMap { Int($0) } ?? 16
+        for seed in (part * count)..<(part * count + count) {
             let life = try GeneratedMigration(seed: UInt64(seed))
             let before = try FolderDigest(life.folder.url, ignoring: ["-shm"])
             let plan = Result { try life.opening().plan(rehearsalLimit: 64 << 20) { try TestKeys.raw() } }
@@ -47,10 +48,14 @@ private struct GeneratedMigration: CustomStringConvertible {
     init(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         folder = try TemporaryFolder()
-        let baseline = Self.definitions(&random)
-        let source = random.below(10)
-        let updates = try Self.updates(after: baseline, &random)
-        var script = baseline.joined(separator: ";\n") + ";\n" + Self.rows(&random)
+        let name = random.pick(["person", "person", "persön", "\"per son\""])
+        func named(_ sql: String) -> String {
+            sql.replacingOccurrences(of: "\\bperson\\b", with: name, options: .regularExpression)
+        }
+        let baseline = Self.definitions(&random).map(named)
+        let source = random.below(12)
+        let updates = try Self.updates(after: baseline, named, &random)
+        var script = baseline.joined(separator: ";\n") + ";\n" + named(Self.rows(&random))
         var version = random.oneIn(8) ? 3 : 1 + random.below(2)
         var schema: Configuration.SchemaSourceKind
         switch source {
@@ -65,21 +70,34 @@ private struct GeneratedMigration: CustomStringConvertible {
                 version = 1
                 script += updates[0].prefix(random.below(updates[0].count + 1)).joined(separator: ";\n") + ";\n"
             }
-        case 6...8: schema = .tables(Self.tables(&random))
+        case 6...8: schema = .tables(Self.tables(name, &random))
+        case 10...:
+            schema = .template(.init(file: folder.path("template")))
+            try Self.writeTemplate(baseline + updates[0].filter { !$0.contains(";") }, to: folder.path("template"))
+            script += "CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', '2');\n"
         default:
             schema = .tableVersions(
-                Self.tables(&random).map { .init(name: $0.name, version: 2, definition: .columns($0.columns)) })
+                Self.tables(name, &random).map { .init(name: $0.name, version: 2, definition: .columns($0.columns)) })
             script += """
                 CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE);
-                INSERT INTO tableVersion(name, version) VALUES ('person', 1), ('team', \(1 + random.below(3)));
+                INSERT INTO tableVersion(name, version) VALUES ('\(name.replacingOccurrences(of: "\"", with: ""))', 1), ('team', \(1 + random.below(3)));
 
                 """
         }
         script += "PRAGMA user_version = \(version);"
+        // A record in a table, which is kept up to date.
+        let hasRecord = random.oneIn(4)
+        if hasRecord {
+            script +=
+                "CREATE TABLE version (v \(random.pick(["INTEGER", "TEXT", "REAL", ""]))); "
+                + "INSERT INTO version VALUES (\(random.pick(["\(version)", "\(version)", "'1.10'", "1.1", "NULL", "'x'"])));"
+        }
         self.script = script
         configuration = Configuration(
-            databaseName: "app.db", version: 3, encryption: .init(isEnabled: !random.oneIn(5)),
-            recordedVersion: .userVersion, schema: schema,
+            databaseName: "app.db", version: try #require(SchemaVersion(random.pick(["3", "3", "3.10", "3.0.1"]))),
+            encryption: .init(isEnabled: !random.oneIn(5)),
+            recordedVersion: hasRecord
+                ? .table(.init(table: "version", column: "v")) : source >= 10 ? nil : .userVersion, schema: schema,
             destructiveChanges: random.pick([.allow, .withhold, .refuse]))
         if case .steps = schema, random.oneIn(2) {
             configuration.destructiveSteps = [random.pick(["update 2", "update 3"])]
@@ -94,9 +112,31 @@ private struct GeneratedMigration: CustomStringConvertible {
         defer { connection.close() }
         if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
         if isLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
-        try connection.transaction {
-            for statement in SQL.statements(of: script) { try? connection.execute(SQL(text: statement)) }
+        // A part of it is in the log alone, which a killed process leaves.
+        let statements = SQL.statements(of: script)
+        for part in [statements.prefix(6), statements.dropFirst(6)] {
+            try connection.transaction {
+                for statement in part { try? connection.execute(SQL(text: statement)) }
+            }
+            if part.startIndex == 0, isLog { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint") }
         }
+        guard isLog else { return }
+        for name in ["app.db", "app.db-wal"] {
+            try FileManager.default.copyItem(atPath: folder.path(name), toPath: folder.path("kept-\(name)"))
+        }
+        connection.close()
+        for name in ["app.db", "app.db-wal"] {
+            try? FileManager.default.removeItem(atPath: folder.path(name))
+            try FileManager.default.moveItem(atPath: folder.path("kept-\(name)"), toPath: folder.path(name))
+        }
+    }
+
+    private static func writeTemplate(_ statements: [String], to path: String) throws {
+        let connection = try Connection(path: path, mode: .create)
+        defer { connection.close() }
+        for sql in statements { try? connection.execute(SQL(text: sql)) }
+        try connection.executeScript(
+            "CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', '3')")
     }
 
     // MARK: What there is to choose from
@@ -118,7 +158,7 @@ private struct GeneratedMigration: CustomStringConvertible {
                     "CREATE INDEX person_name ON person(name)", "CREATE VIEW names AS SELECT name FROM person",
                     "CREATE TRIGGER noted AFTER UPDATE ON person BEGIN INSERT INTO log VALUES (1, new.name); END",
                     "CREATE TRIGGER kept BEFORE DELETE ON team BEGIN SELECT raise(ABORT, 'kept'); END",
-                    "CREATE INDEX log_at ON log(at) WHERE at > 1",
+                    "CREATE INDEX log_at ON log(at) WHERE at > 1", "CREATE VIRTUAL TABLE words USING fts4(word)",
                 ])
     }
 
@@ -160,6 +200,11 @@ private struct GeneratedMigration: CustomStringConvertible {
             "INSERT INTO person_new SELECT id, name, age FROM person", "DROP TABLE person",
             "ALTER TABLE person_new RENAME TO person", "UPDATE team SET title = (SELECT 1 / 0 + abs(name) FROM person)",
             "INSERT INTO tag SELECT id, name FROM person", "SELECT name FROM person", "PRAGMA user_version = 7",
+            "INSERT INTO words SELECT name FROM person", "INSERT INTO words VALUES ('a b')", "DROP TABLE words",
+            "DELETE FROM words", "CREATE TEMP TABLE spare AS SELECT * FROM log", "INSERT INTO log SELECT * FROM spare",
+            "REPLACE INTO tag SELECT id, note FROM person", "UPDATE OR REPLACE tag SET person = 1",
+            "CREATE TABLE person_all AS SELECT * FROM person",
+            "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts4(word)",
         ]
         + (Engine.current.sqliteVersionNumber < 3_035_000
             ? []
@@ -177,20 +222,23 @@ private struct GeneratedMigration: CustomStringConvertible {
     }
 
     /// The statements of two steps, most of which run on an empty database.
-    private static func updates(after baseline: [String], _ random: inout SeededRandom) throws -> [[String]] {
+    private static func updates(
+        after baseline: [String], _ named: (String) -> String, _ random: inout SeededRandom
+    ) throws -> [[String]] {
         let trial = try Connection(path: "", mode: .create)
         defer { trial.close() }
         for sql in baseline { try trial.execute(SQL(text: sql)) }
         let keepsAll = random.oneIn(12)
         return (2...3).map { _ in
-            statements(&random).filter { sql in
+            statements(&random).map(named).filter { sql in
                 let isTaken: Void? = try? trial.execute(SQL(text: sql))
                 return keepsAll || isTaken != nil && !sql.hasPrefix("PRAGMA")
             }
         }
     }
 
-    private static func tables(_ random: inout SeededRandom) -> [DeclaredTable] {
+    private static func tables(_ name: String, _ random: inout SeededRandom) -> [DeclaredTable] {
+        let name = name.replacingOccurrences(of: "\"", with: "")
         let text = [
             "TEXT", "TEXT NOT NULL", "TEXT NOT NULL DEFAULT 'x'", "INTEGER", "TEXT UNIQUE", "TEXT CHECK (name <> 'bo')",
         ]
@@ -202,7 +250,7 @@ private struct GeneratedMigration: CustomStringConvertible {
         if random.oneIn(2) { columns.append(.init(name: "note", definition: "TEXT")) }
         if random.oneIn(2) { columns.append(.init(name: "team", definition: "INTEGER REFERENCES team(id)")) }
         if random.oneIn(3) { columns.append(.init(name: "extra", definition: random.pick(["TEXT", "TEXT NOT NULL"]))) }
-        var tables = [DeclaredTable(name: "person", columns: columns)]
+        var tables = [DeclaredTable(name: name, columns: columns)]
         if random.oneIn(2) {
             tables[0].isStrict = Engine.current.sqliteVersionNumber >= 3_037_000 ? random.oneIn(3) : nil
         }
