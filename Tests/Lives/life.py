@@ -151,7 +151,7 @@ class Life:
         self.tokens = itertools.count(1)
         self.names = itertools.count(1)
         self.state = State(evolution)
-        self.attempts = 0
+        self.attempts = self.begun = 0
         self.kept_backup = False
         self.restored_since = False
         self.persists = False
@@ -463,6 +463,7 @@ class Life:
         """Killed where this launch comes to, as far as that can be told."""
         random, release = self.random, self.release
         had_keys = {vault.name: vault.key for vault in self.vaults}
+        self.begun = self.attempts
         outcome = self.predictions(self.state, release, had_keys, full=False, shared=False)[0].outcome
         if outcome is None:
             self.launch_normally()
@@ -680,7 +681,7 @@ class Life:
                         refusals |= fails
                     else:
                         opens("encrypted", main, "encrypted", refusable=disk | elsewhere | fails)
-                    if self.attempts >= options.get("maximumAttempts", 5):
+                    if self.begun >= options.get("maximumAttempts", 5):
                         if options.get("onRepeatedFailure") == "openPlaintext":
                             opens("openedPlaintext", None, state.stamp, refusable=disk)
                         else:
@@ -702,14 +703,14 @@ class Life:
             elif not enabled and options.get("whenDisabled") != "decrypt":
                 refusals.add("encryptionDisabled")
             elif not newer and not enabled:
-                worn = {"repeatedFailure"} if self.attempts >= options.get("maximumAttempts", 5) else set()
+                worn = {"repeatedFailure"} if self.begun >= options.get("maximumAttempts", 5) else set()
                 opens("decrypted", None, "plaintext", refusable=disk | elsewhere | fails | worn)
             elif not newer and fits:
                 opens("opened", state.key, state.stamp, refusable=disk | fails)
             elif not newer:
                 opens("rekeyed", main, state.stamp, refusable=disk | elsewhere | fails)
                 # What keeps the change from being made now puts it off.
-                if full or shared or self.attempts >= options.get("maximumAttempts", 5):
+                if full or shared or self.begun >= options.get("maximumAttempts", 5):
                     opens("opened", state.key, state.stamp, refusable=set())
         if refusals or disk:
             made.append(Candidate(state, None, frozenset(refusals | disk)))
@@ -759,6 +760,8 @@ class Life:
         shared = len(releases) > 1 or beside
         state = state.copy()
         state.beside = set()
+        # Those that are killed beside another count for it.
+        self.begun = self.attempts + (sum(run.killed for run in runs) if len(runs) > 1 else 0)
         # In which order several opened the database is not known, nor whether one that was killed did.
         ways: list[State] = []
         for places in itertools.permutations(range(len(releases))):
@@ -900,7 +903,7 @@ class Life:
         names = {file.name for file in self.data.glob("app.db?*")}
         if all(run.opened for run in runs):
             allowed = {"app.db-wal", "app.db-shm"}
-            if self.persists:
+            if self.persists or "spent-journal" in self.without and self.has_spent_journal:
                 # A spent journal, which this journal mode keeps.
                 allowed.add("app.db-journal")
             allowed |= {name for name in names if BACKUP.fullmatch(name) and (self.kept_backup or name in before)}
@@ -916,6 +919,11 @@ class Life:
         if len(runs) == 1 and runs[0].refused in untouched and set(before) == {"app.db"}:
             if self.database.read_bytes() != before["app.db"]:
                 raise Fault(f"refused as {runs[0].refused}, and the file was changed")
+
+    @property
+    def has_spent_journal(self) -> bool:
+        journal = self.data / "app.db-journal"
+        return journal.exists() and not any(journal.read_bytes()[:8])
 
     def check_backup(self, before: State) -> None:
         """The plaintext file that is kept holds what the database held."""

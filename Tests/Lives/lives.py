@@ -21,7 +21,10 @@ from pathlib import Path
 
 from life import Fault, Life
 
-HAZARDS = ["lowered-user-version", "real-version", "kept-backup", "stale-log"]
+# What a life can be spared, to see the others while the store has a fault of that kind: a `user_version` that old code has
+# lowered, a version of two numbers in a column of REAL, a backup from before encryption was off, an old database beside a
+# newer log, and a spent journal that a kill has left.
+HAZARDS = ["lowered-user-version", "real-version", "kept-backup", "stale-log", "spent-journal"]
 
 
 def lived(seed: int, program: Path, work: Path, without: frozenset[str]) -> tuple[int, str | None, list[str], Counter[str]]:
