@@ -130,7 +130,6 @@ class Life:
     seed: int
     folder: Path
     program: Path
-    without: frozenset[str] = frozenset()
     told: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -146,14 +145,13 @@ class Life:
         kind = random.choice(list(KINDS))
         self.app: App = make_app(random, self.folder, kind)
         evolution = self.app.evolution
-        if kind == "swift-dotted" and self.app.record == "meta" and "real-version" not in self.without:
+        if kind == "swift-dotted" and self.app.record == "meta":
             self.app.affinity = random.choice(["TEXT", "TEXT", "REAL"])
         self.tokens = itertools.count(1)
         self.names = itertools.count(1)
         self.state = State(evolution)
         self.attempts = self.begun = 0
         self.kept_backup = False
-        self.restored_since = False
         self.persists = False
         self.is_begun = False
         self.backups: list[Backup] = []
@@ -674,9 +672,6 @@ class Life:
                     refusals.add("unexpectedPlaintext")
                 elif not newer:
                     # One that another history left is not this file's.
-                    another = self.restored_since or "kept-backup" in self.without
-                    if self.kept_backup and another and options.get("keepBackup"):
-                        elsewhere = elsewhere | {"backupExists"}
                     if never:
                         refusals |= fails
                     else:
@@ -882,10 +877,8 @@ class Life:
             (before.key is None) == release.options["enabled"] or before.key not in (None, release.main.key)
         )
         if run.opened:
-            if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup"):
-                self.restored_since = False
-                if alone:
-                    self.check_backup(before)
+            if run.opened["outcome"] == "encrypted" and release.options.get("keepBackup") and alone:
+                self.check_backup(before)
             if run.opened["outcome"] in (*CONVERTING, "created"):
                 self.attempts = 0
             if run.opened["to"] != text(release.version):
@@ -903,7 +896,7 @@ class Life:
         names = {file.name for file in self.data.glob("app.db?*")}
         if all(run.opened for run in runs):
             allowed = {"app.db-wal", "app.db-shm"}
-            if self.persists or "spent-journal" in self.without and self.has_spent_journal:
+            if self.persists:
                 # A spent journal, which this journal mode keeps.
                 allowed.add("app.db-journal")
             allowed |= {name for name in names if BACKUP.fullmatch(name) and (self.kept_backup or name in before)}
@@ -919,11 +912,6 @@ class Life:
         if len(runs) == 1 and runs[0].refused in untouched and set(before) == {"app.db"}:
             if self.database.read_bytes() != before["app.db"]:
                 raise Fault(f"refused as {runs[0].refused}, and the file was changed")
-
-    @property
-    def has_spent_journal(self) -> bool:
-        journal = self.data / "app.db-journal"
-        return journal.exists() and not any(journal.read_bytes()[:8])
 
     def check_backup(self, before: State) -> None:
         """The plaintext file that is kept holds what the database held."""
@@ -983,7 +971,7 @@ class Life:
         level = random.randint(0, min(state.level, self.legacy_levels))
         version = app.evolution.versions[level]
         writes_number = app.record in ("user_version", "closure", "plist")
-        if writes_number and (len(version) > 1 or "lowered-user-version" in self.without):
+        if writes_number and len(version) > 1:
             return
         if not writes_number and state.record is None:
             return
@@ -1024,11 +1012,9 @@ class Life:
         if not self.backups:
             return
         backup = self.random.choice(self.backups)
-        self.restored_since = True
         log = self.data / "app.db-wal"
         if (
-            "stale-log" not in self.without
-            and list(backup.files)[:2] != ["app.db", "app.db-wal"]
+            list(backup.files)[:2] != ["app.db", "app.db-wal"]
             and log.exists()
             and log.stat().st_size
             and self.random.random() < 0.5

@@ -1,6 +1,6 @@
 """Lives of an app, each drawn from a seed: releases, launches, kills, restored backups, left-over code.
 
-usage: lives.py PROGRAM [--count N] [--seed S] [--jobs N] [--keep DIR] [--verbose] [--without HAZARD,…]
+usage: lives.py PROGRAM [--count N] [--seed S] [--jobs N] [--keep DIR] [--verbose]
 
 Prints a line for each life that failed, and a summary; fails where one did. A failure keeps its folder.
 """
@@ -21,15 +21,10 @@ from pathlib import Path
 
 from life import Fault, Life
 
-# What a life can be spared, to see the others while the store has a fault of that kind: a `user_version` that old code has
-# lowered, a version of two numbers in a column of REAL, a backup from before encryption was off, an old database beside a
-# newer log, and a spent journal that a kill has left.
-HAZARDS = ["lowered-user-version", "real-version", "kept-backup", "stale-log", "spent-journal"]
 
-
-def lived(seed: int, program: Path, work: Path, without: frozenset[str]) -> tuple[int, str | None, list[str], Counter[str]]:
+def lived(seed: int, program: Path, work: Path) -> tuple[int, str | None, list[str], Counter[str]]:
     folder = work / f"life-{seed}"
-    life = Life(seed, folder, program, without)
+    life = Life(seed, folder, program)
     failure = None
     try:
         life.live()
@@ -52,14 +47,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--without", default="", help=", ".join(HAZARDS))
     options = parser.parse_args()
     work = options.keep or Path(tempfile.mkdtemp(prefix="lives-"))
     work.mkdir(parents=True, exist_ok=True)
     seeds = range(options.seed, options.seed + options.count)
-    run = partial(
-        lived, program=options.program.resolve(), work=work, without=frozenset(filter(None, options.without.split(",")))
-    )
+    run = partial(lived, program=options.program.resolve(), work=work)
     began, failures, counts = time.monotonic(), 0, Counter[str]()
     with ProcessPoolExecutor(options.jobs) as pool:
         for seed, failure, story, counted in pool.map(run, seeds):
@@ -74,8 +66,7 @@ def main() -> int:
     print(f"{failures} of {options.count} lives failed, {counts['launches']} launches, {counts['kills']} kills, "
           f"{time.monotonic() - began:.0f} s")
     if failures:
-        without = f" --without {options.without}" if options.without else ""
-        print(f"kept in {work}, each with its story; one again: Scripts/lives --count 1 --verbose --seed SEED{without}")
+        print(f"kept in {work}, each with its story; one again: Scripts/lives --count 1 --verbose --seed SEED")
     elif not options.keep:
         shutil.rmtree(work, ignore_errors=True)
     return 1 if failures else 0
