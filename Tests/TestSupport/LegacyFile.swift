@@ -93,6 +93,13 @@ public struct LegacyFile: Sendable {
 
     /// Whether the file begins as a plaintext database does.
     public var startsAsPlaintext: Bool {
-        get throws { try Data(contentsOf: URL(filePath: path)).starts(with: Data("SQLite format 3\0".utf8)) }
+        get throws { try Self.startsAsPlaintext(path) }
+    }
+
+    /// Whether a file begins as a plaintext database does; no connection of this process has it open.
+    public static func startsAsPlaintext(_ path: String) throws -> Bool {
+        let file = try FileHandle(forReadingFrom: URL(filePath: path))
+        defer { try? file.close() }
+        return try file.read(upToCount: 16) == Data("SQLite format 3\0".utf8)
     }
 }

@@ -6,8 +6,14 @@ public final class TemporaryFolder: Sendable {
     public let url: URL
 
     /// Makes a folder with a name of its own.
-    public init() throws {
-        url = FileManager.default.temporaryDirectory.appending(path: "cipherstore-test-\(UUID().uuidString)")
+    ///
+    /// - Parameter inMemory: Whether it is made where a sync costs nothing, if the system has such a place: for tests of so
+    ///   many files that they would do little but wait for the disk.
+    public init(inMemory: Bool = false) throws {
+        let memory = URL(filePath: "/dev/shm")
+        let hasMemory = inMemory && FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
+        url = (hasMemory ? memory : FileManager.default.temporaryDirectory)
+            .appending(path: "cipherstore-test-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }

@@ -61,27 +61,28 @@ struct PriorFixture {
     func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let connection = try Connection(path: database, mode: .readWrite)
         defer { connection.close() }
-        if try !LegacyFile(copying: database).startsAsPlaintext {
+        if try !LegacyFile.startsAsPlaintext(database) {
             try connection.setKey(TestKeys.raw(), settings: CipherSettings())
         }
         return try body(connection)
     }
 
     /// The first column of every row, as text.
-    func values(_ sql: String) throws -> [String] {
-        try read { connection in
-            var values: [String] = []
-            try connection.forEachRow(SQL(text: sql)) { row in
-                switch row.value(at: 0) {
-                case .null: values.append("NULL")
-                case .integer(let integer): values.append("\(integer)")
-                case .real(let real): values.append("\(real)")
-                case .text(let text): values.append(text)
-                case .blob(let bytes): values.append("\(bytes)")
-                }
+    func values(_ sql: String) throws -> [String] { try read { try Self.values(sql, $0) } }
+
+    /// The same of a connection that is open.
+    static func values(_ sql: String, _ connection: Connection) throws -> [String] {
+        var values: [String] = []
+        try connection.forEachRow(SQL(text: sql)) { row in
+            switch row.value(at: 0) {
+            case .null: values.append("NULL")
+            case .integer(let integer): values.append("\(integer)")
+            case .real(let real): values.append("\(real)")
+            case .text(let text): values.append(text)
+            case .blob(let bytes): values.append("\(bytes)")
             }
-            return values
         }
+        return values
     }
 
     /// A folder of the same app in which nothing was.
@@ -94,6 +95,12 @@ struct PriorFixture {
     private init(folder: TemporaryFolder, configuration: Configuration) {
         self.folder = folder
         self.configuration = configuration
+    }
+
+    /// A folder in memory with files that were taken before, for tests of hundreds of states.
+    init(_ files: FolderState, _ configuration: Configuration) throws {
+        self.init(folder: try TemporaryFolder(inMemory: true), configuration: configuration)
+        try files.write(to: folder)
     }
 
     func digest() throws -> FolderDigest { try FolderDigest(folder.url, ignoring: ["-shm"]) }
