@@ -14,10 +14,14 @@ struct FirstReleaseTests {
         /// Counts what the user has; gives it back as text.
         let rows: String
         let expected: [String]
-        var propertyList: String?
+        /// The version in the property list that the app keeps beside the database.
+        var keptVersion: Int?
         let write: @Sendable (Connection) throws -> Void
-        var testDescription: String { "\(system) \(version)" }
+        var testDescription: String { "\(system) \(version)\(keptVersion.map { ", kept list \($0)" } ?? "")" }
     }
+
+    /// How the files lie on the disk.
+    enum Rest: Sendable, CaseIterable { case closed, log }
 
     private static let numbered = (1...4).map { version in
         User(
@@ -34,16 +38,27 @@ struct FirstReleaseTests {
         (20...26).contains(version) || version == 1 ? [declared(version)] : []
     }
 
-    private static func declared(_ version: Int) -> User {
+    /// The kept list is older than the database, of its version or newer, up to the version of the app.
+    private static let declaredWithList = [1, 20, 23, 24, 25, 26].flatMap { version in
+        (version - 1...version + 1).filter { (1...26).contains($0) }.map { declared(version, keptVersion: $0) }
+    }
+
+    private static func declared(_ version: Int, keptVersion: Int? = nil) -> User {
         User(
             system: "declared tables", version: "\(version)", example: "ChatStore.json",
-            rows: "SELECT id || uid FROM chat ORDER BY id", expected: ["3u", "8v"]
+            rows: "SELECT id || uid FROM chat ORDER BY id", expected: ["3u", "8v"], keptVersion: keptVersion
         ) { connection in
             try connection.executeScript(
                 text: """
                     CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT);
-                    INSERT INTO chat VALUES (3, 'u'), (8, 'v'); PRAGMA user_version = \(version);
+                    INSERT INTO chat VALUES (3, 'u'), (8, 'v');
                     """)
+            if version > 22 { try connection.execute("ALTER TABLE chat ADD COLUMN body TEXT") }
+            if version > 24 {
+                try connection.execute("CREATE TABLE draft(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT)")
+            }
+            // An app that keeps a list sets no other version.
+            if keptVersion == nil { try connection.executeScript(text: "PRAGMA user_version = \(version)") }
         }
     }
 
@@ -78,18 +93,71 @@ struct FirstReleaseTests {
         }
     }
 
+    private static let users = numbered + declared + declaredWithList + template + tableVersions + appVersions
+    /// The users at the version of the release, of each system.
+    private static let current = [
+        numbered.last, declared.last, declaredWithList.last, template.last, tableVersions.last, appVersions.last,
+    ].compactMap { $0 }
+
+    private func fixture(_ user: User, _ rest: Rest = .closed) throws -> PriorFixture {
+        var fixture = try PriorFixture(user.example)
+        try fixture.write(journal: rest == .log ? "WAL" : "DELETE", unclosed: rest == .log) { try user.write($0) }
+        if let kept = user.keptVersion {
+            fixture.configuration.recordedVersion = .propertyList(file: "SpeSqlSetting.plist", key: "dbVersion")
+            try fixture.folder.write(
+                "<plist version=\"1.0\"><dict><key>dbVersion</key><integer>\(kept)</integer></dict></plist>",
+                to: "SpeSqlSetting.plist")
+        }
+        return fixture
+    }
+
     @Test(
         "Plaintext users of every version, the current one included, are encrypted by the documented configuration",
-        arguments: numbered + declared + template + tableVersions + appVersions)
-    func encrypts(user: User) throws {
-        let fixture = try PriorFixture(user.example)
-        try fixture.write { try user.write($0) }
+        arguments: users, Rest.allCases)
+    func encrypts(user: User, rest: Rest) throws {
+        let fixture = try fixture(user, rest)
         #expect(try fixture.plan().step == .encrypt)
-        #expect(try fixture.open().outcome == .encrypted)
+        let report = try fixture.open()
+        #expect(report.outcome == .encrypted)
+        if let kept = user.keptVersion { #expect(report.migration.from == SchemaVersion(kept)) }
         #expect(try fixture.values(user.rows) == user.expected)
+        #expect(try fixture.values("PRAGMA journal_mode") == [rest == .log ? "wal" : "delete"])
         let again = try fixture.open()
         #expect(again.outcome == .opened)
         #expect(again.migration.applied.filter { $0.kind != .sql }.isEmpty)
+    }
+
+    @Test(
+        "A kept list that is above the app's version is a downgrade, whatever the database is", arguments: [1, 24, 26])
+    func refusesNewerList(version: Int) throws {
+        let fixture = try fixture(Self.declared(version, keptVersion: 27))
+        let before = try fixture.digest()
+        #expect(try storeError { try fixture.open() }?.code == .downgrade)
+        #expect(try storeError { _ = try fixture.plan() }?.code == .downgrade)
+        #expect(try fixture.digest() == before)
+    }
+
+    @Test(
+        "Once the release is out, sinceVersion is the number of the next one; with its own its users would be refused",
+        arguments: current, Rest.allCases)
+    func acceptsNextVersion(user: User, rest: Rest) throws {
+        var fixture = try fixture(user, rest)
+        let version = fixture.configuration.version
+        fixture.configuration.encryption.sinceVersion = version
+        // Nothing records a version for the whole database where each table has its own, so each such file is older.
+        if user.system != "table versions" {
+            let before = try fixture.digest()
+            let error = try #require(try storeError { try fixture.open() })
+            #expect(error.code == .unexpectedPlaintext)
+            #expect(error.advice.contains("first version that never shipped in plaintext"))
+            #expect(try storeError { _ = try fixture.plan() }?.code == .unexpectedPlaintext)
+            #expect(try fixture.digest() == before)
+        }
+        let numbers = version.components
+        fixture.configuration.encryption.sinceVersion = SchemaVersion(
+            (numbers.dropLast() + [(numbers.last ?? 0) + 1]).map { "\($0)" }.joined(separator: "."))
+        #expect(try fixture.open().outcome == .encrypted)
+        #expect(try fixture.values(user.rows) == user.expected)
     }
 
     @Test("A plaintext file that CipherStore encrypted before is none of a first release")
