@@ -9,12 +9,16 @@ internal import CipherSQLite
 extension RecordedVersion {
     /// Reads the version that a database or the app has recorded; changes nothing.
     ///
-    /// - Parameter fractions: What a number that is not whole means.
+    /// - Parameters:
+    ///   - fractions: What a number that is not whole means.
+    ///   - assumed: What a property list counts as that was cut short, as by a kill while the app wrote it.
     /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
     ///   `user_version` that was never set is 0.
     /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
     ///   the value. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
-    func read(from connection: Connection, databasePath: String, _ fractions: Fractions) throws -> SchemaVersion? {
+    func read(
+        from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
+    ) throws -> SchemaVersion? {
         switch self {
         case .userVersion:
             let number = try connection.value(Int.self, "PRAGMA user_version") ?? 0
@@ -36,7 +40,7 @@ extension RecordedVersion {
             // A database whose version was never set says 0.
             return version == .zero ? nil : version
         case .propertyList(let file, let key):
-            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath, fractions)
+            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath, fractions, assumed)
         case .custom(let body):
             let version = try body(databasePath)
             guard version?.components.contains(where: { $0 < 0 }) != true else {
@@ -49,7 +53,7 @@ extension RecordedVersion {
     }
 
     private static func readPropertyList(
-        file: String, key: String, databasePath: String, _ fractions: Fractions
+        file: String, key: String, databasePath: String, _ fractions: Fractions, _ assumed: SchemaVersion?
     ) throws -> SchemaVersion? {
         let path = FileName.sibling(file, of: databasePath)
         func failure(_ detail: String, _ advice: String) -> StoreError {
@@ -58,7 +62,17 @@ extension RecordedVersion {
         if let fault = FileName.fault(of: file) {
             throw failure("the name of the version's property list \(fault)", "name a file beside the database")
         }
-        guard let value = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
+        guard let bytes = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
+        let value: ConfigurationValue
+        do {
+            value = try ConfigurationSyntax.parse(bytes)
+        } catch let reason {
+            if let assumed { return assumed }
+            throw failure(
+                "the recorded version is not readable: \(reason.detail)",
+                "restore the file, or say with recordedVersion.assume (in Swift assumedVersion) which version such a "
+                    + "database has; nothing was changed")
+        }
         guard case .dictionary(let entries) = value else {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
         }
@@ -74,19 +88,16 @@ extension RecordedVersion {
 
     private static func contents(
         of path: String, besides databasePath: String, failure: (_ detail: String, _ advice: String) -> StoreError
-    ) throws -> ConfigurationValue? {
+    ) throws -> [UInt8]? {
         guard !SmallFile.isSame(path, databasePath) else {
             throw failure("the version's property list is the database itself", "name the file beside it")
         }
         do {
-            let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
-            return try ConfigurationSyntax.parse(bytes)
+            return try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
         } catch SmallFile.Failure.missing {
             return nil
-        } catch let reason as SmallFile.Failure {
+        } catch let reason {
             throw failure("the recorded version is not readable: \(reason)", "check the file")
-        } catch let reason as ConfigurationSyntax.Failure {
-            throw failure("the recorded version is not readable: \(reason.detail)", "restore the file")
         }
     }
 }
@@ -120,7 +131,8 @@ extension Configuration {
     func readOwnRecord(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let fractions: RecordedVersion.Fractions =
             hasDottedVersions ? assumedVersion.map { .assumed($0) } ?? .refused : .asWritten
-        return try recordedVersion.read(from: connection, databasePath: databasePath, fractions)
+        return try recordedVersion.read(
+            from: connection, databasePath: databasePath, fractions, assumed: assumedVersion)
     }
 
     /// Whether versions have dots, so that 1.10 and 1.1 are two.
