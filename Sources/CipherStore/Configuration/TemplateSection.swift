@@ -9,18 +9,30 @@ extension Configuration {
         ///
         /// By default the database's name with `Temp` before its extension: `dbLocalTemp.db` for `dbLocal.db`.
         public var temporary: String?
+        /// Which file counts where an upgrade of the app's own did not end and that cannot be told; with `nil` such a
+        /// database is refused.
+        public var leftover: Leftover?
         /// New table name to old.
         public var renamedTables: [String: String]
         /// New column name to old, by the table's new name.
         public var renamedColumns: [String: [String: String]]
 
+        /// Which file of an upgrade that did not end counts.
+        public enum Leftover: String, Sendable, CaseIterable {
+            /// The copy that the upgrade was filling, and its log.
+            case copy
+            /// The database; the copy and its log are left where they are.
+            case database
+        }
+
         /// A template.
         public init(
-            file: String, temporary: String? = nil, renamedTables: [String: String] = [:],
+            file: String, temporary: String? = nil, leftover: Leftover? = nil, renamedTables: [String: String] = [:],
             renamedColumns: [String: [String: String]] = [:]
         ) {
             self.file = file
             self.temporary = temporary
+            self.leftover = leftover
             self.renamedTables = renamedTables
             self.renamedColumns = renamedColumns
         }
@@ -44,10 +56,11 @@ extension Configuration.Template {
     /// Reads the `template` dictionary.
     init(_ node: ConfigurationNode, databaseName: String) throws {
         let section = try ConfigurationSection(
-            node, keys: ["file", "temporary", "renamedTables", "renamedColumns"])
+            node, keys: ["file", "temporary", "leftover", "renamedTables", "renamedColumns"])
         self.init(
             file: try section.required("file").path(),
             temporary: try section["temporary"].map { try Self.temporary($0, databaseName) },
+            leftover: try section["leftover"]?.choice(),
             renamedTables: try section["renamedTables"]?.renames() ?? [:],
             renamedColumns: try section["renamedColumns"].map(Self.columns) ?? [:])
     }

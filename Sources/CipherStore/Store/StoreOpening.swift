@@ -84,9 +84,12 @@ package struct StoreOpening {
         return try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
             guard let interrupted = try InterruptedCopy(configuration, paths) else { return try body(open()) }
             var warnings: [String] = []
-            if try interrupted.isDatabase(Inspector(paths).surface()) {
+            switch try interrupted.finding(Inspector(paths).surface()) {
+            case .database: break
+            case .copy:
                 try checkTakingOver()
                 warnings += try interrupted.takeOver(busyTimeout: options.busyTimeout)
+            case .log: warnings.append(try interrupted.takeLog())
             }
             let opened = try open()
             if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }

@@ -46,7 +46,7 @@ extension StoreOpening {
         guard let interrupted = try InterruptedCopy(configuration, paths),
             let note = try interrupted.note(inspector.surface())
         else { return try plan(inspector, rehearsalLimit, key) }
-        let isDatabase = try interrupted.isDatabase(inspector.surface())
+        let isDatabase = try interrupted.finding(inspector.surface()) == .copy
         let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
         let plan: StorePlan
         do {

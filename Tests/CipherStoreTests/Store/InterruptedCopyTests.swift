@@ -122,14 +122,15 @@ struct InterruptedCopyTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("The log of the deleted database is not laid over the copy")
-    func refusesStaleLog() throws {
+    @Test("The log of the deleted database is not laid over the copy, which has what it says")
+    func dropsLogOfDeleted() throws {
         try fixture.write(journal: "WAL", unclosed: true) { try TemplateApp.writeDatabase($0, version: 2) }
         try FileManager.default.removeItem(atPath: fixture.database)
         try fixture.write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
-        let before = try fixture.digest()
-        #expect(try storeError { try fixture.open() }?.code == .staleSidecar)
-        #expect(try fixture.digest() == before)
+        #expect(try fixture.plan().step == .encrypt)
+        #expect(try fixture.open().outcome == .encrypted)
+        #expect(try notes() == Self.allNotes)
+        #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
     @Test("A copy without a table is no database", arguments: [true, false])
