@@ -180,7 +180,9 @@ final class StepCensus {
 
     private static func writing(_ actions: [StatementAction]) -> Writing? {
         let own = actions.filter { $0.cause == nil && !Name($0.subject, in: $0.schema ?? "main").isOfSystem }
-        guard !actions.contains(where: \.isDefinition), let action = own.first(where: { $0.kind == .insert || $0.kind == .delete }) else { return nil }
+        guard !actions.contains(where: \.isDefinition),
+            let action = own.first(where: { $0.kind == .insert || $0.kind == .delete })
+        else { return nil }
         return Writing(name: Name(action.subject, in: action.schema ?? "main"), sign: action.kind == .insert ? 1 : -1)
     }
 
