@@ -75,7 +75,8 @@ public struct Configuration: Sendable {
         ///
         /// Each upgrade keeps one, and none is ever replaced or removed.
         public var keepBackup: Bool
-        /// After how many upgrades that did not end (a watchdog, a crash) ``onRepeatedFailure`` applies.
+        /// After how many upgrades, decryptions or changes of key that did not end (a watchdog, a crash)
+        /// ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int
         /// What happens after the last attempt.
         public var onRepeatedFailure: OnRepeatedFailure

@@ -166,8 +166,8 @@ extension Configuration {
         throw StoreError(
             .recordedVersion, path: databasePath,
             "the database has tables, such as \(own), and \(place), which records their version, is missing",
-            advice: "restore the record, or say with recordedVersion.assume which version such a database has; nothing "
-                + "was changed")
+            advice: "restore the record, or say with recordedVersion.assume (in Swift assumedVersion) which version "
+                + "such a database has; nothing was changed")
     }
 }
 

@@ -52,8 +52,8 @@ struct StepsSource: SchemaSource {
             .recordedVersion, path: state.connection.path,
             "the database records no version but has tables, such as \(table.name): it is of an unknown version, and "
                 + "no new one",
-            advice: "say in recordedVersion where its version is recorded, or with recordedVersion.assume which one it "
-                + "has; nothing was changed")
+            advice: "say in recordedVersion where its version is recorded, or with recordedVersion.assume (in Swift "
+                + "assumedVersion) which one it has; nothing was changed")
     }
 
     private var fingerprint: String {
