@@ -86,8 +86,11 @@ package struct EncryptionUpgrade {
     }
 
     /// Tells the history of a file that CipherStore left as plaintext on purpose.
-    private func stamping(_ inspector: Inspector) throws -> ((Connection) throws -> Void)? {
-        guard case .plaintext?? = try inspector.readingPlaintext({ try? HistoryTable.stamp($0) }) else { return nil }
+    ///
+    /// Why a file cannot be read, the conversion tells.
+    private func stamping(_ inspector: Inspector) -> ((Connection) throws -> Void)? {
+        let stamp = try? inspector.readingPlaintext { try HistoryTable.stamp($0) }
+        guard case .plaintext? = stamp ?? nil else { return nil }
         return { try HistoryTable.append(.encrypted, in: $0) }
     }
 

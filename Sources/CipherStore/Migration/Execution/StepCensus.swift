@@ -35,6 +35,8 @@ final class StepCensus {
         var balance: [Name: Balance] = [:]
         /// The columns of `base` that are dropped, by their place.
         var dropped: [Name: Set<Int>] = [:]
+        /// What columns are called since, by their names before.
+        var renamed: [Name: [SQLName: SQLName]] = [:]
         /// What was lost with tables whose names others have since.
         var losses: [Plan.Finding] = []
     }
@@ -67,10 +69,11 @@ final class StepCensus {
         var rowsBefore: Int?
     }
 
-    /// A statement that may give a table another name.
+    /// A statement that may give a table or a column another name.
     private struct Renaming {
         let name: Name
         let root: Int
+        let columns: [SchemaName]
         /// The tables that are there already.
         let tables: [String]
     }
@@ -122,6 +125,7 @@ final class StepCensus {
         self.operation = operation
         (ledger.first, ledger.base, ledger.altered) = ([:], [:], [])
         (ledger.dropped, ledger.losses, ledger.balance) = ([:], [], [:])
+        ledger.renamed = [:]
         savepoints = []
         actions = []
         (copying, renaming, writing) = (nil, nil, nil)
@@ -215,7 +219,9 @@ final class StepCensus {
     private func noteAlteration(of name: Name, dropping column: String?) throws {
         guard let column else {
             guard let (_, root) = try TableCount.find(name, connection) else { return }
-            renaming = Renaming(name: name, root: root, tables: try TableCount.tables(at: root, in: name, connection))
+            renaming = Renaming(
+                name: name, root: root, columns: try TableCount.columns(of: name.table.text, in: name, connection),
+                tables: try TableCount.tables(at: root, in: name, connection))
             return
         }
         guard let values = ledger.base[name]?.values,
@@ -229,6 +235,12 @@ final class StepCensus {
 
     private func noteRename(_ renaming: Renaming) throws {
         let old = renaming.name
+        let columns = try TableCount.columns(of: old.table.text, in: old, connection)
+        let changed = zip(renaming.columns, columns).filter { $0 != $1 }
+        if columns.count == renaming.columns.count, changed.count == 1, let (before, after) = changed.first {
+            let first = ledger.renamed[old]?.first { $0.value == SQLName(of: before) }?.key ?? SQLName(of: before)
+            ledger.renamed[old, default: [:]][first] = SQLName(of: after)
+        }
         guard try TableCount.find(old, connection) == nil,
             let new = try TableCount.tables(at: renaming.root, in: old, connection)
                 .first(where: { !renaming.tables.contains($0) })
@@ -252,6 +264,7 @@ final class StepCensus {
         move(&ledger.base)
         move(&ledger.dropped)
         move(&ledger.balance)
+        move(&ledger.renamed)
         move(&ledger.held)
         ledger.copies[new, default: []] += ledger.copies.removeValue(forKey: old) ?? []
         if ledger.altered.remove(old) != nil { ledger.altered.insert(new) }
@@ -476,6 +489,7 @@ final class StepCensus {
         let dropped = ledger.dropped[name] ?? []
         guard let old = before.values, !dropped.contains(index) else { return nil }
         if let count = after.values(of: old[index].column) { return count }
+        if let new = ledger.renamed[name]?[SQLName(old[index].column)] { return after.values(of: new.text) }
         // Columns are added at the end.
         let place = index - dropped.filter { $0 < index }.count
         guard ledger.altered.contains(name), before.root == after.root, let new = after.values,

@@ -259,6 +259,20 @@ struct StepLossTests {
         #expect(error?.detail.contains("sets 1 value of wide.c2000 to NULL") == true, "\(String(describing: error))")
     }
 
+    @Test(
+        "in Swift may build a table anew and give a column another name",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_025_000))
+    func rebuildAndRename() throws {
+        let statements = [
+            "CREATE TABLE chat_new (id INTEGER PRIMARY KEY, body TEXT, draft TEXT, mood TEXT)",
+            "INSERT INTO chat_new SELECT id, body, draft, mood FROM chat", "DROP TABLE chat",
+            "ALTER TABLE chat_new RENAME TO chat", "ALTER TABLE chat RENAME COLUMN mood TO feeling",
+            "ALTER TABLE chat RENAME COLUMN feeling TO temper", "ALTER TABLE chat ADD COLUMN more TEXT",
+        ]
+        let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
+        #expect(try fixture.launch(Self.configuration(statements, inSwift: true), recorded: 1).event == .adopted)
+    }
+
     @Test("in Swift loses the rows that it deletes, whatever it adds afterwards")
     func replacedRows() throws {
         let closures: [@Sendable (Connection) throws -> Void] = [
