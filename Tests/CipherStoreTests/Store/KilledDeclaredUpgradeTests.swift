@@ -122,7 +122,7 @@ struct KilledDeclaredUpgradeTests {
         #expect(try rows.missing(in: fixture.read { try UserRows($0) }) == [], name)
         #expect(try fixture.values("PRAGMA foreign_key_check") == [], name)
         #expect(
-            try fixture.values("SELECT name FROM pragma_table_info('chat') ORDER BY cid")
+            try fixture.read { try ColumnState.read(table: "chat", from: $0).map(\.name) }
                 == ["id", "uid", "content", "added", "more"], name)
     }
 

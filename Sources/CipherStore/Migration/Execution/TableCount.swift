@@ -12,6 +12,12 @@ struct TableCount {
             self.table = SQLName(table)
         }
 
+        /// The table of the schema; engines before SQLite 3.33 know that of `temp` by this name alone.
+        var catalog: SQL {
+            schema == SQLName("temp")
+                ? "sqlite_temp_master" : SQL(text: "\(SQL.quoted(identifier: schema.text)).sqlite_master")
+        }
+
         var isOfSystem: Bool { table.isOfSQLite || table.isOfCipherStore }
 
         /// 0 for a table of users, 1 for another.
@@ -39,7 +45,7 @@ struct TableCount {
         var indexes: [String] = []
         try connection.forEachRow(
             """
-            SELECT name FROM \(schema).sqlite_master
+            SELECT name FROM \(name.catalog)
             WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = \(name.table.text) COLLATE NOCASE ORDER BY name
             """
         ) { indexes.append(try $0.get(at: 0)) }
@@ -79,11 +85,10 @@ struct TableCount {
 
     /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.
     static func find(_ name: Name, _ connection: Connection) throws -> (name: String, root: Int)? {
-        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
         var found: (name: String, root: Int)?
         try connection.forEachRow(
             """
-            SELECT name, coalesce(rootpage, 0) FROM \(schema).sqlite_master
+            SELECT name, coalesce(rootpage, 0) FROM \(name.catalog)
             WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
             """
         ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
@@ -92,10 +97,9 @@ struct TableCount {
 
     /// The tables that SQLite keeps at a page, which a rename does not change, in the schema of `name`.
     static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
-        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
         return try connection.values(
             String.self,
-            "SELECT name FROM \(schema).sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) = \(root)")
+            "SELECT name FROM \(name.catalog) WHERE type = 'table' AND coalesce(rootpage, 0) = \(root)")
     }
 
     static func isTrigger(_ name: String, _ connection: Connection) throws -> Bool {
@@ -110,11 +114,10 @@ struct TableCount {
     /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
     /// it.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
-        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
         return try connection.value(
             Bool.self,
             """
-            SELECT EXISTS (SELECT 1 FROM \(schema).sqlite_master
+            SELECT EXISTS (SELECT 1 FROM \(name.catalog)
             WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
             AND (sql LIKE '%replace%' OR coalesce(rootpage, 0) = 0))
             """) ?? false
