@@ -1,14 +1,6 @@
 internal import CSQLCipher
 internal import CSQLCipherShims
 
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// What holds for a connection while a closure of an app has it.
 ///
 /// The closure gets the connection for one transaction on one thread. Nothing that it runs may outlast the transaction, and
@@ -105,7 +97,7 @@ extension Connection {
                     // SQLite tells of the database, whether it is named or TEMP is said.
                     let isTemporary =
                         (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
-                        && third.map { strcmp($0, "temp") == 0 } == true
+                        && third.map { String(cString: $0) } == "temp"
                     guard
                         isTemporary || code == SQLITE_PRAGMA || code == SQLITE_TRANSACTION || code == SQLITE_ATTACH
                             || code == SQLITE_DETACH

@@ -66,7 +66,7 @@ enum ConfigurationSyntax {
         return "<{[ \t\r\n".utf8.contains(first)
     }
 
-    /// Whether text begins as an OpenStep property list does: with `key =`, behind a brace or not, or with a parenthesis.
+    /// Whether text begins as an OpenStep property list does: with `key =`, with or without a brace before it, or with a parenthesis.
     private static func isOpenStep(_ bytes: [UInt8]) -> Bool {
         guard var text = try? ConfigurationText(bytes, format: "property list") else { return false }
         func skipComments() {

@@ -1,6 +1,6 @@
 /// The values of a JSON text, read as RFC 8259 says.
 ///
-/// A reader of our own, for Foundation's takes one of two values of a key and tells no place.
+/// Foundation's reader is not used because it accepts a key that is given twice, and reports no line.
 struct JSONText {
     private var text: ConfigurationText
 

@@ -1,7 +1,7 @@
 /// The values of a property list in XML.
 ///
-/// A reader of our own, for Foundation's takes one of two values of a key, tells no place, and calls itself for each
-/// level without a limit. Source: Apple's PropertyList-1.0.dtd, and XML 1.0 for what it is written in.
+/// Foundation's reader is not used because it accepts a key that is given twice, reports no line, and recurses without a
+/// limit. Source: Apple's PropertyList-1.0.dtd, and XML 1.0 for what it is written in.
 struct XMLPropertyList {
     /// An element's beginning.
     private struct Tag {
@@ -234,7 +234,8 @@ struct XMLPropertyList {
         guard text.isNext("<!DOCTYPE") else { return }
         let start = text.position
         guard let type = text.take(through: ">"), !type.contains(UInt8(ascii: "[")) else {
-            throw text.fault("the document type has no end, or declarations of its own", at: "", position: start)
+            throw text.fault(
+                "the document type is not closed, or declares entities or elements", at: "", position: start)
         }
         try skipBlanks(at: "")
     }

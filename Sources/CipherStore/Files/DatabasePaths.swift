@@ -61,7 +61,7 @@ package struct DatabasePaths: Sendable {
         return first
     }
 
-    /// The backups beside the database, whoever made them.
+    /// The files beside the database that have a backup's name.
     func backups() throws -> [String] {
         try FileSystem.names(in: folder)
             .filter { $0.isSameName(as: backupName(1)) || Self.withoutNumber($0).isSameName(as: backupName(1)) }

@@ -277,6 +277,13 @@ struct StepLossTests {
     func replacedRows() throws {
         let closures: [@Sendable (Connection) throws -> Void] = [
             { try $0.executeScript("DELETE FROM tag; INSERT INTO tag VALUES (7, 'x'), (8, 'y'), (9, 'z')") },
+            {
+                try $0.executeScript(
+                    """
+                    CREATE TEMP TABLE t AS SELECT * FROM tag; DELETE FROM tag;
+                    INSERT INTO tag SELECT rowid, 'other ' || rowid FROM t; DROP TABLE t
+                    """)
+            },
             { connection in
                 for number in 1...3 { try connection.execute("DELETE FROM tag WHERE chat = \(number)") }
                 for number in 1...3 { try connection.execute("INSERT INTO tag VALUES (\(number), \("n\(number)"))") }
