@@ -110,9 +110,9 @@ let package = Package(
             cSettings: [.define("SQLITE_HAS_CODEC")]
         ),
         .executableTarget(
-            name: "PowerLoss",
-            dependencies: ["TestSupport"],
-            path: "Tests/PowerLoss",
+            name: "CrashTrials",
+            dependencies: ["CSystemShims"],
+            path: "Tests/CrashTrials",
             swiftSettings: strict
         ),
         .executableTarget(

@@ -21,6 +21,13 @@ build() {
 # which starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)
 
+# Becomes the program of Tests/CrashTrials, which runs CrashSubject.
+crash_trials() {
+    local product
+    for product in CrashSubject CrashTrials; do build "${static[@]}" --product $product; done
+    exec "$(swift build "${static[@]}" --show-bin-path)/CrashTrials" "$@"
+}
+
 # The SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.
 # Its .pc file names SQLite's version (3.46.1 in SQLCipher 4.6.1) or just "3.4", so those two are translated.
 sqlcipher_version() {

@@ -7,13 +7,6 @@ enum Policy {
     case exhaustive
 }
 
-/// What a disk holds after a power loss: the files by name.
-struct DiskState: Hashable {
-    var files: [String: FileImage]
-    /// Which file has each name: an upgrade's record tells files by their inodes.
-    let numbers: [String: Int]
-}
-
 /// One folder on a disk that keeps only what was synced for sure.
 ///
 /// A file's bytes are durable after a sync of the file, its name only after one of the folder.
@@ -84,7 +77,7 @@ struct Disk {
     }
 
     /// The states that the disk may hold, with a description of each.
-    func states(_ policy: Policy) -> [(description: String, state: DiskState)] {
+    func states(_ policy: Policy) -> [(description: String, state: FolderState)] {
         nameVariants(policy).flatMap { label, names in
             fileVariants(names, policy).map { ("names \(label), \($0.0)", $0.1) }
         }
@@ -109,9 +102,9 @@ struct Disk {
     }
 
     /// Each file in each of its forms, the others as all lost and as all kept.
-    private func fileVariants(_ names: [String: Int], _ policy: Policy) -> [(String, DiskState)] {
-        let lost = DiskState(files: names.compactMapValues { files[$0]?.durable }, numbers: names)
-        let kept = DiskState(files: names.compactMapValues { files[$0]?.kept }, numbers: names)
+    private func fileVariants(_ names: [String: Int], _ policy: Policy) -> [(String, FolderState)] {
+        let lost = FolderState(files: names.compactMapValues { files[$0]?.durable }, numbers: names)
+        let kept = FolderState(files: names.compactMapValues { files[$0]?.kept }, numbers: names)
         var states = [("all unsynced lost", lost)]
         if policy == .exhaustive { states.append(("all unsynced kept", kept)) }
         for (name, number) in names.sorted(by: { $0.key < $1.key }) {

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A file's bytes and mode.
-struct FileImage: Hashable {
+struct FileImage: Hashable, Sendable {
     var bytes: [UInt8]
     var mode: Int
 

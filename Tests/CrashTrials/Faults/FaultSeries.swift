@@ -1,0 +1,93 @@
+import Foundation
+
+/// A scenario with one fault at one kind of calls, at each point in turn.
+struct FaultSeries {
+    let trial: Trial
+    let fault: Fault
+    let call: String
+
+    /// How long a run may last before it counts as one that hangs, in seconds.
+    private static let limit = 60
+    /// The random part of the copy's name: chance stands still.
+    private static let digits = "5a5a5a5a5a5a5a5a"
+
+    /// Only calls that have to do with these files: the loader of the program is not what is tested.
+    private var watched: [String] {
+        let folder = trial.worker.folder
+        let copy = "\(trial.file)-upgrade-\(Self.digits)"
+        if fault == .lost { return ["-P", copy] }
+        let besides = ["-wal", "-shm", "-journal", "-attempt", "-plaintext", "-plaintext-\(Self.digits)"]
+        return ([folder, trial.file, copy] + besides.map { trial.file + $0 }).flatMap { ["-P", $0] }
+    }
+
+    /// A point, and what the call returns there where that depends on it.
+    struct Point {
+        let number: Int
+        var result: Int?
+    }
+
+    /// All points at which the fault can be, of those of memory every so many-th.
+    func points(step: Int) throws -> (all: Int, tried: [Point]) {
+        let all: Int
+        switch fault {
+        case .size:
+            // In KiB: none of the files that a run makes is larger than all that it begins with.
+            all = (trial.start.files.values.reduce(0) { $0 + $1.bytes.count } + 1_023) / 1_024
+        case .lost:
+            all = try countCalls()
+            let sizes = try Trace.calls(Strace.text(trial.worker.trace)).filter { $0.name == call }.map(\.result)
+            return (all, zip(1..., sizes).map { Point(number: $0, result: $1) })
+        case .memory, .lastingMemory: all = try countAllocations()
+        default: all = try countCalls()
+        }
+        guard all > 0 else { return (0, []) }
+        return (all, stride(from: 1, through: all, by: fault.isMemory ? step : 1).map { Point(number: $0) })
+    }
+
+    private func countCalls() throws -> Int {
+        try trial.countCalls(watched + ["-e", "trace=\(call)"])
+    }
+
+    private func countAllocations() throws -> Int {
+        try trial.lay()
+        let output = try trial.worker.run(failing("0")).output
+        let prefix = "allocations: "
+        let line = output.split(separator: "\n").last { $0.hasPrefix(prefix) }
+        return line.flatMap { Int($0.dropFirst(prefix.count)) } ?? 0
+    }
+
+    private func failing(_ allocation: String) -> Command {
+        var command = trial.command
+        command.environment["FAILING_ALLOCATION"] = allocation
+        return command
+    }
+
+    /// Runs the operation on a fresh folder with the fault.
+    func run(_ point: Point) throws -> Ending {
+        try trial.lay()
+        var command = self.command(point)
+        command.seconds = Self.limit
+        return try trial.worker.run(command)
+    }
+
+    private func command(_ point: Point) -> Command {
+        switch fault {
+        case .size:
+            var command = trial.command
+            // A shell's unit is half a KiB.
+            let limited = "trap '' XFSZ; ulimit -f \"$1\"; shift; exec \"$@\""
+            command.words = ["/bin/sh", "-c", limited, "sh", String(2 * point.number)] + command.words
+            return command
+        case .memory: return failing("\(point.number)")
+        case .lastingMemory: return failing("\(point.number)+")
+        case .short: return injecting("retval=0", point)
+        case .lost: return injecting("retval=\(point.result ?? 0)", point)
+        default: return injecting("error=\(fault.rawValue)", point)
+        }
+    }
+
+    private func injecting(_ effect: String, _ point: Point) -> Command {
+        let injection = ["-e", "trace=\(call)", "-e", "inject=\(call):\(effect):when=\(point.number)"]
+        return Strace.command(watched + injection, trial.command)
+    }
+}

@@ -1,0 +1,63 @@
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A run that is stopped as it begins a call, and goes on once something was done to it.
+struct StoppedRun {
+    let worker: Worker
+
+    /// How long a run may last before it counts as one that hangs, in seconds.
+    private static let limit = 30
+
+    /// Runs a command to its end.
+    ///
+    /// - Parameter body: What is done when it is stopped for the first time.
+    /// - Returns: How it ended; `nil` where it was never stopped.
+    func run(_ command: Command, at call: String, _ number: Int, _ body: () throws -> Void) throws -> Ending? {
+        let pipe = worker.folder + ".fifo"
+        unlink(pipe)
+        guard mkfifo(pipe, 0o600) == 0 else { throw TrialError(detail: "\(pipe) cannot be made: \(errno)") }
+        let descriptor = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { throw TrialError(detail: "\(pipe) cannot be opened: \(errno)") }
+        defer { close(descriptor) }
+        var traced = Strace.sending("SIGSTOP", at: call, number, to: pipe, command)
+        traced.seconds = Self.limit
+        let process = try traced.start(in: worker.session, output: worker.output)
+        var wasStopped = false
+        try forEachLine(descriptor, of: process) { line in
+            guard line.contains("stopped by SIGSTOP"), let stopped = pid_t(line.prefix { $0 != " " }) else { return }
+            if !wasStopped {
+                wasStopped = true
+                try body()
+            }
+            kill(stopped, SIGCONT)
+        }
+        let ending = try traced.end(process, in: worker.session, output: worker.output)
+        return wasStopped ? ending : nil
+    }
+
+    /// Reads what strace writes, until it ends.
+    private func forEachLine(_ descriptor: Int32, of process: pid_t, _ body: (Substring) throws -> Void) throws {
+        var text = ""
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let count = poll(&event, 1, 500)
+            if count == 0 {
+                // Where it ended before it opened the pipe, nobody closes it.
+                if Session.hasEnded(process) { return }
+                continue
+            }
+            let size = read(descriptor, &buffer, buffer.count)
+            if size < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard size > 0 else { return }
+            text += String(decoding: buffer[..<size], as: UTF8.self)
+            while let end = text.firstIndex(of: "\n") {
+                try body(text[..<end])
+                text = String(text[text.index(after: end)...])
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+
+/// The tracer of system calls, which also injects faults.
+enum Strace {
+    static func requireInstalled() throws {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/strace") else {
+            throw TrialError(detail: "strace is needed; on Debian: apt-get install strace")
+        }
+    }
+
+    /// A command under strace, which stops at the traced calls alone.
+    ///
+    /// - Parameters:
+    ///   - options: What is traced, and what is injected.
+    ///   - trace: The file for the calls.
+    static func command(_ options: [String], to trace: String = "/dev/null", _ command: Command) -> Command {
+        traced(["--seccomp-bpf", "-o", trace] + options, command)
+    }
+
+    /// A command that gets a signal as one of its threads begins a call for the so many-th time.
+    ///
+    /// It stops at every call: with `--seccomp-bpf`, strace 6.1 loses the signal.
+    static func sending(
+        _ signal: String, at call: String, _ number: Int, to trace: String = "/dev/null", _ command: Command
+    ) -> Command {
+        let injection = "inject=\(call):signal=\(signal):when=\(number)"
+        return traced(["-o", trace, "-e", "trace=\(call)", "-e", injection], command)
+    }
+
+    /// A command whose calls are counted.
+    ///
+    /// It stops at every call, so that its threads take turns in the same way each time.
+    static func counting(_ options: [String], to trace: String, _ command: Command) -> Command {
+        traced(["-o", trace] + options, command)
+    }
+
+    private static func traced(_ options: [String], _ command: Command) -> Command {
+        var traced = command
+        traced.words = ["/usr/bin/strace", "-f", "-qq"] + options + command.words
+        return traced
+    }
+
+    /// How often one thread made a call, at most: strace counts for each thread by itself.
+    static func mostCalls(_ trace: String) throws -> Int {
+        var counts: [Substring: Int] = [:]
+        for line in try text(trace).split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 1)
+            guard words.count == 2, let first = words[1].drop(while: { $0 == " " }).first, first.isLetter else {
+                continue
+            }
+            counts[words[0], default: 0] += 1
+        }
+        return counts.values.max() ?? 0
+    }
+
+    static func text(_ trace: String) throws -> String {
+        String(decoding: try FileBytes.read(trace), as: UTF8.self)
+    }
+}

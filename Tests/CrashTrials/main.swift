@@ -1,0 +1,34 @@
+import Foundation
+
+// Runs CrashSubject's operations with something done to them at each point, and judges what is left:
+//
+//   CrashTrials kills …             a kill at each system call that can change something
+//   CrashTrials faults …            a call that fails once, or no memory
+//   CrashTrials powerloss …         what a disk may hold after a power loss at each call
+//   CrashTrials hostile-folder …    a name that another user replaces at each call
+//
+// The options are those of the scripts of these names. CrashSubject is the executable beside this one. Prints a table;
+// fails where something was lost.
+
+let words = CommandLine.arguments.dropFirst()
+let status: Int32
+do {
+    let session = try Session()
+    defer { session.end() }
+    let isWhole: Bool
+    switch words.first {
+    case "kills": isWhole = try Kills(words.dropFirst(), in: session).run()
+    case "faults": isWhole = try Faults(words.dropFirst(), in: session).run()
+    case "powerloss": isWhole = try PowerLoss(words.dropFirst(), in: session).run()
+    case "hostile-folder": isWhole = try HostileFolder(words.dropFirst(), in: session).run()
+    default: throw Options.UsageError(usage: "usage: CrashTrials kills|faults|powerloss|hostile-folder …")
+    }
+    status = isWhole ? 0 : 1
+} catch let error as Options.UsageError {
+    FileHandle.standardError.write(Data((error.usage + "\n").utf8))
+    status = 64
+} catch {
+    FileHandle.standardError.write(Data("\(words.first ?? "CrashTrials"): \(error)\n".utf8))
+    status = 70
+}
+exit(status)
