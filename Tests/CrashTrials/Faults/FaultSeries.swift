@@ -87,7 +87,6 @@ struct FaultSeries {
     }
 
     private func injecting(_ effect: String, _ point: Point) -> Command {
-        let injection = ["-e", "trace=\(call)", "-e", "inject=\(call):\(effect):when=\(point.number)"]
-        return Strace.command(watched + injection, trial.command)
+        Strace.injecting(effect, at: call, point.number, watched, trial.command)
     }
 }

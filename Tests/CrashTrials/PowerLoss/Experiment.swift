@@ -66,7 +66,7 @@ struct Experiment {
         let calls = SystemCall.traced.map { "?" + $0 }.joined(separator: ",")
         let options = ["-xx", "-s", "16777216", "-e", "signal=none", "-e", "trace=" + calls]
         let trace = recorded.worker.trace
-        _ = try recorded.worker.run(Strace.command(options, to: trace, recorded.command))
+        _ = try recorded.worker.run(Strace.recording(options, to: trace, recorded.command))
         let recording = try Recording(
             Trace.calls(Strace.text(trace)), folder: folder, initial: initial.map { ($0.name, $0.image.bytes.count) })
         try check(recording, initial)

@@ -93,7 +93,7 @@ enum Trace {
     private static func call(_ text: Substring, _ began: Int, _ ended: Int) throws -> SystemCall? {
         guard let open = text.firstIndex(of: "("), let equals = text.range(of: " = ", options: .backwards),
             let close = text[..<equals.lowerBound].lastIndex(of: ")")
-        else { throw TraceError(detail: "line \(ended + 1) is no call") }
+        else { throw TraceError(detail: "line \(ended + 1) is no call: \(text.prefix(200))") }
         // A pointer, as of mmap, or "?" of a call that never returned: only whether it succeeded is of interest.
         let outcome = text[equals.upperBound...].prefix { $0 != " " }
         guard outcome != "?", !outcome.hasPrefix("-") else { return nil }

@@ -67,7 +67,7 @@ struct Command: Sendable {
         var (none, defaults) = (sigset_t(), sigset_t())
         sigemptyset(&none)
         sigemptyset(&defaults)
-        for number in Session.signals { sigaddset(&defaults, number) }
+        for number in Session.handled { sigaddset(&defaults, number) }
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setpgroup(&attributes, 0)

@@ -20,8 +20,9 @@ final class Session: Sendable {
         var isEnding = false
     }
 
-    /// The interrupts.
-    static let signals = [SIGINT, SIGTERM, SIGHUP, SIGPIPE]
+    private static let interrupts = [SIGINT, SIGTERM, SIGHUP]
+    /// The signals that do not end this program at once, and that end its children.
+    static let handled = interrupts + [SIGPIPE]
     private let state = Locked(State())
     private let queue = DispatchQueue(label: "session")
     private let sources = Locked<[any DispatchSourceProtocol]>([])
@@ -91,8 +92,8 @@ final class Session: Sendable {
 
     private func watch() {
         var started: [any DispatchSourceProtocol] = []
-        for number in Self.signals {
-            signal(number, SIG_IGN)
+        for number in Self.handled { signal(number, SIG_IGN) }
+        for number in Self.interrupts {
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             source.setEventHandler { self.interrupt(number) }
             started.append(source)

@@ -8,13 +8,16 @@ enum Strace {
         }
     }
 
-    /// A command under strace, which stops at the traced calls alone.
+    /// A command in which a call fails, or seems to succeed; it stops at the calls that are asked for alone.
     ///
     /// - Parameters:
-    ///   - options: What is traced, and what is injected.
-    ///   - trace: The file for the calls.
-    static func command(_ options: [String], to trace: String = "/dev/null", _ command: Command) -> Command {
-        traced(["--seccomp-bpf", "-o", trace] + options, command)
+    ///   - effect: What the call returns, such as `error=EIO`.
+    ///   - options: The files whose calls count.
+    static func injecting(
+        _ effect: String, at call: String, _ number: Int, _ options: [String], _ command: Command
+    ) -> Command {
+        let injection = ["-e", "trace=\(call)", "-e", "inject=\(call):\(effect):when=\(number)"]
+        return traced(["--seccomp-bpf", "-o", "/dev/null"] + options + injection, command)
     }
 
     /// A command that gets a signal as one of its threads begins a call for the so many-th time.
@@ -27,10 +30,10 @@ enum Strace {
         return traced(["-o", trace, "-e", "trace=\(call)", "-e", injection], command)
     }
 
-    /// A command whose calls are counted.
+    /// A command whose calls are written to a file.
     ///
     /// It stops at every call, so that its threads take turns in the same way each time.
-    static func counting(_ options: [String], to trace: String, _ command: Command) -> Command {
+    static func recording(_ options: [String], to trace: String, _ command: Command) -> Command {
         traced(["-o", trace] + options, command)
     }
 

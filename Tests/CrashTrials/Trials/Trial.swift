@@ -43,7 +43,7 @@ struct Trial {
     /// How often one thread of the operation makes the calls that strace is asked for, at most.
     func countCalls(_ options: [String]) throws -> Int {
         try lay()
-        _ = try worker.run(Strace.counting(options, to: worker.trace, command))
+        _ = try worker.run(Strace.recording(options, to: worker.trace, command))
         return try Strace.mostCalls(worker.trace)
     }
 }
