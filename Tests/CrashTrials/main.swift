@@ -6,6 +6,7 @@ import Foundation
 //   CrashTrials faults …            a call that fails once, or no memory
 //   CrashTrials powerloss …         what a disk may hold after a power loss at each call
 //   CrashTrials hostile-folder …    a name that another user replaces at each call
+//   CrashTrials durability …        a kill at random moments of a store that is written to
 //
 // The options are those of the scripts of these names. CrashSubject is the executable beside this one. Prints a table;
 // fails where something was lost.
@@ -21,7 +22,8 @@ do {
     case "faults": isWhole = try Faults(words.dropFirst(), in: session).run()
     case "powerloss": isWhole = try PowerLoss(words.dropFirst(), in: session).run()
     case "hostile-folder": isWhole = try HostileFolder(words.dropFirst(), in: session).run()
-    default: throw Options.UsageError(usage: "usage: CrashTrials kills|faults|powerloss|hostile-folder …")
+    case "durability": isWhole = try Durability(words.dropFirst(), in: session).run()
+    default: throw Options.UsageError(usage: "usage: CrashTrials kills|faults|powerloss|hostile-folder|durability …")
     }
     status = isWhole ? 0 : 1
 } catch let error as Options.UsageError {

@@ -74,12 +74,17 @@ final class Session: Sendable {
             && information.si_signo == SIGCHLD
     }
 
+    /// Kills a process that was started and that nobody waited for yet, with its group.
+    static func killGroup(of process: pid_t) {
+        kill(-process, SIGKILL)
+    }
+
     /// Waits for the end of a process, ends what is left of its group, and returns how it ended.
     func wait(_ process: pid_t) -> Ending.Cause {
         var information = siginfo_t()
         while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         // Its number cannot be another's before it is reaped.
-        kill(-process, SIGKILL)
+        Self.killGroup(of: process)
         let isLate = state.with { state in
             state.running[process] = nil
             return state.late.remove(process) != nil
@@ -110,7 +115,7 @@ final class Session: Sendable {
         state.with { state in
             for (process, deadline) in state.running where deadline < .now {
                 state.late.insert(process)
-                kill(-process, SIGKILL)
+                Self.killGroup(of: process)
             }
         }
     }
@@ -118,7 +123,7 @@ final class Session: Sendable {
     private func interrupt(_ number: Int32) {
         state.with { state in
             state.isEnding = true
-            for process in state.running.keys { kill(-process, SIGKILL) }
+            for process in state.running.keys { Self.killGroup(of: process) }
         }
         // A worker may be writing to the folder still.
         for _ in 0..<100 where access(folder, F_OK) == 0 { end() }

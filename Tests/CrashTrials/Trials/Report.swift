@@ -60,6 +60,7 @@ final class Report: Sendable {
     }
 
     var points: Int { totals.with { $0.points } }
+    var losses: Int { totals.with { $0.losses } }
 
     func say(_ text: String) {
         Self.tell("\(name): \(text)")
