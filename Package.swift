@@ -9,26 +9,29 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// SQLCipher comes from the system on Linux and from the SQLCipher.swift package on Apple platforms.
-// The Apple branch is not built in this repository's CI. The manifest is evaluated on the machine that builds,
-// so on Linux nothing is fetched.
-#if os(Linux)
-    let dependencies: [Package.Dependency] = []
-    let sqlcipher: [Target.Dependency] = ["CSQLCipher"]
-    let sqlcipherTargets: [Target] = [
-        .systemLibrary(
-            name: "CSQLCipher",
-            pkgConfig: "sqlcipher",
-            providers: [.apt(["libsqlcipher-dev"]), .brew(["sqlcipher"])]
-        )
-    ]
+// What is linked is a matter of the platform that is built for: on Apple platforms the package SQLCipher.swift, which has
+// binaries for them alone, and elsewhere the system's library, as pkg-config finds it. The host only decides whether that
+// package is fetched at all: a Mac may build for either kind of platform, any other host for the second kind alone.
+// CIPHERSTORE_SQLCIPHER=package takes a package of that name on any platform, from a mirror for instance: see
+// Scripts/packaged.
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
+let otherPlatforms: [Platform] = [.linux, .android, .openbsd, .windows]
+let takesPackage = Context.environment["CIPHERSTORE_SQLCIPHER"] == "package"
+#if os(macOS)
+    let fetchesPackage = true
 #else
-    let dependencies: [Package.Dependency] = [
-        .package(url: "https://github.com/sqlcipher/SQLCipher.swift.git", from: "4.6.1")
-    ]
-    let sqlcipher: [Target.Dependency] = [.product(name: "SQLCipher", package: "SQLCipher.swift")]
-    let sqlcipherTargets: [Target] = []
+    let fetchesPackage = takesPackage
 #endif
+let dependencies: [Package.Dependency] =
+    fetchesPackage ? [.package(url: "https://github.com/sqlcipher/SQLCipher.swift.git", from: "4.10.0")] : []
+let engine: [Target.Dependency] =
+    (fetchesPackage
+        ? [
+            .product(
+                name: "SQLCipher", package: "SQLCipher.swift",
+                condition: takesPackage ? nil : .when(platforms: applePlatforms))
+        ] : [])
+    + (takesPackage ? [] : [.target(name: "CCipherEngineLibrary", condition: .when(platforms: otherPlatforms))])
 
 let package = Package(
     name: "CipherStore",
@@ -39,27 +42,40 @@ let package = Package(
         .executable(name: "cipherstore", targets: ["CipherStoreCLI"]),
     ],
     dependencies: dependencies,
-    targets: sqlcipherTargets + [
+    targets: [
         .systemLibrary(
-            name: "COpenSSL",
+            name: "CCipherEngineLibrary",
+            pkgConfig: "sqlcipher",
+            providers: [.apt(["libsqlcipher-dev"]), .brew(["sqlcipher"])]
+        ),
+        .systemLibrary(
+            name: "CCipherCryptoLibrary",
             pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
         ),
         .target(
-            name: "CSQLCipherShims",
-            dependencies: sqlcipher + ["COpenSSL"],
+            name: "CCipherEngine",
+            dependencies: engine,
             cSettings: [.define("SQLITE_HAS_CODEC")]
         ),
-        .target(name: "CSystemShims"),
+        .target(
+            name: "CCipherCrypto",
+            dependencies: [.target(name: "CCipherCryptoLibrary", condition: .when(platforms: otherPlatforms))]
+        ),
+        .target(name: "CCipherSystem"),
+        .target(
+            name: "CipherPrimitives",
+            dependencies: ["CCipherCrypto"],
+            swiftSettings: strict
+        ),
         .target(
             name: "CipherSQLite",
-            dependencies: sqlcipher + ["CSQLCipherShims", "COpenSSL"],
-            cSettings: [.define("SQLITE_HAS_CODEC")],
+            dependencies: ["CCipherEngine", "CipherPrimitives"],
             swiftSettings: strict
         ),
         .target(
             name: "CipherStore",
-            dependencies: ["CipherSQLite", "CSystemShims"],
+            dependencies: ["CipherPrimitives", "CipherSQLite", "CCipherSystem"],
             swiftSettings: strict
         ),
         .target(
@@ -69,7 +85,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "CipherStoreCLI",
-            dependencies: ["CipherStore", "CipherSQLite", "CSystemShims"],
+            dependencies: ["CipherStore", "CipherSQLite", "CCipherSystem"],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -80,14 +96,13 @@ let package = Package(
         ),
         .executableTarget(
             name: "Bench",
-            dependencies: sqlcipher + ["CipherStore", "CipherSQLite"],
+            dependencies: ["CCipherEngine", "CipherStore", "CipherSQLite"],
             path: "Benchmarks",
-            cSettings: [.define("SQLITE_HAS_CODEC")],
             swiftSettings: strict
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["CipherStore", "CipherSQLite"],
+            dependencies: ["CipherPrimitives", "CipherStore", "CipherSQLite"],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
@@ -105,9 +120,8 @@ let package = Package(
         ),
         .target(
             name: "CSubjectShims",
-            dependencies: ["CSQLCipherShims", "COpenSSL"],
-            path: "Tests/CSubjectShims",
-            cSettings: [.define("SQLITE_HAS_CODEC")]
+            dependencies: ["CCipherCrypto", "CCipherEngine"],
+            path: "Tests/CSubjectShims"
         ),
         .executableTarget(
             name: "CrashTrials",
@@ -128,13 +142,18 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(
+            name: "CipherPrimitivesTests",
+            dependencies: ["CipherPrimitives"],
+            swiftSettings: strict
+        ),
+        .testTarget(
             name: "CipherSQLiteTests",
             dependencies: ["CipherSQLite", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CipherStoreTestKit", "COpenSSL", "CSystemShims", "Mutator", "TestSupport"],
+            dependencies: ["CipherStore", "CipherStoreTestKit", "CCipherSystem", "Mutator", "TestSupport"],
             exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict

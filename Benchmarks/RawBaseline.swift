@@ -1,4 +1,4 @@
-import CSQLCipher
+import CCipherEngine
 
 /// What a Swift program on SQLite's C interface does, with statements compiled once: the baseline of the statement
 /// benchmarks.
@@ -17,7 +17,7 @@ final class RawBaseline {
             sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nil))
         guard let opened else { throw BenchmarkFailure("SQLite gave no connection") }
         handle = opened
-        try Self.check(sqlite3_key_v2(handle, "main", key, Int32(key.utf8.count)))
+        try Self.check(cs_key(handle, "main", key, Int32(key.utf8.count)))
         let setup = """
             PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
             CREATE TABLE message(id INTEGER PRIMARY KEY, uid TEXT, body TEXT, sentAt INTEGER);

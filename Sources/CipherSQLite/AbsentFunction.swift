@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Connection {
     /// Runs `body`, and again with a stand-in for each function that the schema names and nobody has registered.

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// Something that a statement would do, as SQLite tells while it compiles it.
 ///

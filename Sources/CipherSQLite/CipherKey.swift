@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CipherPrimitives
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
@@ -143,13 +143,10 @@ public struct CipherKey: Sendable, Equatable {
             let derived = try SecretBytes(count: Self.rawKeyLength) { output in
                 try keyBytes.withUnsafeBytes { passphrase in
                     try salt.withUnsafeBytes { salt in
-                        let done = PKCS5_PBKDF2_HMAC(
-                            passphrase.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(passphrase.count),
-                            salt.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(salt.count),
-                            Int32(settings.kdfIterations),
-                            settings.kdfAlgorithm.function,
-                            Int32(output.count), output.baseAddress?.assumingMemoryBound(to: UInt8.self))
-                        guard done == 1 else { throw KeyError.derivationFailed }
+                        let isDone = Cryptography.pbkdf2(
+                            settings.kdfAlgorithm.function, password: passphrase, salt: salt,
+                            rounds: settings.kdfIterations, into: output)
+                        guard isDone else { throw KeyError.derivationFailed }
                     }
                 }
             }
@@ -190,9 +187,9 @@ public enum KeyError: Error, Sendable, Equatable {
     case rawLength(key: Int, salt: Int?)
     /// The text of the key begins with a byte order mark, which would be a part of a passphrase that nobody sees.
     case byteOrderMark
-    /// libcrypto's random generator failed.
+    /// The random generator failed.
     case noRandomness
-    /// libcrypto's PBKDF2 failed.
+    /// The cryptographic library, libcrypto or CommonCrypto, refused to derive a key.
     case derivationFailed
 }
 
@@ -213,7 +210,8 @@ extension KeyError: CustomStringConvertible, LocalizedError {
         case .byteOrderMark:
             "the key begins with a byte order mark, which no passphrase was meant to have; save it as UTF-8 without one"
         case .noRandomness: "the system gave no random bytes; try again"
-        case .derivationFailed: "the key could not be derived from the passphrase; libcrypto refused PBKDF2"
+        case .derivationFailed:
+            "the key could not be derived from the passphrase; the cryptographic library refused PBKDF2"
         }
     }
 }
@@ -255,12 +253,11 @@ extension SecretBytes {
 }
 
 extension CipherSettings.Digest {
-    /// The function in libcrypto.
-    fileprivate var function: OpaquePointer? {
+    fileprivate var function: HashFunction {
         switch self {
-        case .sha1: EVP_sha1()
-        case .sha256: EVP_sha256()
-        case .sha512: EVP_sha512()
+        case .sha1: .sha1
+        case .sha256: .sha256
+        case .sha512: .sha512
         }
     }
 }

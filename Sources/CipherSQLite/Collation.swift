@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// A comparison of texts that an app registers under a name and its schema uses.
 public struct Collation: Sendable {

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Connection {
     /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.

@@ -1,5 +1,4 @@
-internal import CSQLCipher
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 /// What a file that nobody has vouched for may make its reader do.
 extension Connection {

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Connection {
     /// What is known of a connection's key.
@@ -20,7 +20,7 @@ extension Connection {
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         if schema == "main" { keyState = .given }
         try key.keyBytes.withUnsafeBytes { bytes in
-            try check(sqlite3_key_v2(handle, schema, bytes.baseAddress, Int32(bytes.count)))
+            try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }
         // SQLCipher 4.6 writes to stderr at every wrong key, and a library is silent. The level is the process's, and
         // falls back when SQLCipher starts again after its last connection, so it is set here, behind the key.

@@ -1,5 +1,4 @@
-internal import CSQLCipher
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 /// What holds for a connection while a closure of an app has it.
 ///

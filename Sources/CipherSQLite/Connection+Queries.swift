@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Connection {
     /// Runs one statement to its end and ignores its rows.

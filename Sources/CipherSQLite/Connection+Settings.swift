@@ -1,4 +1,4 @@
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 extension Connection {
     /// Accepts strings in double quotes in an app's old statements, and in what views and triggers of its schema run.

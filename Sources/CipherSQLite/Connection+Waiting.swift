@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Connection {
     /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.

@@ -1,5 +1,4 @@
-internal import CSQLCipher
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 /// An open database.
 ///

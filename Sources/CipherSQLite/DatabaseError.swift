@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials

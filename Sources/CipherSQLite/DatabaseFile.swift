@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// The bytes of a database file, reached through SQLite's own file layer.
 ///

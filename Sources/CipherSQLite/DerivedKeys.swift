@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CipherPrimitives
 
 /// The keys that were derived from passphrases and are in use in this process, so that a second store on a file pays no
 /// derivation of its own.
@@ -50,15 +50,12 @@ package final class DerivedKeys: @unchecked Sendable {
             buffer[buffer.count - 1] = UInt8(truncatingIfNeeded: settings.compatibility)
         }
         return try SecretBytes(count: 64) { output in
-            let done = key.keyBytes.withUnsafeBytes { passphrase in
+            let isDone = key.keyBytes.withUnsafeBytes { passphrase in
                 message.withUnsafeBytes { message in
-                    PKCS5_PBKDF2_HMAC(
-                        passphrase.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(passphrase.count),
-                        message.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(message.count), 1,
-                        EVP_sha512(), Int32(output.count), output.baseAddress?.assumingMemoryBound(to: UInt8.self))
+                    Cryptography.pbkdf2(.sha512, password: passphrase, salt: message, rounds: 1, into: output)
                 }
             }
-            guard done == 1 else { throw KeyError.derivationFailed }
+            guard isDone else { throw KeyError.derivationFailed }
         }
     }
 }

@@ -1,5 +1,4 @@
-internal import CSQLCipher
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 /// What the linked SQLCipher library is and can do, asked from the library itself.
 public struct Engine: Sendable {

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// Ends the running statement of a connection from any thread.
 // Unchecked, and safe between threads: `sqlite3_interrupt` may be called from any while the connection is open, which the

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension String {
     /// Whether it matches a pattern of SQL's LIKE, ASCII letters without regard to case.

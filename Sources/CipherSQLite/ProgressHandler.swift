@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// What is asked, every so many steps of SQLite's virtual machine, whether a statement may go on.
 final class ProgressHandler {

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// The current row of a running query, lent to a closure.
 ///

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension Statement {
     /// A number for some columns of the current row, by storage class and bytes: equal values have equal ones.

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 extension SQL {
     /// The statements of a script, without the semicolons between them; comments and white space alone are none.

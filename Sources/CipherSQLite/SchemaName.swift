@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// A name as a schema has it: bytes, which need not be Unicode.
 ///

@@ -1,8 +1,8 @@
-internal import COpenSSL
+internal import CipherPrimitives
 
 /// Bytes that are erased when they are released and never shown.
 ///
-/// The memory is a private allocation, overwritten with `OPENSSL_cleanse` on release; no copy is made by this type.
+/// The memory is a private allocation, overwritten on release in a way that the compiler may not leave out; no copy is made by this type.
 /// Descriptions, mirrors and errors show `<secret>`.
 public final class SecretBytes: Sendable {
     // Unchecked, and safe between threads: never written after `init`, and released only in `deinit`.
@@ -27,19 +27,17 @@ public final class SecretBytes: Sendable {
         self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
     }
 
-    /// Makes `count` random bytes with libcrypto's generator.
+    /// Makes `count` random bytes with the generator of libcrypto, or of the system on Apple platforms.
     ///
     /// - Throws: ``KeyError/noRandomness`` when the generator fails.
     public static func random(count: Int) throws -> SecretBytes {
         try SecretBytes(count: count) { buffer in
-            guard RAND_bytes(buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1 else {
-                throw KeyError.noRandomness
-            }
+            guard Cryptography.randomize(buffer) else { throw KeyError.noRandomness }
         }
     }
 
     deinit {
-        OPENSSL_cleanse(storage.baseAddress, storage.count)
+        Cryptography.erase(storage)
         storage.deallocate()
     }
 
@@ -52,8 +50,7 @@ public final class SecretBytes: Sendable {
 extension SecretBytes: Equatable {
     /// Compares in a time that depends on the lengths only.
     public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
-        guard left.count == right.count else { return false }
-        return CRYPTO_memcmp(left.storage.baseAddress, right.storage.baseAddress, left.count) == 0
+        Cryptography.areEqual(UnsafeRawBufferPointer(left.storage), UnsafeRawBufferPointer(right.storage))
     }
 }
 

@@ -1,5 +1,4 @@
-internal import CSQLCipher
-internal import CSQLCipherShims
+internal import CCipherEngine
 
 extension Statement {
     /// Binds the values of `sql`, of which SQLite makes copies.

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// What SQLite wrote to a database file through one connection, to be read back.
 ///

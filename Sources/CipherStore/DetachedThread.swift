@@ -1,4 +1,4 @@
-internal import CSystemShims
+internal import CCipherSystem
 
 #if canImport(Glibc)
     internal import Glibc

@@ -1,4 +1,4 @@
-import CSystemShims
+import CCipherSystem
 import CipherSQLite
 
 #if canImport(Glibc)

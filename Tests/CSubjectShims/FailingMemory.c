@@ -1,5 +1,5 @@
 #include "FailingMemory.h"
-#include "CSQLCipherShims.h"
+#include "CCipherEngine.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 // Since OpenSSL 3 the bytes come from a provider; to replace them by a function is deprecated, and works.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "Repeatability.h"
-#include "CSQLCipherShims.h"
+#include "CCipherEngine.h"
 
 #include <openssl/rand.h>
 #include <string.h>

@@ -16,18 +16,15 @@ struct CompilerTests {
         let source = try folder.write(
             "import CipherSQLite; enum Kind: String { case a }; struct Own {}; func use(_ db: Connection) throws {\n"
                 + lines.map { "do { \($0) }\n" }.joined() + "}\n", to: "Use.swift")
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().path(percentEncoded: false)
+        let bin = URL(filePath: Self.modules).deletingLastPathComponent().path(percentEncoded: false)
         let run = try Self.shell.run([
             "-c",
             """
             exec swiftc -typecheck -swift-version 6 -I "$1" \
-                -Xcc -fmodule-map-file="$2"/Sources/COpenSSL/module.modulemap \
-                -Xcc -fmodule-map-file="$2"/Sources/CSQLCipher/module.modulemap \
-                -Xcc -fmodule-map-file="$3" \
-                $(pkg-config --cflags sqlcipher libcrypto | sed 's/\\(^\\| \\)-/\\1-Xcc -/g') "$4" 2>&1
-            """, "sh", Self.modules, root, TestProgram.built("CSQLCipherShims.build").path + "/module.modulemap",
-            source,
+                -Xcc -fmodule-map-file="$2"/CCipherEngine.build/module.modulemap \
+                -Xcc -fmodule-map-file="$2"/CCipherCrypto.build/module.modulemap \
+                $(pkg-config --cflags sqlcipher libcrypto | sed 's/\\(^\\| \\)-/\\1-Xcc -/g') "$3" 2>&1
+            """, "sh", Self.modules, bin, source,
         ])
         var errors = [String?](repeating: nil, count: lines.count)
         for line in run.output.split(separator: "\n") where line.hasPrefix(source) {

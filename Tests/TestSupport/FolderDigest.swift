@@ -1,4 +1,4 @@
-import CipherSQLite
+import CipherPrimitives
 public import Foundation
 
 /// The content and mode of every file in a folder, by name, to be compared before and after.
@@ -37,7 +37,7 @@ public struct FolderDigest: Equatable, Sendable, CustomStringConvertible {
     }
 
     private static func hash(_ data: Data) throws -> String {
-        guard let digest = data.withUnsafeBytes(Digest.sha256) else { throw CocoaError(.featureUnsupported) }
+        guard let digest = data.withUnsafeBytes(Cryptography.sha256) else { throw CocoaError(.featureUnsupported) }
         return Data(digest).base64EncodedString()
     }
 }

@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// How much of a database may be changed in memory.
 final class OverlayBudget {

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CipherPrimitives
 
 extension DatabaseFile {
     /// The content of the first page of an encrypted file, in any format, for what the header holds and no SQL tells.
@@ -6,7 +6,7 @@ extension DatabaseFile {
     /// The key has opened the file before, and SQLCipher has authenticated the page then.
     ///
     /// - Parameter key: The raw key with the file's salt.
-    /// - Throws: ``DatabaseError`` where the file cannot be read, ``KeyError`` where libcrypto refuses.
+    /// - Throws: ``DatabaseError`` where the file cannot be read, ``KeyError`` where the cryptographic library refuses.
     package func firstPage(key: CipherKey, settings: CipherSettings) throws -> [UInt8] {
         try key.openFirstPage(read(at: 0, count: settings.pageSize), settings)
     }
@@ -17,7 +17,7 @@ extension CipherKey {
     ///
     /// Source: SQLCipher Design, "Database Encryption and Decryption".
     ///
-    /// - Throws: ``DatabaseError`` where it is no whole page, ``KeyError`` where libcrypto refuses.
+    /// - Throws: ``DatabaseError`` where it is no whole page, ``KeyError`` where the cryptographic library refuses.
     package func openFirstPage(_ page: [UInt8], _ settings: CipherSettings) throws -> [UInt8] {
         let end = settings.pageSize - settings.reservedBytes
         guard page.count == settings.pageSize else {
@@ -25,18 +25,14 @@ extension CipherKey {
         }
         // The salt, or the part of the header that stays readable, is not encrypted.
         let start = max(CipherKey.saltLength, settings.plaintextHeaderSize)
-        guard let context = EVP_CIPHER_CTX_new() else { throw KeyError.derivationFailed }
-        defer { EVP_CIPHER_CTX_free(context) }
-        var content = [UInt8](repeating: 0, count: end - start)
-        var written: Int32 = 0
-        let isDone = rawBytes.withUnsafeBytes { key in
-            EVP_DecryptInit_ex(
-                context, EVP_aes_256_cbc(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self),
-                Array(page[end..<(end + PageSealer.vectorSize)])) == 1
-                && EVP_CIPHER_CTX_set_padding(context, 0) == 1
-                && EVP_DecryptUpdate(context, &content, &written, Array(page[start..<end]), Int32(end - start)) == 1
+        guard let decryption = rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }) else {
+            throw KeyError.derivationFailed
         }
-        guard isDone, Int(written) == content.count else { throw KeyError.derivationFailed }
+        var content = [UInt8](repeating: 0, count: end - start)
+        let vector = Array(page[end..<(end + PageSealer.vectorSize)])
+        guard decryption.apply(Array(page[start..<end]), count: end - start, vector: vector, into: &content) else {
+            throw KeyError.derivationFailed
+        }
         return PageSealer.magic + page[PageSealer.magic.count..<start] + content
     }
 }

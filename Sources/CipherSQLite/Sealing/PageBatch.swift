@@ -1,5 +1,5 @@
-internal import COpenSSL
-internal import CSQLCipher
+internal import CCipherEngine
+internal import CipherPrimitives
 
 /// Pages on their way to the disk, sealed and written together on another thread.
 ///
@@ -60,7 +60,7 @@ final class PageBatch: @unchecked Sendable {
 
     private func write(to disk: DescriptorFile) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
-        guard RAND_bytes(&vectors, Int32(vectors.count)) == 1 else { return DescriptorFile.writeFailure }
+        guard vectors.withUnsafeMutableBytes(Cryptography.randomize) else { return DescriptorFile.writeFailure }
         // In the order of the file, so that neighbours are written at once.
         let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
         for (slot, place) in places.enumerated() {

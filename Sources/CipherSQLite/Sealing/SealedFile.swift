@@ -1,4 +1,4 @@
-internal import CSQLCipher
+internal import CCipherEngine
 
 /// A database file that SQLite writes as plaintext pages and that lies on the disk sealed.
 ///

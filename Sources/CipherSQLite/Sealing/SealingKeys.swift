@@ -1,9 +1,7 @@
-internal import COpenSSL
+internal import CipherPrimitives
 
 /// The keys with which SQLCipher 4 encrypts and authenticates the pages of one file.
 struct SealingKeys {
-    static let keySize = CipherKey.rawKeyLength
-
     let encryption: SecretBytes
     let authentication: SecretBytes
     let salt: SecretBytes
@@ -12,21 +10,20 @@ struct SealingKeys {
     ///
     /// Source: SQLCipher Design, "Key Derivation": PBKDF2 with two rounds over the salt, each byte of it changed by 0x3a.
     ///
-    /// - Throws: ``KeyError`` for a key without its salt, or where libcrypto refuses.
+    /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
     init(_ key: CipherKey) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
         self.salt = salt
         let encryption = key.rawBytes
         self.encryption = encryption
         let changed = salt.withUnsafeBytes { $0.map { $0 ^ 0x3a } }
-        authentication = try SecretBytes(count: Self.keySize) { output in
-            let done = encryption.withUnsafeBytes { key in
-                PKCS5_PBKDF2_HMAC(
-                    key.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(key.count), changed,
-                    Int32(changed.count), 2, EVP_sha512(), Int32(output.count),
-                    output.baseAddress?.assumingMemoryBound(to: UInt8.self))
+        authentication = try SecretBytes(count: CipherKey.rawKeyLength) { output in
+            let isDone = encryption.withUnsafeBytes { key in
+                changed.withUnsafeBytes { salt in
+                    Cryptography.pbkdf2(.sha512, password: key, salt: salt, rounds: 2, into: output)
+                }
             }
-            guard done == 1 else { throw KeyError.derivationFailed }
+            guard isDone else { throw KeyError.derivationFailed }
         }
     }
 }

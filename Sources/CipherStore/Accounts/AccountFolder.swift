@@ -1,3 +1,4 @@
+internal import CipherPrimitives
 internal import CipherSQLite
 
 /// The name of an account's folder: safe on every file system, readable, and another one for every account.
@@ -10,7 +11,7 @@ enum AccountFolder {
     /// File systems allow 255.
     private static let maximumLength = 200
 
-    /// - Throws: ``StoreError`` with `misuse` where libcrypto cannot make the digest of a long account.
+    /// - Throws: ``StoreError`` with `misuse` where the cryptographic library cannot make the digest of a long account.
     static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []
@@ -22,9 +23,9 @@ enum AccountFolder {
             }
         }
         guard name.count > maximumLength else { return String(decoding: name, as: UTF8.self) }
-        guard let digest = Array(account.utf8).withUnsafeBytes(Digest.sha256) else {
+        guard let digest = Array(account.utf8).withUnsafeBytes(Cryptography.sha256) else {
             throw StoreError(
-                .misuse, "the account's name is too long for a file, and libcrypto has no SHA-256",
+                .misuse, "the account's name is too long for a file, and the cryptographic library has no SHA-256",
                 advice: "give a shorter name")
         }
         let ending = Array("%-".utf8) + digest.flatMap { hexadecimal($0, upperCase: false) }

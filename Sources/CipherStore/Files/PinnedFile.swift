@@ -1,4 +1,4 @@
-internal import CSystemShims
+internal import CCipherSystem
 internal import CipherSQLite
 
 #if canImport(Glibc)

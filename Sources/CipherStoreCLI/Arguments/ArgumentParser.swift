@@ -1,4 +1,4 @@
-import CSystemShims
+import CCipherSystem
 import CipherSQLite
 import CipherStore
 
@@ -24,7 +24,7 @@ enum ArgumentParser {
             $0.withSystemPath { strdup($0) }
         }
         var table = options.enumerated().map { index, option in
-            CSystemShims.option(
+            CCipherSystem.option(
                 name: strdup(option.name), has_arg: option.value == nil ? no_argument : required_argument, flag: nil,
                 val: CS_OPTION_BASE + Int32(index))
         }
@@ -35,7 +35,7 @@ enum ArgumentParser {
         }
         let count = Int32(argv.count)
         argv.append(nil)
-        table.append(CSystemShims.option(name: nil, has_arg: 0, flag: nil, val: 0))
+        table.append(CCipherSystem.option(name: nil, has_arg: 0, flag: nil, val: 0))
 
         var values: [String: String] = [:]
         var operands: [String] = []

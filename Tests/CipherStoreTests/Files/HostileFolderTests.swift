@@ -1,4 +1,4 @@
-import CSystemShims
+import CCipherSystem
 import CipherSQLite
 import Foundation
 import TestSupport

@@ -1,14 +1,11 @@
-#include "CSQLCipherShims.h"
+#include "CCipherEngine.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
 
 static int config(sqlite3 *db, int option, int enabled) { return sqlite3_db_config(db, option, enabled, (int *)0); }
 
-// By default libcrypto frees all that it has when the process exits, while threads of ours may still encrypt. The system
-// takes the memory back anyway. It listens to the first call alone, so this one comes before main.
-__attribute__((constructor)) static void keep_libcrypto_until_the_end(void) {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, 0);
+int cs_key(sqlite3 *db, const char *schema, const void *key, int count) {
+    return sqlite3_key_v2(db, schema, key, count);
 }
 
 int cs_config_double_quoted_strings(sqlite3 *db, int in_definitions, int in_queries) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "CSystemShims.h"
+#include "CCipherSystem.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,16 +1,18 @@
-#ifndef CSQLCIPHER_SHIMS_H
-#define CSQLCIPHER_SHIMS_H
+#ifndef CCIPHER_ENGINE_H
+#define CCIPHER_ENGINE_H
 
 #include <stdint.h>
 
-#ifndef SQLITE_HAS_CODEC
-#define SQLITE_HAS_CODEC 1
-#endif
-#if __has_include(<SQLCipher/sqlite3.h>)
+// The engine's own interface: of the package SQLCipher.swift where that is linked, else of the system's library.
+#if defined(__APPLE__) || __has_include(<SQLCipher/sqlite3.h>)
 #include <SQLCipher/sqlite3.h>
 #else
 #include <sqlite3.h>
 #endif
+
+// sqlite3_key_v2, which the header shows only where SQLITE_HAS_CODEC is defined, and a module is not told what its
+// importer defines.
+int cs_key(sqlite3 *db, const char *schema, const void *key, int count);
 
 // Switches, each set through the variadic sqlite3_db_config. Each returns SQLITE_OK, or SQLITE_ERROR where the engine
 // is too old to know the switch.

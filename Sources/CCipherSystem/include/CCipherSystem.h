@@ -1,5 +1,5 @@
-#ifndef CSYSTEM_SHIMS_H
-#define CSYSTEM_SHIMS_H
+#ifndef CCIPHER_SYSTEM_H
+#define CCIPHER_SYSTEM_H
 
 #include <getopt.h>
 #include <sys/types.h>

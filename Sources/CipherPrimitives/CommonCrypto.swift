@@ -1,0 +1,151 @@
+// Where there is no CommonCrypto, Libcrypto.swift has the same declarations.
+#if canImport(CommonCrypto)
+    internal import CommonCrypto
+    internal import Darwin
+
+    /// The cryptographic primitives of CommonCrypto that need no state.
+    package enum Cryptography {
+        /// Fills a buffer with random bytes; `false` where the generator fails.
+        package static func randomize(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
+            guard let start = buffer.baseAddress else { return true }
+            return CCRandomGenerateBytes(start, buffer.count) == kCCSuccess
+        }
+
+        /// Overwrites a secret, which the compiler may not leave out.
+        package static func erase(_ buffer: UnsafeMutableRawBufferPointer) {
+            guard let start = buffer.baseAddress else { return }
+            memset_s(start, buffer.count, 0, buffer.count)
+        }
+
+        /// Whether two secrets are equal, in a time that depends on their lengths only.
+        package static func areEqual(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+            guard left.count == right.count else { return false }
+            guard let left = left.baseAddress, let start = right.baseAddress else { return true }
+            return timingsafe_bcmp(left, start, right.count) == 0
+        }
+
+        /// Derives a key by PBKDF2 and fills `output` with it; `false` where CommonCrypto refuses.
+        ///
+        /// Source: RFC 8018, section 5.2.
+        package static func pbkdf2(
+            _ function: HashFunction, password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer, rounds: Int,
+            into output: UnsafeMutableRawBufferPointer
+        ) -> Bool {
+            guard let rounds = UInt32(exactly: rounds) else { return false }
+            return CCKeyDerivationPBKDF(
+                CCPBKDFAlgorithm(kCCPBKDF2), password.baseAddress?.assumingMemoryBound(to: CChar.self),
+                password.count, salt.baseAddress?.assumingMemoryBound(to: UInt8.self), salt.count,
+                function.pseudoRandomAlgorithm, rounds, output.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                output.count) == kCCSuccess
+        }
+
+        /// The SHA-256 of bytes that are no secret; `nil` for 4 GB or more, which CommonCrypto does not take at once.
+        package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+            guard let count = CC_LONG(exactly: bytes.count) else { return nil }
+            var digest = [UInt8](repeating: 0, count: HashFunction.sha256.digestSize)
+            CC_SHA256(bytes.baseAddress, count, &digest)
+            return digest
+        }
+
+        /// Frees what the library keeps for the calling thread, ahead of the thread's end: CommonCrypto keeps nothing.
+        package static func releaseThreadState() {}
+    }
+
+    /// AES-256 in CBC mode without padding, with one key and for one thread at a time.
+    ///
+    /// Source: NIST SP 800-38A, section 6.2.
+    package final class AESCBC {
+        private let cryptor: CCCryptorRef
+
+        /// `nil` where CommonCrypto refuses, or where the key has not 32 bytes.
+        package init?(_ direction: CipherDirection, key: UnsafeRawBufferPointer) {
+            var cryptor: CCCryptorRef?
+            guard key.count == kCCKeySizeAES256,
+                // Without options: CBC, and no padding.
+                CCCryptorCreate(
+                    CCOperation(direction == .encrypt ? kCCEncrypt : kCCDecrypt), CCAlgorithm(kCCAlgorithmAES), 0,
+                    key.baseAddress, key.count, nil, &cryptor) == kCCSuccess,
+                let cryptor
+            else { return nil }
+            self.cryptor = cryptor
+        }
+
+        deinit { CCCryptorRelease(cryptor) }
+
+        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` where CommonCrypto refuses.
+        ///
+        /// - Parameter vector: The initialisation vector, 16 bytes.
+        package func apply(
+            _ input: UnsafePointer<UInt8>, count: Int, vector: UnsafePointer<UInt8>,
+            into output: UnsafeMutablePointer<UInt8>
+        ) -> Bool {
+            guard count % kCCBlockSizeAES128 == 0 else { return false }
+            var written = 0
+            return CCCryptorReset(cryptor, vector) == kCCSuccess
+                && CCCryptorUpdate(cryptor, input, count, output, count, &written) == kCCSuccess && written == count
+        }
+    }
+
+    /// HMACs with one key, for one thread at a time.
+    ///
+    /// Source: RFC 2104.
+    package final class HMAC {
+        private let algorithm: CCHmacAlgorithm
+        private let key: UnsafeMutableRawBufferPointer
+        private let context: UnsafeMutablePointer<CCHmacContext>
+
+        /// `nil` where CommonCrypto refuses, which it never does.
+        ///
+        /// - Parameter key: One byte or more.
+        package init?(_ function: HashFunction, key: UnsafeRawBufferPointer) {
+            algorithm = function.hmacAlgorithm
+            self.key = .allocate(byteCount: key.count, alignment: 16)
+            self.key.copyMemory(from: key)
+            context = .allocate(capacity: 1)
+            context.initialize(to: CCHmacContext())
+        }
+
+        deinit {
+            Cryptography.erase(key)
+            Cryptography.erase(UnsafeMutableRawBufferPointer(start: context, count: MemoryLayout<CCHmacContext>.size))
+            key.deallocate()
+            context.deallocate()
+        }
+
+        /// Begins the HMAC of another message; `false` where CommonCrypto refuses.
+        package func begin() -> Bool {
+            CCHmacInit(context, algorithm, key.baseAddress, key.count)
+            return true
+        }
+
+        /// Adds bytes to the message; `false` where CommonCrypto refuses.
+        package func update(_ bytes: UnsafePointer<UInt8>, count: Int) -> Bool {
+            CCHmacUpdate(context, bytes, count)
+            return true
+        }
+
+        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` where CommonCrypto refuses.
+        package func finish(into mac: UnsafeMutablePointer<UInt8>) -> Bool {
+            CCHmacFinal(context, mac)
+            return true
+        }
+    }
+
+    extension HashFunction {
+        fileprivate var pseudoRandomAlgorithm: CCPseudoRandomAlgorithm {
+            switch self {
+            case .sha1: CCPseudoRandomAlgorithm(kCCPRFHmacAlgSHA1)
+            case .sha256: CCPseudoRandomAlgorithm(kCCPRFHmacAlgSHA256)
+            case .sha512: CCPseudoRandomAlgorithm(kCCPRFHmacAlgSHA512)
+            }
+        }
+
+        fileprivate var hmacAlgorithm: CCHmacAlgorithm {
+            switch self {
+            case .sha1: CCHmacAlgorithm(kCCHmacAlgSHA1)
+            case .sha256: CCHmacAlgorithm(kCCHmacAlgSHA256)
+            case .sha512: CCHmacAlgorithm(kCCHmacAlgSHA512)
+            }
+        }
+    }
+#endif
