@@ -9,29 +9,29 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// What is linked is a matter of the platform that is built for: on Apple platforms the package SQLCipher.swift, which has
-// binaries for them alone, and elsewhere the system's library, as pkg-config finds it. The host only decides whether that
-// package is fetched at all: a Mac may build for either kind of platform, any other host for the second kind alone.
-// CIPHERSTORE_SQLCIPHER=package takes a package of that name on any platform, from a mirror for instance: see
-// Scripts/packaged.
-let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
-let otherPlatforms: [Platform] = [.linux, .android, .openbsd, .windows]
+// Which SQLCipher is linked is up to the platform that is built for: on Apple platforms the package SQLCipher.swift, whose
+// binaries are for them alone, on Linux the system's library, as pkg-config finds it. The machine that builds decides only
+// whether the package must be fetched: a Mac may build for either, and any other machine for Linux.
+// CIPHERSTORE_SQLCIPHER=package takes the package on every platform: Scripts/packaged puts one for Linux in its place.
 let takesPackage = Context.environment["CIPHERSTORE_SQLCIPHER"] == "package"
 #if os(macOS)
     let fetchesPackage = true
 #else
     let fetchesPackage = takesPackage
 #endif
-let dependencies: [Package.Dependency] =
-    fetchesPackage ? [.package(url: "https://github.com/sqlcipher/SQLCipher.swift.git", from: "4.10.0")] : []
-let engine: [Target.Dependency] =
-    (fetchesPackage
-        ? [
-            .product(
-                name: "SQLCipher", package: "SQLCipher.swift",
-                condition: takesPackage ? nil : .when(platforms: applePlatforms))
-        ] : [])
-    + (takesPackage ? [] : [.target(name: "CCipherEngineLibrary", condition: .when(platforms: otherPlatforms))])
+let applePlatforms: [Platform] = [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]
+var dependencies: [Package.Dependency] = []
+var engine: [Target.Dependency] = []
+if fetchesPackage {
+    dependencies.append(.package(url: "https://github.com/sqlcipher/SQLCipher.swift.git", from: "4.10.0"))
+    engine.append(
+        .product(
+            name: "SQLCipher", package: "SQLCipher.swift",
+            condition: takesPackage ? nil : .when(platforms: applePlatforms)))
+}
+if !takesPackage {
+    engine.append(.target(name: "CCipherEngineLibrary", condition: .when(platforms: [.linux])))
+}
 
 let package = Package(
     name: "CipherStore",
@@ -60,7 +60,7 @@ let package = Package(
         ),
         .target(
             name: "CCipherCrypto",
-            dependencies: [.target(name: "CCipherCryptoLibrary", condition: .when(platforms: otherPlatforms))]
+            dependencies: [.target(name: "CCipherCryptoLibrary", condition: .when(platforms: [.linux]))]
         ),
         .target(name: "CCipherSystem"),
         .target(
