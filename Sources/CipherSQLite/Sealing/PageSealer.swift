@@ -4,7 +4,8 @@ internal import CipherPrimitives
 ///
 /// A sealed page is its content under AES-256 in CBC mode, the initialisation vector, and an HMAC-SHA512 over both and
 /// the page's number, four bytes with the lowest first. The first page begins with the salt in place of SQLite's magic
-/// string, outside of what is encrypted and authenticated. The algorithms are the cryptographic library's; only their order is here.
+/// string, outside of what is encrypted and authenticated. The algorithms are the cryptographic library's; only their order
+/// is here.
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
 final class PageSealer {
     static let pageSize = 4096
