@@ -38,6 +38,8 @@ let package = Package(
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9)],
     products: [
         .library(name: "CipherStore", targets: ["CipherStore"]),
+        .library(name: "DatabaseConversion", targets: ["CipherDatabaseConversion", "CipherSecretServiceKeys"]),
+        .library(name: "CipherSQLite", targets: ["CipherSQLite"]),
         .library(name: "CipherStoreTestKit", targets: ["CipherStoreTestKit"]),
         .executable(name: "cipherstore", targets: ["CipherStoreCLI"]),
     ],
@@ -63,29 +65,150 @@ let package = Package(
             dependencies: [.target(name: "CCipherCryptoLibrary", condition: .when(platforms: [.linux]))]
         ),
         .target(name: "CCipherSystem"),
+        .target(name: "CipherErrors", swiftSettings: strict),
         .target(
             name: "CipherPrimitives",
-            dependencies: ["CCipherCrypto"],
+            dependencies: ["CCipherCrypto", "CipherErrors"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherSystemFiles",
+            dependencies: ["CCipherSystem", "CipherErrors", "CipherPrimitives"],
             swiftSettings: strict
         ),
         .target(
             name: "CipherSQLite",
-            dependencies: ["CCipherEngine", "CipherPrimitives"],
+            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSystemFiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherSQLText",
+            dependencies: ["CipherSQLite"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherCatalog",
+            dependencies: ["CipherErrors", "CipherSQLText", "CipherSQLite"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherSQLiteFormat",
+            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherPageSealing",
+            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherKeyProviders",
+            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherSecretServiceKeys",
+            dependencies: [
+                "CipherErrors",
+                "CipherKeyProviders",
+                "CipherPrimitives",
+                "CipherSQLite",
+                "CipherSystemFiles",
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherConfigurationText",
+            dependencies: ["CipherErrors", "CipherSystemFiles"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherHistory",
+            dependencies: ["CipherCatalog", "CipherErrors", "CipherSQLText", "CipherSQLite"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherDatabaseConversion",
+            dependencies: [
+                "CipherCatalog",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherKeyProviders",
+                "CipherPageSealing",
+                "CipherPrimitives",
+                "CipherSQLite",
+                "CipherSQLiteFormat",
+                "CipherSystemFiles",
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherSchemaMigration",
+            dependencies: [
+                "CipherCatalog",
+                "CipherConfigurationText",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherSQLText",
+                "CipherSQLite",
+                "CipherSystemFiles",
+            ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherPriorSystems",
+            dependencies: [
+                "CipherCatalog",
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherSQLText",
+                "CipherSQLite",
+                "CipherSQLiteFormat",
+                "CipherSchemaMigration",
+                "CipherSystemFiles",
+            ],
             swiftSettings: strict
         ),
         .target(
             name: "CipherStore",
-            dependencies: ["CipherPrimitives", "CipherSQLite", "CCipherSystem"],
+            dependencies: [
+                "CipherCatalog",
+                "CipherConfigurationText",
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherKeyProviders",
+                "CipherPrimitives",
+                "CipherPriorSystems",
+                "CipherSQLText",
+                "CipherSQLite",
+                "CipherSchemaMigration",
+                "CipherSecretServiceKeys",
+                "CipherSystemFiles",
+            ],
             swiftSettings: strict
         ),
         .target(
             name: "CipherStoreTestKit",
-            dependencies: ["CipherStore", "CipherSQLite"],
+            dependencies: ["CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
             swiftSettings: strict
         ),
         .executableTarget(
             name: "CipherStoreCLI",
-            dependencies: ["CipherStore", "CipherSQLite", "CCipherSystem"],
+            dependencies: [
+                "CCipherSystem",
+                "CipherConfigurationText",
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherKeyProviders",
+                "CipherSQLite",
+                "CipherSchemaMigration",
+                "CipherSecretServiceKeys",
+                "CipherStore",
+                "CipherSystemFiles",
+            ],
             swiftSettings: strict
         ),
         .executableTarget(
@@ -96,19 +219,27 @@ let package = Package(
         ),
         .executableTarget(
             name: "Bench",
-            dependencies: ["CCipherEngine", "CipherStore", "CipherSQLite"],
+            dependencies: ["CCipherEngine", "CipherSQLite", "CipherStore"],
             path: "Benchmarks",
             swiftSettings: strict
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["CipherPrimitives", "CipherStore", "CipherSQLite"],
+            dependencies: ["CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite"],
             path: "Tests/TestSupport",
             swiftSettings: strict
         ),
         .executableTarget(
             name: "CrashSubject",
-            dependencies: ["CipherStore", "CipherSQLite", "CSubjectShims", "TestSupport"],
+            dependencies: [
+                "CSubjectShims",
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherPageSealing",
+                "CipherSQLite",
+                "CipherStore",
+                "TestSupport",
+            ],
             path: "Tests/CrashSubject",
             swiftSettings: strict
         ),
@@ -125,13 +256,13 @@ let package = Package(
         ),
         .executableTarget(
             name: "CrashTrials",
-            dependencies: ["CSystemShims"],
+            dependencies: ["CCipherSystem"],
             path: "Tests/CrashTrials",
             swiftSettings: strict
         ),
         .executableTarget(
             name: "Mutator",
-            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            dependencies: ["CipherSQLite", "CipherStore", "TestSupport"],
             path: "Tests/Mutator",
             swiftSettings: strict
         ),
@@ -148,12 +279,30 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherSQLiteTests",
-            dependencies: ["CipherSQLite", "TestSupport"],
+            dependencies: ["CipherErrors", "CipherPageSealing", "CipherSQLite", "CipherSystemFiles", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
             name: "CipherStoreTests",
-            dependencies: ["CipherStore", "CipherStoreTestKit", "CCipherSystem", "Mutator", "TestSupport"],
+            dependencies: [
+                "CCipherSystem",
+                "CipherCatalog",
+                "CipherConfigurationText",
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherHistory",
+                "CipherKeyProviders",
+                "CipherPriorSystems",
+                "CipherSQLText",
+                "CipherSQLite",
+                "CipherSQLiteFormat",
+                "CipherSchemaMigration",
+                "CipherStore",
+                "CipherStoreTestKit",
+                "CipherSystemFiles",
+                "Mutator",
+                "TestSupport",
+            ],
             exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
@@ -166,13 +315,20 @@ let package = Package(
         ),
         .executableTarget(
             name: "Schedules",
-            dependencies: ["CipherStore", "CipherSQLite", "TestSupport"],
+            dependencies: ["CipherStore", "TestSupport"],
             path: "Tests/Schedules",
             swiftSettings: strict
         ),
         .testTarget(
             name: "CipherStoreCLITests",
-            dependencies: ["CipherStoreCLI", "LockHolder", "TestSupport"],
+            dependencies: [
+                "CipherDatabaseConversion",
+                "CipherErrors",
+                "CipherSQLite",
+                "CipherStoreCLI",
+                "LockHolder",
+                "TestSupport",
+            ],
             swiftSettings: strict
         ),
     ]

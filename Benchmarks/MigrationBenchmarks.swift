@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 
 /// What migrations cost beyond the SQL that does the work, on encrypted files with a raw key.
@@ -59,8 +58,8 @@ struct MigrationBenchmarks {
             databaseName: "message.db", version: SchemaVersion(version), schema: .tables([table]))
     }
 
-    private func open(version: Int) throws -> CipherStore {
-        try CipherStore.openBlocking(
+    private func open(version: Int) throws -> EncryptedStore {
+        try EncryptedStore.openBlocking(
             configuration(version: version), directory: work,
             keyProvider: ClosureKeyProvider { [key] _, _ in key })
     }

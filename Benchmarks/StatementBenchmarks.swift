@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSQLite
 import Foundation
 
 /// Statements of the engine against the C interface, in one program, on encrypted files with a raw key.

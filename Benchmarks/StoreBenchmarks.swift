@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 
 /// What a store costs to open, in derivations of its passphrase.
@@ -10,7 +9,7 @@ struct StoreBenchmarks {
     func run() throws -> [Measurement] {
         let configuration = Configuration(databaseName: "store.db", version: 1)
         let provider = ClosureKeyProvider { _, _ in try .passphrase("a passphrase of some length") }
-        try CipherStore.openBlocking(configuration, directory: folder, keyProvider: provider).closeBlocking()
+        try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider).closeBlocking()
         return [
             try .alternating(
                 "open a store: a writer and 4 readers", against: "one derivation", goal: 1.15,
@@ -21,9 +20,9 @@ struct StoreBenchmarks {
     }
 
     private func open(_ configuration: Configuration, _ provider: ClosureKeyProvider) throws {
-        var options = CipherStore.Options()
+        var options = EncryptedStore.Options()
         options.maximumReaders = 4
-        let store = try CipherStore.openBlocking(
+        let store = try EncryptedStore.openBlocking(
             configuration, directory: folder, keyProvider: provider, options: options)
         // Readers are opened when they are needed, so all four are wanted at once.
         let threads = (0..<4).map { _ in ReaderThread(store) }
@@ -33,7 +32,7 @@ struct StoreBenchmarks {
 
     /// The key is known already, so nothing of a derivation is left.
     private func second(_ configuration: Configuration, _ provider: ClosureKeyProvider) throws -> Measurement {
-        let first = try CipherStore.openBlocking(configuration, directory: folder, keyProvider: provider)
+        let first = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
         let second = try Measurement.alternating(
             "open a second store on the file", against: "one derivation", goal: 0.15, runs: runs,
             ours: { try Measurement.seconds { try open(configuration, provider) } }, theirs: derivation)
@@ -54,7 +53,7 @@ private final class ReaderThread: @unchecked Sendable {
     private var failure: (any Error)?
     private let done = DispatchSemaphore(value: 0)
 
-    init(_ store: CipherStore) {
+    init(_ store: EncryptedStore) {
         Thread { [self] in
             do {
                 _ = try store.readBlocking { try $0.value(Int.self, "SELECT count(*) FROM sqlite_master") }

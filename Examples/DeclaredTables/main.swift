@@ -1,7 +1,6 @@
 // An app that declared its tables in a property list, with a copy of the last one beside the database: the list is valid
 // as it is, and the version of a legacy file comes from wherever the app kept it.
 
-import CipherStore
 import Foundation
 import Support
 
@@ -18,7 +17,7 @@ try example.legacy(
 var configuration = try Configuration(contentsOf: example.config("ChatStore.plist"))
 // The copy was encrypted with a cipher of the app's own, so the app reads it: here is where it would.
 configuration.recordedVersion = .custom { _ in 23 }
-let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)
 
 let ids = try await store.read { try $0.values(Int64.self, "SELECT id FROM chat WHERE threadId IS NULL ORDER BY id") }

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSQLite
 
 #if canImport(Glibc)
     import Glibc

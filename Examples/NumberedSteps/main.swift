@@ -1,6 +1,5 @@
 // An app that ran numbered property lists: the same files, and its record of the next update to run, are read as they are.
 
-import CipherStore
 import Foundation
 import Support
 
@@ -17,7 +16,7 @@ try example.legacy(
     """)
 
 let configuration = try Configuration(contentsOf: example.config("NumberedSteps/NumberedSteps.plist"))
-let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)
 
 let names = try await store.read {

@@ -1,7 +1,6 @@
 // An app keeps its own SQLite wrapper, and only wants its file encrypted before the wrapper opens it.
 
 import AppSQLite
-import CipherStore
 import Foundation
 import Support
 
@@ -44,7 +43,7 @@ let file = try example.legacy(
 
 // At every launch, before the wrapper: encrypts a plaintext file, and leaves an encrypted one alone.
 for _ in 1...2 {
-    let report = try await CipherStore.encrypt(file, keyProvider: example.keys)
+    let report = try await DatabaseConverter.encrypt(file, keyProvider: example.keys)
     print("   \(report.outcome.rawValue), \(report.tables) tables, \(report.rows) rows")
 }
 

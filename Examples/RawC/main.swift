@@ -1,7 +1,6 @@
 // An app on SQLite's C interface moves to a store: its file, its version number and its schema stay what they are.
 
 import AppSQLite
-import CipherStore
 import Foundation
 import Support
 
@@ -21,7 +20,7 @@ try example.expect("buy bread", readable: true, in: "notes.db")
 struct Note: Codable, Sendable { var id: Int; var body: String }
 
 let configuration = Configuration(databaseName: "notes.db", version: 4)
-let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)
 
 try await store.write { db in

@@ -1,5 +1,4 @@
 import AppSQLite
-import CipherStore
 import Foundation
 
 /// What the examples share: a folder to work in, a key, databases of older versions, and a look at the bytes.

@@ -1,6 +1,5 @@
 // An app that keeps a version for each table, and renamed a table to tableOld when it rebuilt it. It was killed in one.
 
-import CipherStore
 import Foundation
 import Support
 
@@ -17,7 +16,7 @@ try example.legacy(
     """)
 
 let configuration = try Configuration(contentsOf: example.config("TableVersions/MessageStore.json"))
-let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)
 
 let rows = try await store.read {

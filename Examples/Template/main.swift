@@ -1,6 +1,5 @@
 // An app that ships a template database, and copied its user's rows into each new one.
 
-import CipherStore
 import Foundation
 import Support
 
@@ -18,7 +17,7 @@ try example.legacy(
     """)
 
 let configuration = try Configuration(contentsOf: example.config("Template/NoteStore.json"))
-let store = try await CipherStore.open(configuration, directory: example.folder, keyProvider: example.keys)
+let store = try await EncryptedStore.open(configuration, directory: example.folder, keyProvider: example.keys)
 example.tell(store.report)
 
 let categories = try await store.read { db in

@@ -1,4 +1,5 @@
 internal import CCipherEngine
+package import CipherErrors
 
 extension Connection {
     /// Runs `body`, and again with a stand-in for each function that the schema names and nobody has registered.

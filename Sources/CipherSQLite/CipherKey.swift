@@ -1,9 +1,10 @@
-internal import CipherPrimitives
+internal import CipherErrors
+public import CipherPrimitives
 
 #if canImport(FoundationEssentials)
-    public import FoundationEssentials
+    internal import FoundationEssentials
 #else
-    public import Foundation
+    internal import Foundation
 #endif
 
 /// The key of an encrypted database: a passphrase, a raw key, or a raw key with its salt.
@@ -30,7 +31,7 @@ public struct CipherKey: Sendable, Equatable {
     /// What `sqlite3_key_v2` is given: the passphrase, or the `x'…'` form of a raw key.
     package let keyBytes: SecretBytes
 
-    init(form: Form, keyBytes: SecretBytes) {
+    package init(form: Form, keyBytes: SecretBytes) {
         self.form = form
         self.keyBytes = keyBytes
     }
@@ -154,7 +155,7 @@ public struct CipherKey: Sendable, Equatable {
         }
     }
 
-    var rawBytes: SecretBytes {
+    package var rawBytes: SecretBytes {
         keyBytes.withUnsafeBytes { bytes in
             SecretBytes(count: Self.rawKeyLength) { buffer in
                 for index in 0..<Self.rawKeyLength {
@@ -173,47 +174,6 @@ extension CipherKey: CustomStringConvertible, CustomDebugStringConvertible, Cust
     public var debugDescription: String { description }
     /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-/// Why a key cannot be used.
-///
-/// Never holds the key.
-public enum KeyError: Error, Sendable, Equatable {
-    /// The key has no bytes.
-    case empty
-    /// The key begins with `x'` and is neither `x'64 hex'` nor `x'96 hex'`.
-    case malformed
-    /// A raw key or its salt has another number of bytes than 32 and 16.
-    case rawLength(key: Int, salt: Int?)
-    /// The text of the key begins with a byte order mark, which would be a part of a passphrase that nobody sees.
-    case byteOrderMark
-    /// The random generator failed.
-    case noRandomness
-    /// The cryptographic library, libcrypto or CommonCrypto, refused to derive a key.
-    case derivationFailed
-}
-
-extension KeyError: CustomStringConvertible, LocalizedError {
-    /// The same as ``description``.
-    public var errorDescription: String? { description }
-
-    /// What happened and what to do next.
-    public var description: String {
-        switch self {
-        case .empty: "the key is empty; give a passphrase, or a raw key in the form x'64 hex digits'"
-        case .malformed:
-            "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
-                + "passphrase that begins otherwise"
-        case .rawLength(let key, let salt):
-            "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") cannot be used; it has 32 "
-                + "bytes, and a salt has 16"
-        case .byteOrderMark:
-            "the key begins with a byte order mark, which no passphrase was meant to have; save it as UTF-8 without one"
-        case .noRandomness: "the system gave no random bytes; try again"
-        case .derivationFailed:
-            "the key could not be derived from the passphrase; the cryptographic library refused PBKDF2"
-        }
-    }
 }
 
 extension SecretBytes {

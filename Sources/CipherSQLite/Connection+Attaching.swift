@@ -5,15 +5,17 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - layer: Leads to the file.
-    ///   - sealed: Whether the layer seals the pages, of a file that gets no key.
-    package func attachEmpty(_ layer: FileLayer, as schema: String, sealed: Bool) throws {
+    ///   - pages: Their size and how many bytes at their ends are left free, both in bytes, of a file that gets no key
+    ///     because the layer encrypts its pages.
+    package func attachEmpty(
+        _ layer: FileLayer, as schema: String, pages: (size: Int, reserved: Int)? = nil
+    ) throws {
         let uri = SQL.quoted(text: FileURI.text("copy", query: "mode=rw&vfs=\(layer.name)"))
         layers.append(layer)
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
-        guard sealed else { return }
-        // Pages of the size of SQLCipher's, with room after their content for the seal.
-        try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(PageSealer.pageSize)"))
-        var reserved = Int32(PageSealer.reservedSize)
+        guard let pages else { return }
+        try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(pages.size)"))
+        var reserved = Int32(pages.reserved)
         try check(sqlite3_file_control(handle, schema, Self.reserveBytes, &reserved))
     }
 

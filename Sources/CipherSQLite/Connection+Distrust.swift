@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 /// What a file that nobody has vouched for may make its reader do.
 extension Connection {

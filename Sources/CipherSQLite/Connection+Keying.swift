@@ -1,3 +1,4 @@
+internal import CipherPrimitives
 internal import CCipherEngine
 
 extension Connection {

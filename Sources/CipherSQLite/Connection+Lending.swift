@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 /// What holds for a connection while a closure of an app has it.
 ///

@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 /// An open database.
 ///

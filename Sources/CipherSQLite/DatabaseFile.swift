@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 /// The bytes of a database file, reached through SQLite's own file layer.
 ///
@@ -161,3 +162,5 @@ extension Connection {
         return file
     }
 }
+
+extension DatabaseFile: ReadableFile {}

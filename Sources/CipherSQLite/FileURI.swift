@@ -1,3 +1,5 @@
+internal import CipherErrors
+
 /// The name of a file as SQLite takes it together with settings.
 ///
 /// Source: SQLite, "URI Filenames".

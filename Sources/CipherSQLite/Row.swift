@@ -1,4 +1,5 @@
 internal import CCipherEngine
+public import CipherErrors
 
 /// The current row of a running query, lent to a closure.
 ///

@@ -1,3 +1,5 @@
+internal import CipherErrors
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else

@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 #if canImport(Glibc)
     internal import Glibc

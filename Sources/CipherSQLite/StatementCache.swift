@@ -1,17 +1,17 @@
 /// Compiled statements of one connection by their text: the least recently used goes first.
 ///
 /// A statement is out of the cache while it is in use, so that the same SQL can run inside its own loop.
-struct StatementCache {
+package struct StatementCache {
     /// In order of use, the latest last: in a loop it is wanted again, and found at once.
     private var statements: ContiguousArray<Statement> = []
     private let capacity: Int
 
-    init(capacity: Int) {
+    package init(capacity: Int) {
         self.capacity = capacity
         statements.reserveCapacity(capacity + 1)
     }
 
-    mutating func take(_ sql: SQL) -> Statement? {
+    package mutating func take(_ sql: SQL) -> Statement? {
         let length = sql.length
         guard let position = statements.lastIndex(where: { $0.bytes.count == length && $0.has(sql) }) else {
             return nil
@@ -19,7 +19,7 @@ struct StatementCache {
         return statements.remove(at: position)
     }
 
-    mutating func put(_ statement: Statement) {
+    package mutating func put(_ statement: Statement) {
         statements.append(statement)
         if statements.count > capacity { statements.removeFirst() }
     }

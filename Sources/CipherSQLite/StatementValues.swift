@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 extension Statement {
     /// Binds the values of `sql`, of which SQLite makes copies.

@@ -1,12 +1,12 @@
-import CipherSQLite
-import CipherStore
+package import CipherErrors
+internal import CipherSQLite
 
 /// What the process tells its caller, in the numbers of sysexits(3).
-struct ExitStatus: Error, Equatable, Sendable {
-    let code: Int32
+package struct ExitStatus: Error, Equatable, Sendable {
+    package let code: Int32
 
-    static let done = ExitStatus(code: 0)
-    static let usage = ExitStatus(code: 64)
+    package static let done = ExitStatus(code: 0)
+    package static let usage = ExitStatus(code: 64)
     static let badData = ExitStatus(code: 65)
     static let noInput = ExitStatus(code: 66)
     static let internalFailure = ExitStatus(code: 70)
@@ -20,7 +20,7 @@ struct ExitStatus: Error, Equatable, Sendable {
     static func signal(_ number: Int32) -> ExitStatus { ExitStatus(code: 128 + number) }
 
     /// What the numbers mean, for the help.
-    static let meanings: [(ExitStatus, String)] = [
+    package static let meanings: [(ExitStatus, String)] = [
         (.done, "done"),
         (.usage, "the command line is wrong"),
         (.badData, "the data is damaged or of the wrong kind, or the key does not fit"),
@@ -36,7 +36,7 @@ struct ExitStatus: Error, Equatable, Sendable {
 
 extension ExitStatus {
     /// The one table from failures to exit codes.
-    init(_ code: StoreError.Code) {
+    package init(_ code: StoreError.Code) {
         self =
             switch code {
             case .missingFile, .keyUnavailable: .noInput

@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherSystemFiles
 
 #if canImport(Glibc)
     import Glibc

@@ -1,8 +1,8 @@
-import CipherStore
+internal import CipherErrors
 
 /// The command-line tool, from its arguments to its exit code.
-enum Tool {
-    static let version = "1.0.0"
+package enum Tool {
+    package static let version = "1.0.0"
 
     /// Runs the tool and returns the exit code.
     static func run(_ arguments: [String]) -> Int32 {

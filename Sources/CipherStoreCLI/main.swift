@@ -1,5 +1,5 @@
-import CCipherSystem
-import CipherSQLite
+internal import CCipherSystem
+internal import CipherErrors
 
 #if canImport(Glibc)
     import Glibc

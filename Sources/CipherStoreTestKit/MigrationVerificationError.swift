@@ -1,4 +1,4 @@
-public import CipherStore
+public import CipherSchemaMigration
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
@@ -28,6 +28,10 @@ public struct MigrationVerificationError: Error, Sendable {
 
     /// The fixtures with which something is wrong, in the order in which they were given.
     public let failures: [Failure]
+
+    package init(failures: [Failure]) {
+        self.failures = failures
+    }
 }
 
 extension MigrationVerificationError: CustomStringConvertible, LocalizedError {

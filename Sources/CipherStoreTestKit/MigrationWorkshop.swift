@@ -1,3 +1,5 @@
+internal import CipherKeyProviders
+internal import CipherSchemaMigration
 internal import CipherStore
 
 #if canImport(FoundationEssentials)
@@ -21,7 +23,7 @@ struct MigrationWorkshop {
     /// What is wrong with the migration of a fixture.
     func problems(
         of fixture: URL, wanted: SchemaDescription, allowed: AllowedDifferences,
-        check: (@Sendable (CipherStore, URL) async throws -> Void)?
+        check: (@Sendable (EncryptedStore, URL) async throws -> Void)?
     ) async throws -> [MigrationVerificationError.Problem] {
         try await inFolder { folder in
             try copy(fixture, to: folder)
@@ -35,12 +37,13 @@ struct MigrationWorkshop {
         }
     }
 
-    private func schema(of store: CipherStore) async throws -> SchemaDescription {
+    private func schema(of store: EncryptedStore) async throws -> SchemaDescription {
         try await store.read { try SchemaDescription(of: $0) }
     }
 
-    private func opening<Output>(_ folder: URL, _ body: (CipherStore) async throws -> Output) async throws -> Output {
-        let store = try await CipherStore.open(configuration, directory: folder, keyProvider: keyProvider)
+    private func opening<Output>(_ folder: URL, _ body: (EncryptedStore) async throws -> Output) async throws -> Output
+    {
+        let store = try await EncryptedStore.open(configuration, directory: folder, keyProvider: keyProvider)
         do {
             let output = try await body(store)
             await store.close()

@@ -1,4 +1,6 @@
+public import CipherKeyProviders
 internal import CipherSQLite
+internal import CipherSchemaMigration
 public import CipherStore
 
 #if canImport(FoundationEssentials)
@@ -29,7 +31,7 @@ public import CipherStore
 ///   throws.
 public func verifyMigrations(
     from fixtures: [URL], to configuration: Configuration, keyProvider: any KeyProvider = .fixedTestKey,
-    allowing allowed: AllowedDifferences = [], check: (@Sendable (CipherStore, URL) async throws -> Void)? = nil
+    allowing allowed: AllowedDifferences = [], check: (@Sendable (EncryptedStore, URL) async throws -> Void)? = nil
 ) async throws {
     let workshop = MigrationWorkshop(configuration: configuration, keyProvider: keyProvider)
     let wanted = try await workshop.schemaOfFreshInstall()

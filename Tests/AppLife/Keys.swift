@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 import Foundation
 
 /// What a key store of the app's own says when it fails.

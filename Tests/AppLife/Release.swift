@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 import Foundation
 
 /// One release of an app, as `Scripts/lives` describes it: what the app's source code would say.

@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 import Foundation
 
 // An app in one of its releases, for Scripts/lives:
@@ -20,11 +20,11 @@ func code(of error: any Error) -> String {
     }
 }
 
-let store: CipherStore
+let store: EncryptedStore
 do {
-    var options = CipherStore.Options()
+    var options = EncryptedStore.Options()
     if let busyTimeout = release.busyTimeout { options.busyTimeout = .milliseconds(busyTimeout) }
-    store = try await CipherStore.open(
+    store = try await EncryptedStore.open(
         release.configuration(), directory: URL(filePath: release.directory), keyProvider: release.key.provider,
         options: options
     ) { Death.pass($0.stage.rawValue) }

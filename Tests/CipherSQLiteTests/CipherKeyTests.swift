@@ -1,7 +1,7 @@
+internal import CipherErrors
+internal import CipherSQLite
 import Foundation
 import Testing
-
-@testable import CipherSQLite
 
 @Suite("A key")
 struct CipherKeyTests {

@@ -23,6 +23,7 @@ struct CompilerTests {
             exec swiftc -typecheck -swift-version 6 -I "$1" \
                 -Xcc -fmodule-map-file="$2"/CCipherEngine.build/module.modulemap \
                 -Xcc -fmodule-map-file="$2"/CCipherCrypto.build/module.modulemap \
+                -Xcc -fmodule-map-file="$2"/CCipherSystem.build/module.modulemap \
                 $(pkg-config --cflags sqlcipher libcrypto | sed 's/\\(^\\| \\)-/\\1-Xcc -/g') "$3" 2>&1
             """, "sh", Self.modules, bin, source,
         ])

@@ -1,6 +1,6 @@
+internal import CipherPageSealing
+internal import CipherSQLite
 import Testing
-
-@testable import CipherSQLite
 
 @Suite("A derived key")
 struct DerivedKeysTests {

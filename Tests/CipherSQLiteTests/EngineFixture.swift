@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing

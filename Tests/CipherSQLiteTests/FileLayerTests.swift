@@ -1,8 +1,8 @@
+internal import CipherErrors
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherSQLite
 
 /// The file layer through which the copy is reached.
 struct FileLayerTests {

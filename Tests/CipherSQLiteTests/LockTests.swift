@@ -1,7 +1,6 @@
+internal import CipherSystemFiles
 import Foundation
 import Testing
-
-@testable import CipherSQLite
 
 /// One thread at a time, and waiting for what others change.
 struct LockTests {

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSQLite
 import Foundation
 import Testing
 

@@ -1,4 +1,6 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherPageSealing
+internal import CipherSQLite
 import Foundation
 import Testing
 
@@ -55,7 +57,7 @@ struct SealingTests {
 
     private func attach(_ layer: FileLayer) throws -> Connection {
         let connection = try Connection(path: ":memory:", mode: .create)
-        try connection.attachEmpty(layer, as: "copy", sealed: true)
+        try connection.attachEmpty(layer, as: "copy", pages: (PageSealer.pageSize, PageSealer.reservedSize))
         return connection
     }
 

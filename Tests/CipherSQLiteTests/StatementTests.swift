@@ -1,6 +1,6 @@
+internal import CipherErrors
+internal import CipherSQLite
 import Testing
-
-@testable import CipherSQLite
 
 @Suite("A statement")
 struct StatementTests {

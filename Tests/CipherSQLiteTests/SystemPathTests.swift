@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherErrors
 import Testing
 
 /// Names of files as text and back.

@@ -1,8 +1,7 @@
+internal import CipherStoreCLI
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStoreCLI
 
 /// What the shells propose, by the shells themselves.
 @Suite struct CompletionTests {

@@ -1,8 +1,7 @@
+internal import CipherStoreCLI
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStoreCLI
 
 /// The installation and what goes with it.
 @Suite struct InstallTests {

@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CipherStoreCLI
-
 /// Files whose names are not UTF-8: in `x\xff`, beside which `x\u{FFFD}` holds another database that nobody asked for.
 @Suite struct NameBytesTests {
     private let tool: ToolFixture

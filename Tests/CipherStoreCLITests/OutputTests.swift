@@ -1,7 +1,7 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherStoreCLI
 import Testing
-
-@testable import CipherStore
-@testable import CipherStoreCLI
 
 /// The parts of the tool that need no process.
 @Suite struct OutputTests {
@@ -16,7 +16,7 @@ import Testing
     @Test(arguments: [20, 40, 80, 200])
     func progressFitsTheTerminal(_ width: Int) {
         for percent in 0...100 {
-            for stage in UpgradeProgress.Stage.allCases {
+            for stage in UpgradeStage.allCases {
                 let progress = UpgradeProgress(
                     stage: stage, fraction: Double(percent) / 100, bytes: Int64(percent) * 4_000_000,
                     totalBytes: 400_000_000)

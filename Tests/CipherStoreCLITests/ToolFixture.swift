@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
+internal import CipherStoreCLI
 import TestSupport
 import Testing
-
-@testable import CipherStoreCLI
 
 /// Command lines that are wrong, and the help.
 @Suite struct UsageTests {

@@ -1,7 +1,6 @@
+internal import CipherSystemFiles
 import Foundation
 import Testing
-
-@testable import CipherStore
 
 /// Threads that we start ourselves.
 struct DetachedThreadTests {

@@ -1,6 +1,6 @@
-import CipherSQLite
-import CipherStore
-@testable import CipherStoreTestKit
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStoreTestKit
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -15,7 +15,7 @@ enum BackfillSubject {
     ///   - place: `in` or `behind` the batch; nothing for a run to the end.
     static func run(_ folder: String, place: String?, batch: Int?) async throws {
         let configuration = Configuration(databaseName: "app.db", version: 1)
-        let store = try await CipherStore.open(
+        let store = try await EncryptedStore.open(
             configuration, directory: URL(filePath: folder), keyProvider: TestKeys.provider())
         try await store.write { connection in
             try connection.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, visits INTEGER NOT NULL)")

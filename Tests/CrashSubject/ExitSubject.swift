@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -48,9 +47,9 @@ enum ExitSubject {
     }
 
     private static func store(_ folder: String, progress: @escaping @Sendable (UpgradeProgress) -> Void = { _ in })
-        throws -> CipherStore
+        throws -> EncryptedStore
     {
-        try CipherStore.openBlocking(
+        try EncryptedStore.openBlocking(
             Configuration(databaseName: "app.db", version: 24), directory: URL(filePath: folder),
             keyProvider: TestKeys.provider(), progress: progress)
     }

@@ -1,5 +1,4 @@
 import CSubjectShims
-import CipherSQLite
 import Foundation
 
 /// The allocation of SQLite that fails, as the environment says.

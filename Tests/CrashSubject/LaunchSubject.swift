@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -29,7 +28,7 @@ enum LaunchSubject {
         let isOff = change == "decrypt"
         let rotation = KeyRotation(
             from: TestKeys.provider(), to: TestKeys.provider { try Subject.newKey() }, whenDone: { _ in })
-        let store = try await CipherStore.open(
+        let store = try await EncryptedStore.open(
             Configuration(
                 databaseName: file.lastPathComponent, version: SchemaVersion(version),
                 encryption: Configuration.Encryption(

@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 
 #if canImport(Glibc)
     import Glibc
@@ -27,7 +26,7 @@ enum RotationSubject {
             unlink(folder + "/old")
             pass("dropped")
         }
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 200
         options.progress = { pass($0.stage.rawValue) }
         let opened = try StoreOpening(

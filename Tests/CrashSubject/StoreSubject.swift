@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -11,8 +10,8 @@ import TestSupport
 
 /// A store that is written to until it is killed, and says of each row that its transaction was acknowledged.
 enum StoreSubject {
-    private static func open(_ folder: String) async throws -> CipherStore {
-        try await CipherStore.open(
+    private static func open(_ folder: String) async throws -> EncryptedStore {
+        try await EncryptedStore.open(
             Configuration(databaseName: "app.db", version: 1), directory: URL(filePath: folder),
             keyProvider: TestKeys.provider())
     }

@@ -1,6 +1,8 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherPageSealing
+internal import CipherSQLite
 import CSubjectShims
-import CipherSQLite
-import CipherStore
 import Foundation
 import TestSupport
 
@@ -70,7 +72,7 @@ enum Subject {
     /// - Parameter words: The operation's name, and what it takes behind the file.
     static func perform(_ words: some Collection<String>, on path: String) async throws -> String {
         let change = words.dropFirst().first
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 200
         options.keepBackup = change == "backup"
         let upgrade = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options)

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSQLite
 import TestSupport
 
 /// A database that somebody made to harm whoever upgrades it.

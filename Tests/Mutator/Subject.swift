@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -9,7 +8,7 @@ enum Subject {
     ///
     /// Prints the outcome, or the error's code.
     static func upgrade(_ path: String, _ provider: any KeyProvider = TestKeys.provider()) throws {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 200
         options.lockTimeout = 5
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)

@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 

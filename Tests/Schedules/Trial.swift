@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherStore
 import Foundation
 import TestSupport
 
@@ -72,7 +71,7 @@ struct Trial {
     private func convert(
         _ file: LegacyFile, _ progress: @escaping (UpgradeProgress) -> Void
     ) throws -> [String] {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         // Told on this thread.
         nonisolated(unsafe) let told = progress

@@ -1,3 +1,4 @@
+internal import CipherErrors
 public import CipherSQLite
 
 /// Everything that SQL can see of a database, as lines of text.

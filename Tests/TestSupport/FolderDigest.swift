@@ -1,4 +1,5 @@
-import CipherPrimitives
+internal import CipherPrimitives
+internal import CipherSQLite
 public import Foundation
 
 /// The content and mode of every file in a folder, by name, to be compared before and after.

@@ -1,3 +1,4 @@
+internal import CipherErrors
 public import CipherSQLite
 public import Foundation
 

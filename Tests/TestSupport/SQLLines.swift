@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
 
 /// Runs lines of SQL over one connection that waits for nobody, and answers each with a line.
 public final class SQLLines {

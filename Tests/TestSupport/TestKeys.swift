@@ -1,5 +1,5 @@
+public import CipherKeyProviders
 public import CipherSQLite
-public import CipherStore
 
 /// Keys for tests, and a provider that always gives the same.
 public enum TestKeys {

@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 #if canImport(Glibc)
     internal import Glibc
@@ -36,15 +37,15 @@ package final class DescriptorFile: Sendable {
     }
 
     // Extended codes, which Swift does not import. Source: SQLite, "Result and Error Codes".
-    static let readFailure = SQLITE_IOERR | (1 << 8)
-    static let shortRead = SQLITE_IOERR | (2 << 8)
-    static let writeFailure = SQLITE_IOERR | (3 << 8)
+    package static let readFailure = SQLITE_IOERR | (1 << 8)
+    package static let shortRead = SQLITE_IOERR | (2 << 8)
+    package static let writeFailure = SQLITE_IOERR | (3 << 8)
     private static let syncFailure = SQLITE_IOERR | (4 << 8)
     private static let truncateFailure = SQLITE_IOERR | (6 << 8)
     private static let statusFailure = SQLITE_IOERR | (7 << 8)
 
     /// Fills the buffer; beyond the end of the file with zeros, as SQLite wants it.
-    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
+    package func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
         var done = 0
         while done < count {
             let part = pread(descriptor, buffer + done, count - done, off_t(offset) + off_t(done))
@@ -59,7 +60,7 @@ package final class DescriptorFile: Sendable {
         return SQLITE_OK
     }
 
-    func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
+    package func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
         var done = 0
         while done < count {
             let part = pwrite(descriptor, content + done, count - done, off_t(offset) + off_t(done))
@@ -72,13 +73,13 @@ package final class DescriptorFile: Sendable {
         return SQLITE_OK
     }
 
-    func truncate(to size: Int64) -> Int32 {
+    package func truncate(to size: Int64) -> Int32 {
         var result: Int32
         repeat { result = ftruncate(descriptor, off_t(size)) } while result != 0 && errno == EINTR
         return result == 0 ? SQLITE_OK : Self.truncateFailure
     }
 
-    func sync() -> Int32 {
+    package func sync() -> Int32 {
         #if canImport(Darwin)
             // fsync alone leaves the bytes in the drive's cache there.
             return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
@@ -87,7 +88,7 @@ package final class DescriptorFile: Sendable {
         #endif
     }
 
-    func getSize(_ size: inout Int64) -> Int32 {
+    package func getSize(_ size: inout Int64) -> Int32 {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return Self.statusFailure }
         size = Int64(status.st_size)
@@ -106,8 +107,6 @@ package protocol ReadableFile {
     /// Up to `count` bytes from `offset`: fewer where the file ends.
     func read(at offset: Int64, count: Int) throws -> [UInt8]
 }
-
-extension DatabaseFile: ReadableFile {}
 
 extension DescriptorFile: ReadableFile {
     package func read(at offset: Int64, count: Int) throws -> [UInt8] {

@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherErrors
 
 #if canImport(Glibc)
     internal import Glibc
@@ -52,7 +53,7 @@ package final class FileLayer {
         try self.init({ file }, makeJournal: makeJournal)
     }
 
-    convenience init(
+    package convenience init(
         _ openDatabase: @escaping () throws -> any LayeredFile, makeJournal: @escaping () -> Int32?
     ) throws {
         try self.init { flags in
@@ -198,7 +199,7 @@ package final class FileLayer {
 }
 
 /// A file as SQLite reads and writes it; results are SQLite's codes.
-protocol LayeredFile: AnyObject {
+package protocol LayeredFile: AnyObject {
     func getSize(_ size: inout Int64) -> Int32
     func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32
     func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32
@@ -208,7 +209,7 @@ protocol LayeredFile: AnyObject {
 }
 
 extension DescriptorFile: LayeredFile {
-    func close() -> Int32 { SQLITE_OK }
+    package func close() -> Int32 { SQLITE_OK }
 }
 
 /// A journal without a name: it does not outlive a crash, so nothing of it needs to be on the disk.

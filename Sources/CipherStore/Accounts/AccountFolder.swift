@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherPrimitives
 internal import CipherSQLite
 
@@ -7,12 +8,12 @@ internal import CipherSQLite
 /// other byte of the UTF-8 becomes `%` and two upper-case hexadecimal digits: capital letters too, so that two accounts
 /// never differ in letter case alone, and `%` itself. The empty account is `%`. Names above 200 bytes are cut, and get
 /// `%-` and the SHA-256 of the account at their end; `%-` and a `%` alone stand in no other name.
-enum AccountFolder {
+package enum AccountFolder {
     /// File systems allow 255.
     private static let maximumLength = 200
 
     /// - Throws: ``StoreError`` with `misuse` where the cryptographic library cannot make the digest of a long account.
-    static func name(of account: String) throws -> String {
+    package static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []
         for byte in account.utf8 {

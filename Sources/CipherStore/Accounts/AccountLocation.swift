@@ -1,3 +1,6 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials
 #else

@@ -1,11 +1,18 @@
+package import CipherDatabaseConversion
+internal import CipherErrors
 internal import CipherSQLite
+internal import CipherSystemFiles
 
 /// Removes a database with everything that belongs to it.
-struct AccountRemoval {
+package struct AccountRemoval {
     let paths: DatabasePaths
 
+    package init(paths: DatabasePaths) {
+        self.paths = paths
+    }
+
     /// - Throws: ``StoreError`` with `busy` where somebody else has the file open.
-    func run(timeout: Double) throws {
+    package func run(timeout: Double) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
             guard status.isRegular else {

@@ -1,3 +1,8 @@
+public import CipherDatabaseConversion
+internal import CipherErrors
+public import CipherKeyProviders
+internal import CipherSystemFiles
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else
@@ -21,7 +26,7 @@ public actor AccountStores {
     /// An account that is opening or open.
     private struct Entry {
         let id: Int
-        let opening: Task<CipherStore, any Error>
+        let opening: Task<EncryptedStore, any Error>
         /// The calls that wait for the opening and were not cancelled.
         var waiting = 0
     }
@@ -31,7 +36,7 @@ public actor AccountStores {
 
     private let configuration: Configuration
     private let location: AccountLocation
-    private let options: CipherStore.Options
+    private let options: EncryptedStore.Options
     private let keyProvider: @Sendable (String) throws -> any KeyProvider
     private var entries: [Key: Entry] = [:]
     /// The accounts that nobody may open now.
@@ -53,7 +58,7 @@ public actor AccountStores {
     ///   - options: How each store waits, and for how many readers it has room.
     ///   - keyProvider: Gives the provider of an account's key.
     public init(
-        _ configuration: Configuration, directory: URL, options: CipherStore.Options = .init(),
+        _ configuration: Configuration, directory: URL, options: EncryptedStore.Options = .init(),
         keyProvider: @escaping @Sendable (_ account: String) throws -> any KeyProvider
     ) {
         self.init(configuration, .folders(in: directory), options, keyProvider)
@@ -68,14 +73,14 @@ public actor AccountStores {
     ///   - keyProvider: Gives the provider of an account's key.
     public init(
         _ configuration: Configuration, location: @escaping @Sendable (_ account: String) throws -> URL,
-        options: CipherStore.Options = .init(),
+        options: EncryptedStore.Options = .init(),
         keyProvider: @escaping @Sendable (_ account: String) throws -> any KeyProvider
     ) {
         self.init(configuration, .custom(location), options, keyProvider)
     }
 
     private init(
-        _ configuration: Configuration, _ location: AccountLocation, _ options: CipherStore.Options,
+        _ configuration: Configuration, _ location: AccountLocation, _ options: EncryptedStore.Options,
         _ keyProvider: @escaping @Sendable (String) throws -> any KeyProvider
     ) {
         self.configuration = configuration
@@ -94,7 +99,7 @@ public actor AccountStores {
     /// - Throws: As ``open(_:progress:)``.
     public func `switch`(
         to account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
-    ) async throws -> CipherStore {
+    ) async throws -> EncryptedStore {
         await beginSwitch()
         defer { endSwitch() }
         try Task.checkCancellation()
@@ -110,11 +115,11 @@ public actor AccountStores {
     /// - Parameters:
     ///   - account: The account's name, as the app knows it.
     ///   - progress: Is told how far an encryption upgrade is; not where another call opens the account already.
-    /// - Throws: As ``CipherStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
+    /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
     ///   throw; ``StoreError`` with `misuse` where two accounts have one file.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
-    ) async throws -> CipherStore {
+    ) async throws -> EncryptedStore {
         let key = Key(account.utf8)
         while true {
             if let closing = closings[key] {
@@ -149,7 +154,7 @@ public actor AccountStores {
         let entry = Entry(
             id: id,
             opening: Task { [configuration, options] in
-                let store = try await CipherStore.open(
+                let store = try await EncryptedStore.open(
                     configuration, folder: folder, keyProvider: provider, options: options, progress: progress)
                 try await self.claim(store, id)
                 return store
@@ -158,7 +163,7 @@ public actor AccountStores {
         return entry
     }
 
-    private func claim(_ store: CipherStore, _ id: Int) async throws {
+    private func claim(_ store: EncryptedStore, _ id: Int) async throws {
         guard !paths.values.contains(where: store.path.isSameName) else {
             await store.close()
             throw StoreError(
@@ -167,7 +172,7 @@ public actor AccountStores {
         paths[id] = store.path
     }
 
-    private func wait(for entry: Entry, _ key: Key) async throws -> CipherStore {
+    private func wait(for entry: Entry, _ key: Key) async throws -> EncryptedStore {
         entries[key]?.waiting += 1
         return try await withTaskCancellationHandler {
             try await entry.opening.value
@@ -184,7 +189,7 @@ public actor AccountStores {
     }
 
     /// How many calls wait for an opening and were not cancelled.
-    func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
+    package func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
 
     private func forget(_ id: Int, _ key: Key) {
         paths[id] = nil
@@ -193,7 +198,7 @@ public actor AccountStores {
 
     // MARK: Closing
 
-    /// Closes an account's store, as ``CipherStore/close()`` does; nothing where it is not open.
+    /// Closes an account's store, as ``EncryptedStore/close()`` does; nothing where it is not open.
     ///
     /// An opening that is under way ends first.
     public func close(_ account: String) async {
@@ -216,7 +221,7 @@ public actor AccountStores {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.databaseName)
         let removal = await end(account) { [location, options] in
             guard try FileSystem.exists(folder) else { return }
-            try await CipherStore.onThreadOfItsOwn {
+            try await DetachedThread.run {
                 try AccountRemoval(paths: DatabasePaths(folder + "/" + databaseName))
                     .run(timeout: options.upgradeTimeout.inSeconds)
                 try location.tidy(folder)

@@ -1,8 +1,10 @@
+internal import CipherErrors
+internal import CipherSQLText
 internal import CipherSQLite
 
 /// One run of a backfill.
 struct Backfill: Sendable {
-    let store: CipherStore
+    let store: EncryptedStore
     let name: String
     let table: String
     let byRowID: Bool

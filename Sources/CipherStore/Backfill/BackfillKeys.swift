@@ -1,3 +1,6 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
 internal import CipherSQLite
 
 /// The way in which a backfill goes through a table: by ascending rowid, or by ascending primary key.

@@ -1,25 +1,28 @@
-internal import CipherSQLite
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+package import CipherSQLite
 
 /// The table `cipherstore_backfill`, in which a database carries how far each backfill has come.
-enum BackfillTable {
+package enum BackfillTable {
     static let name = "cipherstore_backfill"
 
     /// The state of one backfill.
-    struct Entry: Sendable {
+    package struct Entry: Sendable {
         var name: String
         var table: String
         /// Rows that were visited in all runs.
         var done: Int
-        var isFinished: Bool
+        package var isFinished: Bool
         /// Why the latest run ended early; `nil` where it did not, or was only cancelled or killed.
-        var failure: String?
+        package var failure: String?
         /// ISO 8601, in UTC.
         var updatedAt: String
     }
 
     // MARK: Reading
 
-    static func exists(_ connection: Connection) throws -> Bool {
+    package static func exists(_ connection: Connection) throws -> Bool {
         try connection.value(
             Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(name))")
             ?? false
@@ -44,7 +47,7 @@ enum BackfillTable {
         return entries
     }
 
-    static func entry(_ name: String, _ connection: Connection) throws -> Entry? {
+    package static func entry(_ name: String, _ connection: Connection) throws -> Entry? {
         try entries(connection).first { $0.name.utf8.elementsEqual(name.utf8) }
     }
 

@@ -1,4 +1,7 @@
+public import CipherHistory
+public import CipherPriorSystems
 public import CipherSQLite
+public import CipherSchemaMigration
 
 /// What an app tells about its database: name, version, encryption, and where the schema comes from.
 ///
@@ -142,19 +145,6 @@ public struct Configuration: Sendable {
         case openPlaintext
     }
 
-    /// What becomes of changes that would lose tables, columns or values.
-    public enum DestructiveChanges: String, Sendable, CaseIterable {
-        /// They are made.
-        case allow
-        /// They are left undone and reported, and everything else is done.
-        ///
-        /// What an app's own SQL or Swift step would lose cannot be left undone, so the migration is refused, as with
-        /// `refuse`, unless ``Configuration/destructiveSteps`` names the step.
-        case withhold
-        /// The migration is refused, and nothing is changed.
-        case refuse
-    }
-
     /// Where the wanted schema comes from.
     public enum SchemaSourceKind: Sendable {
         /// The app takes care of its schema itself.
@@ -164,7 +154,7 @@ public struct Configuration: Sendable {
         /// Steps from version to version.
         case steps(MigrationSteps)
         /// A database of the wanted shape that the app ships.
-        case template(Template)
+        case template(SchemaTemplate)
         /// Tables with a version each.
         case tableVersions([VersionedTable])
     }

@@ -1,4 +1,8 @@
+internal import CipherConfigurationText
+internal import CipherErrors
 internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
     public import FoundationEssentials

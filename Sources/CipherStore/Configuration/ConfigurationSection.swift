@@ -1,3 +1,6 @@
+internal import CipherConfigurationText
+internal import CipherErrors
+
 /// A dictionary of a configuration file whose keys are known.
 struct ConfigurationSection {
     private let node: ConfigurationNode

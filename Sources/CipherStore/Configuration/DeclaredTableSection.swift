@@ -1,3 +1,7 @@
+internal import CipherConfigurationText
+internal import CipherSQLText
+internal import CipherSchemaMigration
+
 extension DeclaredTable {
     /// Reads the `dbTables` list: dictionaries of one table each, which hold lists of dictionaries of one column each.
     static func list(_ node: ConfigurationNode) throws -> [DeclaredTable] {

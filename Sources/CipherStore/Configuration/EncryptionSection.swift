@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherConfigurationText
+internal import CipherSQLite
 
 extension Configuration.Encryption {
     private static let formatKeys = [

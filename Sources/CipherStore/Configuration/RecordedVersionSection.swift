@@ -1,3 +1,6 @@
+internal import CipherConfigurationText
+internal import CipherSchemaMigration
+
 extension RecordedVersion {
     private enum Source: String, CaseIterable { case userVersion, table, plist }
 

@@ -1,3 +1,7 @@
+internal import CipherConfigurationText
+internal import CipherPriorSystems
+internal import CipherSchemaMigration
+
 extension Configuration.SchemaSourceKind {
     /// The keys of a configuration that say where the schema comes from.
     static let keys = ["dbTables", "updates", "template", "tableVersions"]
@@ -21,7 +25,7 @@ extension Configuration.SchemaSourceKind {
             let tables = try DeclaredTable.list(node)
             self = .tables(try section["tableOptions"].map { try DeclaredTable.addOptions($0, to: tables) } ?? tables)
         case "updates": self = .steps(try node.steps(leadingTo: try section.required("dbVersion")))
-        case "template": self = .template(try Configuration.Template(node, databaseName: databaseName))
+        case "template": self = .template(try SchemaTemplate(node, databaseName: databaseName))
         default: self = .tableVersions(try VersionedTable.list(node))
         }
     }
@@ -30,7 +34,7 @@ extension Configuration.SchemaSourceKind {
     var defaultRecordedVersion: RecordedVersion {
         switch self {
         case .steps: .stepRecords
-        case .template: Configuration.Template.recordedVersion
+        case .template: SchemaTemplate.recordedVersion
         case .none, .tables, .tableVersions: .userVersion
         }
     }

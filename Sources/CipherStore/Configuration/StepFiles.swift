@@ -1,3 +1,9 @@
+internal import CipherConfigurationText
+internal import CipherErrors
+internal import CipherHistory
+public import CipherSchemaMigration
+internal import CipherSystemFiles
+
 #if canImport(FoundationEssentials)
     public import FoundationEssentials
 #else

@@ -1,3 +1,7 @@
+internal import CipherConfigurationText
+internal import CipherSQLText
+internal import CipherSchemaMigration
+
 extension DeclaredTable {
     /// Reads the `tableOptions` dictionary into the tables that it names.
     static func addOptions(_ node: ConfigurationNode, to tables: [DeclaredTable]) throws -> [DeclaredTable] {

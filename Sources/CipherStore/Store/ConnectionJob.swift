@@ -1,10 +1,11 @@
-import CipherSQLite
+package import CipherSQLite
+internal import CipherSystemFiles
 
 /// One read or write on its way: it waits, runs on one connection, and is answered once.
 ///
 /// A cancellation reaches the connection only while this job's own closure runs on it: never `BEGIN` and `COMMIT`, and
 /// never the next job.
-final class ConnectionJob: @unchecked Sendable {
+package final class ConnectionJob: @unchecked Sendable {
     /// Hands the outcome to whoever waits for it.
     typealias Delivery = @Sendable () -> Void
 
@@ -21,7 +22,7 @@ final class ConnectionJob: @unchecked Sendable {
     private let refusal: @Sendable (any Error) -> Void
 
     /// A job that answers with what `body` gives in a transaction.
-    init<Output: Sendable>(
+    package init<Output: Sendable>(
         _ transaction: StoreTransaction, of store: StoreIdentity, calledBy caller: ConnectionJob? = nil,
         _ body: @escaping @Sendable (Connection) throws -> Output,
         completion: @escaping @Sendable (Result<Output, any Error>) -> Void
@@ -88,4 +89,6 @@ final class ConnectionJob: @unchecked Sendable {
 }
 
 /// Which store a job belongs to.
-final class StoreIdentity: Sendable {}
+package final class StoreIdentity: Sendable {
+    package init() {}
+}

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSystemFiles
 
 /// Hands out connections of one kind, opened as they are needed: first come, first served.
 ///
 /// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
-final class ConnectionLane: @unchecked Sendable {
+package final class ConnectionLane: @unchecked Sendable {
     // These are read and written only under `lock`; the rest never changes.
     private let lock = Lock()
     private var idle: [ConnectionWorker] = []
@@ -23,7 +25,7 @@ final class ConnectionLane: @unchecked Sendable {
     private let open: @Sendable () throws -> Connection
 
     /// A lane without connections.
-    init(
+    package init(
         _ name: String, path: String, capacity: Int, identity: StoreIdentity,
         open: @escaping @Sendable () throws -> Connection
     ) {
@@ -37,7 +39,7 @@ final class ConnectionLane: @unchecked Sendable {
     // MARK: Running
 
     /// Runs `body` in a transaction and suspends until it has ended.
-    func run<Output: Sendable>(
+    package func run<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
         // The handler of a cancelled task runs beside the job, which could end first.
@@ -58,7 +60,7 @@ final class ConnectionLane: @unchecked Sendable {
     ///
     /// - Throws: ``StoreError`` with `misuse` where it would wait for itself: inside of a closure of the same store, by way
     ///   of another store's closure, or where closures of several stores would wait for each other.
-    func runBlocking<Output: Sendable>(
+    package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
         let caller = ConnectionWorker.currentJob
@@ -97,7 +99,7 @@ final class ConnectionLane: @unchecked Sendable {
             || running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
     }
 
-    func submit(_ job: ConnectionJob) {
+    package func submit(_ job: ConnectionJob) {
         enum Answer {
             case wait
             case run(ConnectionWorker)
@@ -168,7 +170,7 @@ final class ConnectionLane: @unchecked Sendable {
     }
 
     /// Closes each connection as soon as its job has ended, and calls `closed` after the last.
-    func close(_ closed: @escaping @Sendable () -> Void) {
+    package func close(_ closed: @escaping @Sendable () -> Void) {
         stop()
         let (free, isEmpty) = lock.withLock { () -> ([ConnectionWorker], Bool) in
             defer { idle = [] }

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSQLite
 internal import Dispatch
 
 /// One connection with a queue of its own, on which everything happens that touches it.

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherSystemFiles
 
 /// Joins a task's cancellation, which may come before there is a job, with the job.
 final class JobCancellation: @unchecked Sendable {

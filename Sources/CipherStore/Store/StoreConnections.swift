@@ -1,7 +1,9 @@
-import CipherSQLite
+package import CipherDatabaseConversion
+internal import CipherErrors
+package import CipherSQLite
 
 /// Opens the connections of one store, all with the same key and settings.
-struct StoreConnections: Sendable {
+package struct StoreConnections: Sendable {
     let path: String
     /// The key, derived once; `nil` for a plaintext file.
     let fileKey: FileKey?
@@ -9,8 +11,15 @@ struct StoreConnections: Sendable {
     /// How long a statement waits for a lock of another process, in milliseconds.
     let busyTimeout: Int32
 
+    package init(path: String, fileKey: FileKey?, collations: [Collation], busyTimeout: Int32) {
+        self.path = path
+        self.fileKey = fileKey
+        self.collations = collations
+        self.busyTimeout = busyTimeout
+    }
+
     /// The connection that writes, in WAL mode where that is possible.
-    func writer() throws -> Connection {
+    package func writer() throws -> Connection {
         let connection = try open()
         guard try !writesAhead(connection) else { return connection }
         connection.close()
@@ -19,7 +28,7 @@ struct StoreConnections: Sendable {
     }
 
     /// A connection that only reads.
-    func reader() throws -> Connection {
+    package func reader() throws -> Connection {
         let connection = try open()
         do {
             try connection.execute("PRAGMA query_only = ON")

@@ -1,7 +1,8 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
 
 /// The transaction around the closure of a read or write.
-enum StoreTransaction: Sendable {
+package enum StoreTransaction: Sendable {
     case read
     case write
 

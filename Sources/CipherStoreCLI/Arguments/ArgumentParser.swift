@@ -1,6 +1,6 @@
-import CCipherSystem
-import CipherSQLite
-import CipherStore
+internal import CCipherSystem
+internal import CipherConfigurationText
+internal import CipherErrors
 
 #if canImport(Glibc)
     import Glibc
@@ -13,12 +13,12 @@ import CipherStore
 /// Reads a command line by a list of options, with the C library's `getopt_long`.
 ///
 /// Operands may stand before, between and behind options; behind `--` everything is an operand.
-enum ArgumentParser {
+package enum ArgumentParser {
     /// Reads the arguments behind the command's name.
     ///
     /// - Throws: ``CommandFailure`` with `usage`. It names options, never their values or operands: those may be secrets
     ///   that were given in the wrong place.
-    static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
+    package static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         // The first word is the program's name to getopt.
         var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map {
             $0.withSystemPath { strdup($0) }

@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherSQLite
 
 /// The options that choose the cipher format.
 enum CipherOptions {

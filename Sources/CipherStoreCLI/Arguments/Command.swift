@@ -1,14 +1,14 @@
-import CipherStore
+internal import CipherConfigurationText
 
 /// A command of the tool: from this one description come its parsing, its help, its manual page and its completions.
-struct Command: Sendable {
+package struct Command: Sendable {
     /// An argument that is not an option.
-    struct Operand: Sendable {
+    package struct Operand: Sendable {
         let name: String
         let kind: ArgumentKind
         let help: String
         /// Whether its command can do without it.
-        let isOptional: Bool
+        package let isOptional: Bool
 
         init(_ name: String, kind: ArgumentKind = .text, isOptional: Bool = false, _ help: String) {
             self.name = name
@@ -23,16 +23,16 @@ struct Command: Sendable {
     }
 
     /// The word on the command line.
-    let name: String
+    package let name: String
     /// What it does, in one line.
-    let summary: String
-    let operands: [Operand]
+    package let summary: String
+    package let operands: [Operand]
     /// Its own options; `--json` and `--help` are added unless ``printsText``.
-    let options: [Option]
+    package let options: [Option]
     /// What else its users should know, a paragraph each.
     let notes: [String]
     /// Command lines that show its use, without the name of the program.
-    let examples: [String]
+    package let examples: [String]
     /// Whether what it prints is a text by itself, for which there is no JSON.
     let printsText: Bool
     /// Whether the exit status is its result, and what it prints only tells of it.
@@ -55,7 +55,7 @@ struct Command: Sendable {
         self.run = run
     }
 
-    var allOptions: [Option] { options + (printsText ? [] : [.json]) + [.help] }
+    package var allOptions: [Option] { options + (printsText ? [] : [.json]) + [.help] }
 }
 
 extension Command {
@@ -74,7 +74,7 @@ extension Command {
         Group(title: "Other", commands: [keygen, help, completions, manual]),
     ]
 
-    static let all: [Command] = groups.flatMap(\.commands)
+    package static let all: [Command] = groups.flatMap(\.commands)
 
     /// The command of a name.
     ///

@@ -1,7 +1,7 @@
-import CipherSQLite
+internal import CipherSQLite
 
 /// The help, made from the descriptions that the parser uses.
-enum HelpText {
+package enum HelpText {
     /// Where the explanations of options begin.
     private static let indent = 26
     /// Where the explanations of commands and numbers begin.
@@ -9,7 +9,7 @@ enum HelpText {
 
     static let summary = "Encrypts SQLite databases in place with SQLCipher, and checks, migrates and reads them."
 
-    static var version: String {
+    package static var version: String {
         "cipherstore \(Tool.version) (SQLCipher \(Engine.current.cipherVersion), "
             + "SQLite \(Engine.current.sqliteVersion))\n"
     }

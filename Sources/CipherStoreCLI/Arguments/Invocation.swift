@@ -1,8 +1,8 @@
 /// The options and operands that a command was given.
-struct Invocation: Sendable {
+package struct Invocation: Sendable {
     private let values: [String: String]
     /// The operands, as many as the command has.
-    var operands: [String]
+    package var operands: [String]
 
     init(values: [String: String], operands: [String]) {
         self.values = values
@@ -10,7 +10,7 @@ struct Invocation: Sendable {
     }
 
     /// Whether an option was given.
-    func has(_ option: Option) -> Bool { values[option.name] != nil }
+    package func has(_ option: Option) -> Bool { values[option.name] != nil }
 
     /// The value of an option; `nil` where it was not given.
     subscript(_ option: Option) -> String? { values[option.name] }

@@ -1,9 +1,9 @@
-import CipherSQLite
-import CipherStore
+package import CipherKeyProviders
+package import CipherSQLite
 
 /// A key file for each database: `{name}` stands for the name of the database without its ending, `{folder}` for the name
 /// of its folder.
-struct KeyFileTemplate: KeyProvider, InputFiles {
+package struct KeyFileTemplate: KeyProvider, InputFiles {
     private let template: String
 
     private static var placeholder: Regex<(Substring, Substring)> {
@@ -11,19 +11,19 @@ struct KeyFileTemplate: KeyProvider, InputFiles {
     }
 
     /// A template; `nil` for the path of one key file.
-    init?(_ path: String) {
+    package init?(_ path: String) {
         guard path.contains(Self.placeholder) else { return nil }
         template = path
     }
 
-    func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+    package func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try FileKeyProvider(path: path(for: database)).key(for: purpose, database: database)
     }
 
-    func inputFiles(for database: String) -> [String] { [path(for: database)] }
+    package func inputFiles(for database: String) -> [String] { [path(for: database)] }
 
     /// The key file of a database.
-    func path(for database: String) -> String {
+    package func path(for database: String) -> String {
         // By byte: a name may begin with a combining mark, which would make one character of itself and what is before.
         let parts = database.utf8.split(separator: UInt8(ascii: "/"))
         let file = parts.last ?? "".utf8[...]

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSecretServiceKeys
 
 /// The options that tell where a key is.
 struct KeyOptions: Sendable {

@@ -1,5 +1,5 @@
 /// A long option of a command.
-struct Option: Sendable {
+package struct Option: Sendable {
     /// The name without the dashes.
     let name: String
     /// What stands for its value in the help, such as `FILE`; `nil` for an option without a value.
@@ -9,7 +9,7 @@ struct Option: Sendable {
     /// What it does, for the help.
     let help: String
     /// Whether its command cannot do without it.
-    let isRequired: Bool
+    package let isRequired: Bool
 
     init(
         _ name: String, value: String? = nil, kind: ArgumentKind = .text, isRequired: Bool = false, _ help: String

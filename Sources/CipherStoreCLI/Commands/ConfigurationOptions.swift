@@ -1,4 +1,6 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherKeyProviders
+internal import CipherStore
 
 /// The options that name a configuration and the folder of its database.
 enum ConfigurationOptions {
@@ -11,7 +13,7 @@ enum ConfigurationOptions {
     /// The opening that the options describe.
     static func opening(
         _ invocation: Invocation, provider: any KeyProvider,
-        options: EncryptionUpgrade.Options = EncryptionUpgrade.Options()
+        options: ConversionOptions = ConversionOptions()
     ) throws -> StoreOpening {
         let directory = try invocation.required(directory)
         return try StoreOpening(

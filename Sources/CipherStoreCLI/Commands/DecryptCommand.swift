@@ -1,5 +1,4 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
 
 extension Command {
     static let decrypt = Command(

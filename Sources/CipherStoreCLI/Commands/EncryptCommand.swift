@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherKeyProviders
+internal import CipherSchemaMigration
+internal import CipherStore
 
 extension Command {
     static let encrypt = Command(
@@ -50,9 +52,9 @@ enum EncryptCommand {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
         if invocation.has(configuration) { return try rehearse(invocation, provider) }
-        let encrypt = { @Sendable (paths: DatabasePaths, options: EncryptionUpgrade.Options) in
+        let encrypt = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in
             var options = options
-            options.settings = settings
+            options.format = settings
             options.keepBackup = invocation.has(keepBackup)
             let upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
             return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()

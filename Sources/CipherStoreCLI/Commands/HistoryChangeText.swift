@@ -1,4 +1,5 @@
-import CipherStore
+internal import CipherHistory
+internal import CipherStore
 
 /// What the commands share that write to the history.
 enum HistoryChangeText {

@@ -1,4 +1,5 @@
-import CipherStore
+internal import CipherHistory
+internal import CipherStore
 
 extension Command {
     static let history = Command(

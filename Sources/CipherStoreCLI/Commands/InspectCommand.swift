@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherHistory
+internal import CipherKeyProviders
 
 extension Command {
     static let inspect = Command(

@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherKeyProviders
+internal import CipherSQLite
 
 extension Command {
     static let keygen = Command(

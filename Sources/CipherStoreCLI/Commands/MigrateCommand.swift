@@ -1,4 +1,6 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSchemaMigration
+internal import CipherStore
 
 extension Command {
     static let migrate = Command(

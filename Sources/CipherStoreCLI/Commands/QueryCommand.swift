@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 
 extension Command {
     static let query = Command(

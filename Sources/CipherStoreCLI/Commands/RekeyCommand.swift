@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSQLite
 
 extension Command {
     static let rekey = Command(
@@ -32,7 +32,7 @@ enum RekeyCommand {
         var settings = try CipherOptions.settings(invocation, oldest: 3)
         settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
         let formats = try CipherOptions.oldFormats(invocation)
-        let rekey = { @Sendable [settings] (paths: DatabasePaths, options: EncryptionUpgrade.Options) in
+        let rekey = { @Sendable [settings] (paths: DatabasePaths, options: ConversionOptions) in
             try Rekeying(
                 at: paths, oldKey: oldKey, newKey: newKey, formats: formats, newSettings: settings, options: options
             ).run()

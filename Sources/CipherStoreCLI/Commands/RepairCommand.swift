@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherStore
 
 extension Command {
     static let repair = Command(

@@ -1,4 +1,5 @@
-import CipherStore
+internal import CipherHistory
+internal import CipherSchemaMigration
 
 /// Schema operations as SQL, with their reasons and risks as comments.
 enum SchemaText {

@@ -1,4 +1,5 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
 
 /// The options of the commands that may encrypt a file.
 enum UpgradeOptions {
@@ -6,7 +7,7 @@ enum UpgradeOptions {
 
     /// Runs an upgrade with a progress bar, and with signals that cancel it.
     static func run<Result>(
-        _ invocation: Invocation, _ body: (EncryptionUpgrade.Options) throws -> Result
+        _ invocation: Invocation, _ body: (ConversionOptions) throws -> Result
     ) throws -> Result {
         var options = try waiting(invocation)
         let bar = ProgressBar.make(try invocation.choice(.progress, default: .auto))
@@ -19,8 +20,9 @@ enum UpgradeOptions {
     }
 
     /// How long to wait for others.
-    static func waiting(_ invocation: Invocation) throws -> EncryptionUpgrade.Options {
-        var options = EncryptionUpgrade.Options()
+    static func waiting(_ invocation: Invocation) throws -> ConversionOptions {
+        var options = ConversionOptions()
+        options.maximumAttempts = nil
         options.lockTimeout = try invocation.seconds(.lockTimeout, default: options.lockTimeout)
         options.busyTimeout = Int32(
             try invocation.seconds(.busyTimeout, default: Double(options.busyTimeout) / 1000) * 1000)

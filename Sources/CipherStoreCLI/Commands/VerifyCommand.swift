@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
 
 extension Command {
     static let verify = Command(

@@ -1,4 +1,5 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -13,12 +14,12 @@ import CipherStore
 /// file that is converted and one for each that is found done: for small files that is nearly all of the time.
 struct Fleet {
     /// Does the work on one file.
-    typealias Work = @Sendable (DatabasePaths, EncryptionUpgrade.Options) throws -> FleetResult
+    typealias Work = @Sendable (DatabasePaths, ConversionOptions) throws -> FleetResult
 
     private let invocation: Invocation
     /// What people read of the files that were done, such as `encrypted`.
     private let verb: String
-    private let options: EncryptionUpgrade.Options
+    private let options: ConversionOptions
     private let jobs: Int
     private let progress: ProgressBar.Mode
     private let files: [DatabaseSearch.Found]

@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -16,7 +16,7 @@ import CipherStore
 #endif
 
 /// One line on standard error that tells how far a fleet is.
-final class FleetBar: @unchecked Sendable {
+package final class FleetBar: @unchecked Sendable {
     // Everything that changes is read and written only under `lock`.
     private let lock = Lock()
     private let total: Int
@@ -79,7 +79,7 @@ final class FleetBar: @unchecked Sendable {
     }
 
     /// The line, shorter than the terminal is wide.
-    static func line(
+    package static func line(
         finished: Int, failed: Int, total: Int, fraction: Double, seconds: Double, width: Int
     ) -> String {
         let tail =

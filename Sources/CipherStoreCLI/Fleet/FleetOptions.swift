@@ -1,4 +1,4 @@
-import CipherStore
+internal import CipherDatabaseConversion
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

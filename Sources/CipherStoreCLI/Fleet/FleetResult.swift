@@ -1,4 +1,7 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSchemaMigration
+internal import CipherStore
 
 /// How it went with one file of a fleet; a line of `--json`.
 struct FleetResult: Encodable, Sendable {

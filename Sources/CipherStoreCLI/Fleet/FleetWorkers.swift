@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
 
 /// Threads that work through a list of files, each taking the next one.
 ///

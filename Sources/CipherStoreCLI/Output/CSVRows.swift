@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
 
 /// Rows as comma-separated values by RFC 4180, with the names in the first line.
 ///

@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherSQLite
 
 /// What people read of an encryption upgrade, a decryption or a change of key.
 enum ConversionFacts {

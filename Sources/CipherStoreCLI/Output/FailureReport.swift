@@ -1,5 +1,5 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherSQLite
 
 /// A failure as it is told: one line on standard error, and an object on standard output for programs.
 struct FailureReport: Encodable {
@@ -8,7 +8,7 @@ struct FailureReport: Encodable {
     let path: String?
     let advice: String
     /// The stage of an upgrade that failed.
-    private(set) var stage: UpgradeProgress.Stage?
+    private(set) var stage: UpgradeStage?
     let status: ExitStatus
 
     init(_ error: any Error) {

@@ -1,4 +1,5 @@
-import CipherSQLite
+internal import CipherErrors
+package import CipherSQLite
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -10,7 +11,7 @@ import CipherSQLite
 ///
 /// Integers keep all 64 bits and reals read back to the same bits. A blob, or text that is not valid UTF-8, is an object
 /// `{"type": …, "base64": …}`.
-final class JSONRows: RowWriter {
+package final class JSONRows: RowWriter {
     private let keys: [String]
     private var isFirst = true
 
@@ -18,9 +19,9 @@ final class JSONRows: RowWriter {
         keys = Self.distinct(names).map(Self.quoted)
     }
 
-    func begin() throws { try Output.text("[") }
+    package func begin() throws { try Output.text("[") }
 
-    func write(_ row: borrowing Row) throws {
+    package func write(_ row: borrowing Row) throws {
         var line = isFirst ? "\n{" : ",\n{"
         isFirst = false
         for index in 0..<row.count {
@@ -30,7 +31,7 @@ final class JSONRows: RowWriter {
         try Output.text(line + "}")
     }
 
-    func end() throws { try Output.text(isFirst ? "]\n" : "\n]\n") }
+    package func end() throws { try Output.text(isFirst ? "]\n" : "\n]\n") }
 
     private static func json(_ row: borrowing Row, _ index: Int) -> String {
         switch row.value(at: index) {
@@ -52,7 +53,7 @@ final class JSONRows: RowWriter {
     }
 
     /// Names that differ, for an object holds a name once: the second `id` is `id_2`.
-    static func distinct(_ names: [String]) -> [String] {
+    package static func distinct(_ names: [String]) -> [String] {
         // By bytes: to SQLite and to JSON, names of equal letters in different forms are different names.
         let given = Set(names.map { Array($0.utf8) })
         var taken = Set<[UInt8]>()

@@ -1,4 +1,4 @@
-import CipherSQLite
+internal import CipherErrors
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

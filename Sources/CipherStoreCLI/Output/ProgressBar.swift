@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+package import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSystemFiles
 import Dispatch
 
 #if canImport(Glibc)
@@ -11,14 +12,14 @@ import Dispatch
 #endif
 
 /// One line on standard error that tells how far an upgrade is, and is gone when it has ended.
-final class ProgressBar: @unchecked Sendable {
+package final class ProgressBar: @unchecked Sendable {
     /// When the bar is drawn.
     enum Mode: String, CaseIterable { case auto, always, never }
 
     // Everything below is read and written only under `lock`.
     private let lock = Lock()
     private let began = DispatchTime.now()
-    private var stage: UpgradeProgress.Stage?
+    private var stage: UpgradeStage?
     private var stageBegan = DispatchTime.now()
     private var drawn = DispatchTime(uptimeNanoseconds: 0)
     private var status = StatusLine()
@@ -60,7 +61,7 @@ final class ProgressBar: @unchecked Sendable {
     }
 
     /// The line, shorter than the terminal is wide.
-    static func line(_ progress: UpgradeProgress, seconds: Double, stageSeconds: Double, width: Int) -> String {
+    package static func line(_ progress: UpgradeProgress, seconds: Double, stageSeconds: Double, width: Int) -> String {
         var tail = " " + StatusLine.percentage(progress.fraction)
         let speed = stageSeconds > 0 ? Double(progress.bytes) / 1e6 / stageSeconds : 0
         if speed >= 1 { tail += "  \(TerminalText.decimal(speed, 0)) MB/s" }
@@ -69,7 +70,7 @@ final class ProgressBar: @unchecked Sendable {
     }
 }
 
-extension UpgradeProgress.Stage {
+extension UpgradeStage {
     /// What people read.
     fileprivate var title: String {
         switch self {

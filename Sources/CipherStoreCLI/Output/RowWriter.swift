@@ -1,7 +1,7 @@
-import CipherSQLite
+package import CipherSQLite
 
 /// Prints the rows of a query in one form.
-protocol RowWriter: AnyObject {
+package protocol RowWriter: AnyObject {
     func begin() throws
     func write(_ row: borrowing Row) throws
     func end() throws

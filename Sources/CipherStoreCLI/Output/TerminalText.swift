@@ -1,7 +1,5 @@
-import CipherSQLite
-
 /// How text and numbers look on a terminal.
-enum TerminalText {
+package enum TerminalText {
     /// How many columns of a terminal the text takes.
     static func width(_ text: String) -> Int {
         text.reduce(0) { $0 + (isWide($1) ? 2 : 1) }
@@ -22,7 +20,7 @@ enum TerminalText {
     }
 
     /// A number with its digits in groups of three.
-    static func grouped(_ number: some BinaryInteger) -> String {
+    package static func grouped(_ number: some BinaryInteger) -> String {
         let digits = String(number.magnitude)
         var result = number < 0 ? "-" : ""
         for (index, digit) in digits.enumerated() {
@@ -33,7 +31,7 @@ enum TerminalText {
     }
 
     /// A number with a fixed count of decimals.
-    static func decimal(_ number: Double, _ places: Int) -> String {
+    package static func decimal(_ number: Double, _ places: Int) -> String {
         let scale = (0..<places).reduce(1.0) { scale, _ in scale * 10 }
         let scaled = (abs(number) * scale).rounded()
         guard scaled < 1e15 else { return "\(number)" }

@@ -1,6 +1,6 @@
 /// The manual page, in the macros of man(7).
-enum ManualPage {
-    static var text: String {
+package enum ManualPage {
+    package static var text: String {
         var page = """
             .TH CIPHERSTORE 1 "" "cipherstore \(Tool.version)" "User Commands"
             .SH NAME

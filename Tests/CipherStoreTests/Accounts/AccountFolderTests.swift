@@ -1,6 +1,6 @@
+internal import CipherStore
+internal import CipherSystemFiles
 import Testing
-
-@testable import CipherStore
 
 @Suite("The name of an account's folder")
 struct AccountFolderTests {

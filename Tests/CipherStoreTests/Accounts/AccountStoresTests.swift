@@ -1,9 +1,13 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("The stores of several accounts", .timeLimit(.minutes(1)))
 struct AccountStoresTests {
@@ -37,11 +41,11 @@ struct AccountStoresTests {
                 "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
     }
 
-    private func users(_ store: CipherStore) async throws -> [String] {
+    private func users(_ store: EncryptedStore) async throws -> [String] {
         try await store.read { try $0.values(String.self, "SELECT uid FROM chat ORDER BY rowid") }
     }
 
-    private func insert(_ user: String, _ store: CipherStore) async throws {
+    private func insert(_ user: String, _ store: EncryptedStore) async throws {
         try await store.write { try $0.execute("INSERT INTO chat(uid) VALUES (\(user))") }
     }
 

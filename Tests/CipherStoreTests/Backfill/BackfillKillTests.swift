@@ -1,9 +1,7 @@
-import CipherSQLite
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A process that runs a backfill and is killed, and the next that goes on.
 struct BackfillKillTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("A backfill", .timeLimit(.minutes(1)))
 struct BackfillTests {
@@ -17,11 +18,11 @@ struct BackfillTests {
 
     /// A store with a table of a thousand rows that count their visits.
     private func open(_ table: String = "CREATE TABLE t(id INTEGER PRIMARY KEY, visits INTEGER DEFAULT 0)") async throws
-        -> CipherStore
+        -> EncryptedStore
     {
         var configuration = Configuration(databaseName: "app.db", version: 1)
         configuration.encryption.isEnabled = true
-        let store = try await CipherStore.open(
+        let store = try await EncryptedStore.open(
             configuration, directory: folder.url, keyProvider: TestKeys.provider())
         try await store.write { connection in
             try connection.executeScript(text: table)
@@ -29,7 +30,7 @@ struct BackfillTests {
         return store
     }
 
-    private func fill(_ store: CipherStore, _ ids: some Sequence<Int> & Sendable) async throws {
+    private func fill(_ store: EncryptedStore, _ ids: some Sequence<Int> & Sendable) async throws {
         try await store.write { connection in
             for id in ids { try connection.execute("INSERT INTO t(rowid, visits) VALUES (\(id), 0)") }
         }
@@ -39,7 +40,7 @@ struct BackfillTests {
         for rowID in rowIDs { try connection.execute("UPDATE t SET visits = visits + 1 WHERE rowid = \(rowID)") }
     }
 
-    private func visits(_ store: CipherStore) async throws -> [Int: Int] {
+    private func visits(_ store: EncryptedStore) async throws -> [Int: Int] {
         try await store.read { connection in
             var counts: [Int: Int] = [:]
             try connection.forEachRow("SELECT visits, count(*) FROM t GROUP BY visits") {
@@ -49,7 +50,7 @@ struct BackfillTests {
         }
     }
 
-    private func state(_ store: CipherStore) async throws -> String? {
+    private func state(_ store: EncryptedStore) async throws -> String? {
         let entry = try await store.read { try BackfillTable.entry("b", $0) }
         return entry.map {
             $0.isFinished ? "finished" : $0.failure == nil ? "unfinished" : "failed: \($0.failure ?? "")"

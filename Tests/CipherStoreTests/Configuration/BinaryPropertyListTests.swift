@@ -1,8 +1,7 @@
+internal import CipherConfigurationText
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 struct BinaryPropertyListTests {
     /// A binary property list of these objects, of which the first is the list's value.

@@ -1,7 +1,8 @@
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherStore
 import Foundation
 import Testing
-
-@testable import CipherStore
 
 /// Wrong configurations are refused, and the error names the place.
 struct ConfigurationErrorTests {

@@ -1,8 +1,9 @@
+internal import CipherConfigurationText
+internal import CipherErrors
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A fault of a configuration file is told with its place: the way to the value, the line and the column.
 struct ConfigurationFaultTests {

@@ -1,8 +1,12 @@
+internal import CipherConfigurationText
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Files that are no configuration end in a typed error, and never in a trap or a wait.
 struct ConfigurationSyntaxTests {

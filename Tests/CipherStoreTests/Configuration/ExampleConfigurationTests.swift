@@ -1,8 +1,10 @@
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The files in `Config/`, and the plist that prior apps ship.
 struct ExampleConfigurationTests {

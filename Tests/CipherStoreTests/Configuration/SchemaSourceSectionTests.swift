@@ -1,8 +1,10 @@
+internal import CipherErrors
+internal import CipherPriorSystems
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The keys `template` and `tableVersions`.
 struct SchemaSourceSectionTests {
@@ -41,8 +43,8 @@ struct SchemaSourceSectionTests {
             (".hidden", ".hiddenTemp"),
         ])
     func temporaryName(database: String, expected: String) {
-        #expect(Configuration.Template(file: "x").temporaryName(of: database) == expected)
-        #expect(Configuration.Template(file: "x", temporary: "y").temporaryName(of: database) == "y")
+        #expect(SchemaTemplate(file: "x").temporaryName(of: database) == expected)
+        #expect(SchemaTemplate(file: "x", temporary: "y").temporaryName(of: database) == "y")
     }
 
     @Test func `The version of an app with a template is in Records unless it says otherwise`() throws {

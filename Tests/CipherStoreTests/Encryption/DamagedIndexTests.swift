@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Indexes of the original that do not hold what its rows call for.
 struct DamagedIndexTests {

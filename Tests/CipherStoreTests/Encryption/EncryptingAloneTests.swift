@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The encryption upgrade by itself, for an app that opens the file with another wrapper.
 @Suite struct EncryptingAloneTests {
@@ -19,13 +19,13 @@ import Testing
                 """)
         }
         let before = try file.originalDump()
-        let report = try await CipherStore.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
+        let report = try await DatabaseConverter.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
         #expect(report.outcome == .encrypted)
         #expect(try file.dump(key: TestKeys.raw()).differences(from: before).isEmpty)
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
 
         let digest = try file.digest()
-        let again = try await CipherStore.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
+        let again = try await DatabaseConverter.encrypt(URL(filePath: file.path), keyProvider: TestKeys.provider())
         #expect(again.outcome == .alreadyEncrypted)
         #expect(try file.digest() == digest)
     }
@@ -34,7 +34,7 @@ import Testing
     func makesWhatIsMissing() throws {
         let folder = try TemporaryFolder()
         let url = folder.url.appending(path: "app.db")
-        let report = try CipherStore.encryptBlocking(url, keyProvider: TestKeys.provider())
+        let report = try DatabaseConverter.encryptBlocking(url, keyProvider: TestKeys.provider())
         #expect(report.outcome == .created)
         #expect(try folder.names == ["app.db"])
         let connection = try Connection(
@@ -42,14 +42,14 @@ import Testing
         #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 0)
         connection.close()
         #expect(throws: StoreError.self) {
-            try CipherStore.encryptBlocking(url, keyProvider: TestKeys.provider { try TestKeys.raw(9) })
+            try DatabaseConverter.encryptBlocking(url, keyProvider: TestKeys.provider { try TestKeys.raw(9) })
         }
     }
 
     @Test func keepsTheFormatThatTheWrapperReads() async throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE note(body TEXT)") }
-        try await CipherStore.encrypt(
-            URL(filePath: file.path), keyProvider: TestKeys.provider(), cipherCompatibility: 3)
+        try await DatabaseConverter.encrypt(
+            URL(filePath: file.path), keyProvider: TestKeys.provider(), options: Self.options(3))
         let connection = try Connection(
             path: file.path, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings(compatibility: 3))
         defer { connection.close() }
@@ -60,10 +60,16 @@ import Testing
         let file = try LegacyFile { try $0.execute("CREATE TABLE note(body TEXT)") }
         let digest = try file.digest()
         let error = await #expect(throws: StoreError.self) {
-            try await CipherStore.encrypt(
-                URL(filePath: file.path), keyProvider: TestKeys.provider(), cipherCompatibility: format)
+            try await DatabaseConverter.encrypt(
+                URL(filePath: file.path), keyProvider: TestKeys.provider(), options: Self.options(format))
         }
         #expect(error?.code == .configuration)
         #expect(try file.digest() == digest)
+    }
+
+    private static func options(_ compatibility: Int) -> ConversionOptions {
+        var options = ConversionOptions()
+        options.format = CipherSettings(compatibility: compatibility)
+        return options
     }
 }

@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
 
@@ -47,9 +48,9 @@ struct Hazard: Sendable, CustomTestStringConvertible {
             try make(connection)
         }
         let original = try file.originalDump(collations: collations, computed: computed)
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.collations = collations
-        options.settings = settings
+        options.format = settings
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
         #expect(report.outcome == .encrypted)
         #expect(report.warnings.isEmpty == !warns, "\(report.warnings)")
@@ -78,7 +79,7 @@ struct Hazard: Sendable, CustomTestStringConvertible {
     /// Gives a copy of the file another key, and takes it off again: the same rows come back.
     private func goOn(_ encrypted: LegacyFile, _ settings: CipherSettings, _ original: DatabaseDump) throws {
         let file = try LegacyFile(copying: encrypted.path)
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.collations = collations
         let newKey: @Sendable () throws -> CipherKey = { try TestKeys.raw(8) }
         let rekeyed = try Rekeying(

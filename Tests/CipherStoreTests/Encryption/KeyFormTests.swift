@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The forms of a key, and providers that misbehave.
 struct KeyFormTests {
@@ -37,8 +38,8 @@ struct KeyFormTests {
     private func upgrade(
         _ file: LegacyFile, _ settings: CipherSettings = CipherSettings(), _ provider: some KeyProvider
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
-        options.settings = settings
+        var options = ConversionOptions()
+        options.format = settings
         return try EncryptionUpgrade(path: file.path, provider: provider, options: options).run()
     }
 

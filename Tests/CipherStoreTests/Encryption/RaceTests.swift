@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Several processes at one file; `Scripts/races` does so with more of them, and with another program that writes.
 struct RaceTests {
@@ -31,7 +31,7 @@ struct RaceTests {
     }
 
     private func upgrade(_ file: LegacyFile) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
     }

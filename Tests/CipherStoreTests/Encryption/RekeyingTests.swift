@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Another key, another format, none: what every hazard goes through is in ``Hazard``; here is what is refused.
 struct RekeyingTests {
@@ -17,7 +18,7 @@ struct RekeyingTests {
         new: (any KeyProvider)? = TestKeys.provider(Self.new), formats: [CipherSettings] = [CipherSettings()],
         to settings: CipherSettings = CipherSettings()
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         return try Rekeying(
             path: file.path, oldKey: TestKeys.provider(old), newKey: new, formats: formats, newSettings: settings,
@@ -28,7 +29,7 @@ struct RekeyingTests {
     private func decrypt(
         _ file: LegacyFile, with key: @escaping @Sendable () throws -> CipherKey = Self.old
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         return try Decryption(
             path: file.path, provider: TestKeys.provider(key), formats: [CipherSettings()], options: options

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The upgrade that is rehearsed: proven, discarded, and the database untouched.
 struct ShadowProofTests {
@@ -13,7 +14,7 @@ struct ShadowProofTests {
         _ file: LegacyFile, key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() },
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         options.progress = progress
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(key), options: options).shadow()

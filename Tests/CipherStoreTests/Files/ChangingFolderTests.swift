@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSchemaMigration
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Looks at files that another thread makes, replaces and removes meanwhile: each tells what was there at some moment.
 struct ChangingFolderTests {

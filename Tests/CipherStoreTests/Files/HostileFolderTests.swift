@@ -1,10 +1,11 @@
-import CCipherSystem
-import CipherSQLite
+internal import CCipherSystem
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What the owner of the folder does while another user upgrades a database in it; `Scripts/hostile-folder` does it at
 /// every system call.
@@ -20,10 +21,10 @@ struct HostileFolderTests {
 
     /// Upgrades, and calls `meanwhile` once when a stage begins.
     private func upgrade(
-        _ file: LegacyFile, at stage: UpgradeProgress.Stage, keepBackup: Bool = false,
+        _ file: LegacyFile, at stage: UpgradeStage, keepBackup: Bool = false,
         _ meanwhile: @escaping @Sendable () throws -> Void
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.keepBackup = keepBackup
         options.busyTimeout = 0
         let once = Once()
@@ -40,8 +41,8 @@ struct HostileFolderTests {
 
     @Test(
         "A link in the place of the copy is not followed, and does not become the database",
-        arguments: [UpgradeProgress.Stage.proving, .swapping])
-    func copyReplaced(stage: UpgradeProgress.Stage) throws {
+        arguments: [UpgradeStage.proving, .swapping])
+    func copyReplaced(stage: UpgradeStage) throws {
         let file = try Fixture.file(version: 23, journal: "DELETE")
         let original = try file.originalDump()
         let (folder, secret) = (file.folder, secret)

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 #if canImport(Glibc)
     import Glibc
@@ -38,9 +40,9 @@ import Testing
         let sibling = try make(Array("x\u{FFFD}".utf8), row: "other")
         let before = try FolderDigest(URL(filePath: sibling))
         let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/app.db"))
-        try await CipherStore.encrypt(url, keyProvider: StoreFixture.key)
+        try await DatabaseConverter.encrypt(url, keyProvider: StoreFixture.key)
         #expect(try Inspector(path: mine + "/app.db").surface() == .opaque(hasPlaintextHeader: false))
-        let store = try await CipherStore.open(
+        let store = try await EncryptedStore.open(
             .declaring(["chat": ["uid": "TEXT", "body": "TEXT"]]), directory: url.deletingLastPathComponent(),
             keyProvider: StoreFixture.key)
         #expect(try await store.read { try $0.values(String.self, "SELECT uid FROM chat") } == ["mine"])

@@ -1,9 +1,13 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Names around a database under which something else lies.
 struct TakenNameTests {
@@ -129,7 +133,7 @@ struct TakenNameTests {
                 version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil, journal: "DELETE")
             try obstacle.put(at: file.path + ending)
             let before = try file.digest()
-            var options = EncryptionUpgrade.Options()
+            var options = ConversionOptions()
             options.keepBackup = true
             options.busyTimeout = 0
             do {

@@ -1,8 +1,9 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 #if canImport(Glibc)
     import Glibc

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 
@@ -56,7 +58,7 @@ struct HistoryTableTests {
             let error = #expect(throws: StoreError.self) {
                 _ = try HistoryTable.latestEvents(connection)
                 _ = try VersionRecords(connection)
-                _ = try HistoryTable.latestRecord(connection)
+                _ = try SchemaRecord.latest(connection)
             }
             #expect(error?.code == .corrupt)
             let text = error?.description ?? ""

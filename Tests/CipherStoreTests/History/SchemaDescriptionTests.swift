@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("The description of a schema")
 struct SchemaDescriptionTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What the history tells of an app that changes its schema in steps.
 struct StepHistoryTests {
@@ -83,7 +84,7 @@ struct StepHistoryTests {
         _ = try fixture.open()
         let connection = try Connection(
             path: fixture.path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings())
-        let record = try #require(try HistoryTable.latestRecord(connection)?.record)
+        let record = try #require(try SchemaRecord.latest(connection)?.record)
         let without = SchemaRecord(schema: record.schema, steps: record.steps.filter { $0.version != 2 })
         try connection.execute("UPDATE cipherstore_history SET schema = \(without.json())")
         connection.close()

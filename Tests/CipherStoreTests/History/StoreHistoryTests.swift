@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The history of a database, and what is done about drift.
 struct StoreHistoryTests {
@@ -213,7 +216,7 @@ struct StoreHistoryTests {
     @Test("A backfill that failed is told as such until it is repaired or runs again")
     func failedBackfill() async throws {
         struct Wrong: Error {}
-        let store = try await CipherStore.open(
+        let store = try await EncryptedStore.open(
             configuration, directory: folder.url, keyProvider: TestKeys.provider())
         try await store.insert("one")
         await #expect(throws: Wrong.self) { try await store.backfill("words", of: "chat") { _, _ in throw Wrong() } }
@@ -239,7 +242,7 @@ struct StoreHistoryTests {
         try with(.create) { connection in
             let report = try SchemaMigrator(version: 3, source: Steps(recordedSteps: steps)).migrate(connection) { nil }
             #expect(report.event == .created)
-            #expect(try HistoryTable.latestRecord(connection)?.record.steps == Array(steps.prefix(3)))
+            #expect(try SchemaRecord.latest(connection)?.record.steps == Array(steps.prefix(3)))
         }
     }
 }

@@ -1,6 +1,8 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherStore
 import Testing
-
-@testable import CipherStore
 
 /// The decision table, every combination of it.
 struct DecisionTests {
@@ -109,8 +111,8 @@ struct DecisionTests {
 
     @Test(
         "Without sinceVersion every plaintext file is a legacy one that CipherStore has not encrypted before",
-        arguments: [0, 25, 26], [nil, Decision.Stamp.plaintext, .encrypted])
-    func withoutThreshold(recorded: Int, stamp: Decision.Stamp?) {
+        arguments: [0, 25, 26], [nil, HistoryTable.Stamp.plaintext, .encrypted])
+    func withoutThreshold(recorded: Int, stamp: HistoryTable.Stamp?) {
         let configuration = Configuration(databaseName: "app.db", version: 26)
         let facts = Decision.Facts(surface: .plaintext, recorded: SchemaVersion(recorded), stamp: stamp)
         #expect(

@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherSQLite
+internal import CipherSQLiteFormat
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Plaintext files with bytes where SQLite keeps zeros, and encrypted ones with a readable header.
 @Suite struct FileHeaderTests {

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A `-wal` beside an older or a newer copy of its database.
 struct LogGenerationTests {
@@ -133,7 +135,7 @@ struct LogGenerationTests {
             if isEncrypted {
                 _ = try Decryption(
                     path: path, provider: TestKeys.provider(), formats: [CipherSettings()],
-                    options: EncryptionUpgrade.Options()
+                    options: ConversionOptions()
                 ).run()
             } else {
                 _ = try EncryptionUpgrade(path: path, provider: TestKeys.provider()).run()

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Looking at what a killed writer left changes nothing of it, not even the index of its log.
 struct ReadOnlyAccessTests {

@@ -1,8 +1,10 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The version that a database or its app recorded.
 struct RecordedVersionReaderTests {

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Logs and journals that would have SQLite do harm, which is refused before the database is opened for writing.
 struct SidecarClaimsTests {
@@ -55,7 +57,7 @@ struct SidecarClaimsTests {
         try expectRefusal(file, code) {
             _ = try Decryption(
                 path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()],
-                options: EncryptionUpgrade.Options()
+                options: ConversionOptions()
             ).run()
         }
     }
@@ -141,7 +143,7 @@ struct SidecarClaimsTests {
             if isEncrypted {
                 _ = try Decryption(
                     path: file.path, provider: TestKeys.provider(), formats: [CipherSettings()],
-                    options: EncryptionUpgrade.Options()
+                    options: ConversionOptions()
                 ).run()
             } else {
                 _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()

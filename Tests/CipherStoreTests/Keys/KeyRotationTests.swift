@@ -1,9 +1,13 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A change of key on opening: nobody is locked out, and no key is dropped too early.
 struct KeyRotationTests {

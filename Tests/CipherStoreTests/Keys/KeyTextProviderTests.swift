@@ -1,8 +1,9 @@
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Keys from closures, the environment and systemd.
 struct KeyTextProviderTests {

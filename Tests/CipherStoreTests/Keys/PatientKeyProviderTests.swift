@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherStore
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Providers that do not answer: the waiting ends, and nothing has been changed.
 struct PatientKeyProviderTests {
@@ -20,7 +22,7 @@ struct PatientKeyProviderTests {
         _ folder: TemporaryFolder, _ provider: some KeyProvider, timeout: Double = 0,
         cancellation: UpgradeCancellation? = nil
     ) throws -> StoreOpening.Opened {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.keyTimeout = timeout
         options.cancellation = cancellation
         return try StoreOpening(

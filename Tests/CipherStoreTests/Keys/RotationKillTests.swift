@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A change of key on opening, killed at every stage and at every system call that counts: one of the keys always opens the
 /// file, no key is dropped before the file is done with it, and the next opening finishes.

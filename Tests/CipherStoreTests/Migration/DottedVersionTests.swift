@@ -1,5 +1,8 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing

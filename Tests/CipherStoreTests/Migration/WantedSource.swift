@@ -1,12 +1,13 @@
-import CipherSQLite
-import CipherStore
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 
 /// A source that wants what some CREATE statements make.
 struct WantedSource: SchemaSource {
     var statements: [String]
     var renames = WantedSchema.Renames()
-    var policy = Configuration.DestructiveChanges.withhold
+    var policy = DestructiveChanges.withhold
     var unnamedObjects = SchemaComparison.Unnamed.keep
     /// Steps of an app's own, done once.
     var steps: [Plan.Operation] = []
@@ -66,4 +67,13 @@ extension MigrationFixture {
 extension MigrationReport {
     /// Kinds and subjects of what was done, without the record of the version.
     var titles: [String] { applied.filter { $0.kind != .stamp }.map(\.title) }
+}
+
+extension SchemaMigrator {
+    /// A migrator to a version with a source of its own.
+    init(version: SchemaVersion, source: any SchemaSource, policy: DestructiveChanges = .withhold) {
+        var goal = SchemaGoal(version: version)
+        goal.destructiveChanges = policy
+        self.init(goal: goal, source: source)
+    }
 }

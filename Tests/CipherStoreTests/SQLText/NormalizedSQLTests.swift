@@ -1,7 +1,8 @@
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("The normal form of SQL")
 struct NormalizedSQLTests {

@@ -1,6 +1,5 @@
+internal import CipherSQLText
 import Testing
-
-@testable import CipherStore
 
 @Suite("A name")
 struct SQLNameTests {

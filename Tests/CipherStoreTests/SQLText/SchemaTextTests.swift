@@ -1,7 +1,6 @@
-import CipherSQLite
+internal import CipherSQLText
+internal import CipherSchemaMigration
 import Testing
-
-@testable import CipherStore
 
 @Suite("The text of a schema")
 struct SchemaTextTests {

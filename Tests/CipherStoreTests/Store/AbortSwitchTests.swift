@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Encryption that is turned on, off and on again, with a backup each time.
 struct AbortSwitchTests {

@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The app's own record of the version, once CipherStore counts by its own.
 struct AppRecordTests {

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The states in which a crash of an app with a declared schema leaves its files.
 @Suite("A half-done upgrade of an app with a declared schema")

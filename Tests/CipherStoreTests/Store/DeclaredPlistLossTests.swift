@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What the apps lost that read all rows, deleted the file and inserted the rows again (system B).
 struct DeclaredPlistLossTests {

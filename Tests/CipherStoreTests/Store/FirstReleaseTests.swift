@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The first release with CipherStore, by the documented configurations: it meets plaintext users of every version.
 struct FirstReleaseTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Databases of every older version of the example app, brought to its current one by the example configuration.
 struct FixtureMigrationTests {

@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Files in cipher formats of older versions, and formats that differ from SQLCipher's defaults.
 struct FormerFormatTests {
@@ -51,8 +54,8 @@ struct FormerFormatTests {
     func own(format: CipherSettings) throws {
         let file = try Fixture.file(version: 23)
         let original = try file.originalDump()
-        var options = EncryptionUpgrade.Options()
-        options.settings = format
+        var options = ConversionOptions()
+        options.format = format
         let upgrade = try EncryptionUpgrade(
             path: file.path, provider: TestKeys.provider(Self.key), options: options)
         #expect(try upgrade.run().outcome == .encrypted)

@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A version such as 1.10 in a column that keeps it as the number 1.1.
 struct FractionRecordTests {

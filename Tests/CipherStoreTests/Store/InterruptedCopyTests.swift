@@ -1,9 +1,14 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What an app that ships a template leaves when its own upgrade is killed.
 struct InterruptedCopyTests {
@@ -167,7 +172,7 @@ struct InterruptedCopyTests {
     func asksForKeyFirst(rest: Rest) throws {
         try writeWholeCopy(rest)
         let before = try fixture.digest()
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         let opening = try StoreOpening(
             configuration: fixture.configuration, directory: fixture.folder.url.path(percentEncoded: false),

@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The upgrades of an app with a declared schema, killed behind each of their statements and file operations.
 struct KilledDeclaredUpgradeTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The upgrade of an app with a template, killed behind each of its statements and file operations.
 struct KilledTemplateUpgradeTests {
@@ -195,7 +196,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     private func answering(
-        _ configuration: Configuration, _ answer: Configuration.Template.Leftover
+        _ configuration: Configuration, _ answer: SchemaTemplate.Leftover
     ) throws -> Configuration {
         var configuration = configuration
         guard case .template(var template) = configuration.schema else { return configuration }

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What a launch tells the statistics of a roll-out, and the shadow proof that comes first in one.
 struct LaunchReportTests {

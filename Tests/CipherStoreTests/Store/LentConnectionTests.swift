@@ -1,5 +1,8 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
@@ -296,7 +299,7 @@ struct LentConnectionTests {
         let store = try await fixture.open()
         fixture.configuration.databaseName = "other.db"
         let other = try await fixture.open()
-        let calls: [@Sendable (CipherStore) throws -> Void] = [
+        let calls: [@Sendable (EncryptedStore) throws -> Void] = [
             { try $0.writeBlocking { _ in } }, { try $0.readBlocking { _ in } }, { try $0.closeBlocking() },
         ]
         for call in calls {
@@ -313,7 +316,7 @@ struct LentConnectionTests {
     func circle(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
-        var stores: [CipherStore] = []
+        var stores: [EncryptedStore] = []
         for name in ["a.db", "b.db", "c.db"] {
             fixture.configuration.databaseName = name
             stores.append(try await fixture.open())

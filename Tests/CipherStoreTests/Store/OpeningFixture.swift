@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Files and configurations of an app at version 26 that encrypts since 24.
 enum OpeningFixture {
@@ -42,7 +45,7 @@ enum OpeningFixture {
     static func open(
         _ folder: TemporaryFolder, _ configuration: Configuration, provider: any KeyProvider
     ) throws -> StoreOpening.Opened {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         return try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),

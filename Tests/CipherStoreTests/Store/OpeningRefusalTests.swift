@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Every refusal leaves every byte of the database and its sidecars, live log included, as it was.
 struct OpeningRefusalTests {

@@ -1,4 +1,6 @@
-import CipherStore
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
@@ -21,7 +23,7 @@ struct ReadmeExampleTests {
         let keys = FileKeyProvider.file(folder.path("key"), createIfMissing: true)
 
         let configuration = try Configuration(contentsOf: file)
-        let store = try await CipherStore.open(configuration, directory: directory, keyProvider: keys)
+        let store = try await EncryptedStore.open(configuration, directory: directory, keyProvider: keys)
         let (uid, body) = ("anna", "It's me")
         try await store.write { db in
             try db.execute("INSERT INTO chat(uid, body) VALUES (\(uid), \(body))")  // bound, never pasted

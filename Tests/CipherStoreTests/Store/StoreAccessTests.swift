@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
@@ -184,7 +185,7 @@ struct StoreAccessTests {
     @Test("refuses a call from inside of its own closure, which would wait for itself")
     func nested() async throws {
         let store = try await StoreFixture(folder).open()
-        let calls: [@Sendable (CipherStore) throws -> Void] = [
+        let calls: [@Sendable (EncryptedStore) throws -> Void] = [
             { try $0.writeBlocking { _ in } }, { try $0.readBlocking { _ in } }, { try $0.closeBlocking() },
         ]
         for call in calls {

@@ -1,4 +1,6 @@
-@testable import CipherStore
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing

@@ -1,4 +1,6 @@
-import CipherStore
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
@@ -7,7 +9,7 @@ import Testing
 struct StoreFixture {
     let folder: TemporaryFolder
     var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
-    var options = CipherStore.Options()
+    var options = EncryptedStore.Options()
 
     static let key = ClosureKeyProvider { _, _ in
         try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
@@ -20,8 +22,8 @@ struct StoreFixture {
 
     var path: String { folder.path("app.db") }
 
-    func open(_ provider: any KeyProvider = Self.key) async throws -> CipherStore {
-        try await CipherStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
+    func open(_ provider: any KeyProvider = Self.key) async throws -> EncryptedStore {
+        try await EncryptedStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
     }
 
     /// A connection beside the store, as another process might have one.
@@ -46,7 +48,7 @@ struct StoreFixture {
     }
 }
 
-extension CipherStore {
+extension EncryptedStore {
     func insert(_ body: String) async throws {
         try await write { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', \(body))") }
     }

@@ -1,4 +1,9 @@
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
@@ -146,7 +151,8 @@ struct StoreOpeningTests {
         let missing = folder.url.appending(path: "missing")
         for (directory, code) in [(missing, StoreError.Code.missingFile), (try web(), .configuration)] {
             let error = try await failure(StoreError.self) {
-                try await CipherStore.open(fixture.configuration, directory: directory, keyProvider: StoreFixture.key)
+                try await EncryptedStore.open(
+                    fixture.configuration, directory: directory, keyProvider: StoreFixture.key)
             }
             #expect(error.code == code)
         }
@@ -160,7 +166,7 @@ struct StoreOpeningTests {
     @Test("blocks the thread where nothing can be awaited")
     func blocking() throws {
         let fixture = StoreFixture(folder)
-        let store = try CipherStore.openBlocking(
+        let store = try EncryptedStore.openBlocking(
             fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key)
         try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'one')") }
         #expect(try store.readBlocking { try $0.values(String.self, "SELECT body FROM chat") } == ["one"])
@@ -173,14 +179,14 @@ struct StoreOpeningTests {
 
     @Test(
         "when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)),
-        arguments: [UpgradeProgress.Stage.proving, .migrating, .swapping])
-    func cancelled(stage: UpgradeProgress.Stage) async throws {
+        arguments: [UpgradeStage.proving, .migrating, .swapping])
+    func cancelled(stage: UpgradeStage) async throws {
         let fixture = StoreFixture(folder)
         try fixture.writeLegacy()
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.path))
         let (proving, cancelled) = (Gate(), Gate())
         let opening = Task {
-            try await CipherStore.open(
+            try await EncryptedStore.open(
                 fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key
             ) { progress in
                 guard progress.stage == stage else { return }

@@ -1,10 +1,12 @@
-import CipherSQLite
-import CipherStoreTestKit
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
+internal import CipherStoreTestKit
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("Verifying migrations")
 struct VerifyMigrationsTests {
@@ -24,7 +26,7 @@ struct VerifyMigrationsTests {
 
     private func failures(
         _ fixtures: [URL], _ configuration: Configuration, allowing allowed: AllowedDifferences = [],
-        check: (@Sendable (CipherStore, URL) async throws -> Void)? = nil
+        check: (@Sendable (EncryptedStore, URL) async throws -> Void)? = nil
     ) async throws -> [String] {
         do {
             try await verifyMigrations(from: fixtures, to: configuration, allowing: allowed, check: check)

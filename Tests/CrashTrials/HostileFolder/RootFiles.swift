@@ -1,4 +1,4 @@
-import CSystemShims
+import CCipherSystem
 import Foundation
 
 #if canImport(Glibc)

@@ -1,7 +1,7 @@
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
-
-@testable import CipherStore
 
 /// What a conversion that was killed leaves beside `app.db`.
 struct KilledRun {

@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What a run that died left behind, and runs that end early.
 struct RecoveryTests {
@@ -35,9 +38,9 @@ struct RecoveryTests {
     ]
 
     private func upgrade(
-        _ file: LegacyFile, _ change: (inout EncryptionUpgrade.Options) -> Void = { _ in }
+        _ file: LegacyFile, _ change: (inout ConversionOptions) -> Void = { _ in }
     ) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         change(&options)
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
@@ -78,7 +81,7 @@ struct RecoveryTests {
         try Data(count: size).write(to: URL(filePath: plaintext.path + "-journal"))
         let decryption = try Decryption(
             path: plaintext.path, provider: TestKeys.provider(), formats: [CipherSettings()],
-            options: EncryptionUpgrade.Options())
+            options: ConversionOptions())
         #expect(try decryption.run().outcome == .alreadyPlaintext)
         #expect(try plaintext.folder.names == ["app.db"])
         #expect(try Fixture.rows(plaintext, key: nil) == Fixture.allRows)
@@ -284,8 +287,8 @@ struct RecoveryTests {
 
     @Test(
         "A run that is cancelled in any stage leaves the file and its journal mode as they were",
-        arguments: UpgradeProgress.Stage.allCases.filter { $0 != .migrating }, [true, false])
-    func cancel(stage: UpgradeProgress.Stage, keepBackup: Bool) throws {
+        arguments: UpgradeStage.allCases.filter { $0 != .migrating }, [true, false])
+    func cancel(stage: UpgradeStage, keepBackup: Bool) throws {
         for journal in ["WAL", "DELETE"] {
             let file = try Fixture.file(version: 23, journal: journal)
             let original = try file.originalDump()

@@ -1,8 +1,10 @@
-import CipherSQLite
+internal import CipherCatalog
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Schema texts that SQLite reads, and entries that are not what they say.
 @Suite struct SchemaShapeTests {

@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The comparison of whole files, by workers that begin at both ends of the list of tables.
 struct CopyProofTests {

@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What a migration writes to the proven copy, on a disk that may forget it.
 struct ReadBackTests {

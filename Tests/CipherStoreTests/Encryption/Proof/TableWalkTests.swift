@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The comparison of a table, by either worker alone and by both.
 struct TableWalkTests {

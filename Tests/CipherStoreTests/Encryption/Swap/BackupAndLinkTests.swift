@@ -1,17 +1,18 @@
-import CCipherSystem
-import CipherSQLite
+internal import CCipherSystem
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Backups, and what belongs to a file besides its bytes.
 struct BackupAndLinkTests {
     private typealias Fixture = OpeningFixture
 
     private func upgrade(_ path: String, keepBackup: Bool = false) throws -> EncryptionReport {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.keepBackup = keepBackup
         return try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options).run()
     }
@@ -114,7 +115,7 @@ struct BackupAndLinkTests {
             defer { other.close() }
             try other.execute("BEGIN IMMEDIATE")
             _ = try other.value(Int.self, "SELECT count(*) FROM t")
-            var options = EncryptionUpgrade.Options()
+            var options = ConversionOptions()
             options.busyTimeout = 0
             let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
             #expect(try storeError { try upgrade.run() }?.code == .busy)

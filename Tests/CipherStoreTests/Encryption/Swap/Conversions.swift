@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// The ways in which a file is replaced by its copy, to be tried one as the other.
 enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
@@ -41,7 +41,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
     ///
     /// Returns the warnings.
     func run(_ file: LegacyFile, progress: (@Sendable (UpgradeProgress) -> Void)? = nil) throws -> [String] {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         options.progress = progress
         switch self {

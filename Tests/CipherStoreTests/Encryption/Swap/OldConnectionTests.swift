@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Connections of other programs that were there before the swap: where the system tells of them, nothing begins.
 struct OldConnectionTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Connections that have the old file open after the swap: where the system does not tell of them beforehand, or where one
 /// comes at the very moment.
@@ -138,7 +139,7 @@ struct OldFileTests {
         try folder.write("", to: "app.db")
         let other = try Self.holder.start(["sql", folder.path("app.db")])
         #expect(try other.line() == "ready")
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         let upgrade = try EncryptionUpgrade(
             path: folder.path("app.db"), provider: TestKeys.provider(), options: options)

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherHistory
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import TestSupport
 import Testing
 
@@ -14,7 +16,7 @@ struct UndeclaredTableTests {
         """
 
     private func configuration(
-        _ destructiveChanges: Configuration.DestructiveChanges, version: SchemaVersion = 25,
+        _ destructiveChanges: DestructiveChanges, version: SchemaVersion = 25,
         recordedVersion: RecordedVersion = .userVersion, extra: String? = nil
     ) -> Configuration {
         .declaring(

@@ -1,7 +1,7 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import Testing
-
-@testable import CipherStore
 
 /// Which views and triggers a migration has broken.
 @Suite struct DanglingObjectsTests {

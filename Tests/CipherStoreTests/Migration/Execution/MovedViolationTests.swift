@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherHistory
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("A step of the app's own")
 struct StepLossTests {
@@ -27,7 +29,7 @@ struct StepLossTests {
 
     /// The steps as SQL, or as Swift that runs it.
     private static func configuration(
-        _ statements: [String], inSwift: Bool, policy: Configuration.DestructiveChanges = .withhold,
+        _ statements: [String], inSwift: Bool, policy: DestructiveChanges = .withhold,
         allowing names: Set<String> = []
     ) -> Configuration {
         var configuration = Configuration(
@@ -118,7 +120,7 @@ struct StepLossTests {
         ] as [([String], String)] + newer, [false, true])
     func refused(step: ([String], expected: String), inSwift: Bool) throws {
         let (statements, expected) = step
-        for policy in [Configuration.DestructiveChanges.withhold, .refuse] {
+        for policy in [DestructiveChanges.withhold, .refuse] {
             let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), Self.legacy)
             let before = try fixture.content()
             let error = try storeError {
@@ -300,7 +302,7 @@ struct StepLossTests {
 
     @Test("that only drops what is empty is refused by refuse alone")
     func empty() throws {
-        for policy in Configuration.DestructiveChanges.allCases {
+        for policy in DestructiveChanges.allCases {
             let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
             let error = try storeError {
                 try fixture.launch(

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 
@@ -158,8 +160,8 @@ struct PlanLintTests {
 
     @Test(
         "is refused with the count before anything is changed, under every policy", arguments: impossible,
-        Configuration.DestructiveChanges.allCases)
-    func refusesImpossible(change: Change, policy: Configuration.DestructiveChanges) throws {
+        DestructiveChanges.allCases)
+    func refusesImpossible(change: Change, policy: DestructiveChanges) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
         let before = try fixture.bytes()
         let error = try storeError {

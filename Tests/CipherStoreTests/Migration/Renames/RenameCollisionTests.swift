@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 
@@ -11,7 +13,7 @@ struct RenameCollisionTests {
 
     private func source(
         _ statements: [String], tables: [String: String] = [:], columns: [String: String] = [:],
-        _ policy: Configuration.DestructiveChanges
+        _ policy: DestructiveChanges
     ) -> WantedSource {
         var source = WantedSource(statements: statements, policy: policy)
         for (new, old) in tables { source.renames.tables[SQLName(new)] = old }
@@ -23,8 +25,8 @@ struct RenameCollisionTests {
 
     @Test(
         "moves the rows of the old table where the new one is empty",
-        arguments: Configuration.DestructiveChanges.allCases)
-    func movesRows(policy: Configuration.DestructiveChanges) throws {
+        arguments: DestructiveChanges.allCases)
+    func movesRows(policy: DestructiveChanges) throws {
         let fixture = try fixture(
             """
             \(Self.tables[0]); CREATE INDEX chat_body ON chat(body);
@@ -60,8 +62,8 @@ struct RenameCollisionTests {
 
     @Test(
         "keeps both tables where the new one has something of its own, and reports it", arguments: keptTables,
-        Configuration.DestructiveChanges.allCases)
-    func keepsTables(script: String, policy: Configuration.DestructiveChanges) throws {
+        DestructiveChanges.allCases)
+    func keepsTables(script: String, policy: DestructiveChanges) throws {
         let fixture = try fixture(
             "\(Self.tables[0]); CREATE TABLE message(id, body); INSERT INTO message VALUES (7, 'one'); \(script)")
         let source = source(Self.tables, tables: ["chat": "message"], policy)
@@ -87,8 +89,8 @@ struct RenameCollisionTests {
 
     @Test(
         "takes the values of the old column where the new one is empty",
-        arguments: Configuration.DestructiveChanges.allCases)
-    func takesValues(policy: Configuration.DestructiveChanges) throws {
+        arguments: DestructiveChanges.allCases)
+    func takesValues(policy: DestructiveChanges) throws {
         let fixture = try fixture(
             """
             CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT CHECK (a <> ''), b TEXT, c TEXT);
@@ -113,8 +115,8 @@ struct RenameCollisionTests {
 
     @Test(
         "keeps the old column where the new one has values or a view names the old one, and reports it",
-        arguments: keptColumns, Configuration.DestructiveChanges.allCases)
-    func keepsColumns(script: String, policy: Configuration.DestructiveChanges) throws {
+        arguments: keptColumns, DestructiveChanges.allCases)
+    func keepsColumns(script: String, policy: DestructiveChanges) throws {
         let fixture = try fixture("CREATE TABLE t(a TEXT, b TEXT); INSERT INTO t VALUES ('one', NULL); \(script)")
         let source = source(["CREATE TABLE t(b TEXT)"], columns: ["b": "a"], policy)
         let report = try fixture.launch(source)

@@ -1,5 +1,7 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 

@@ -1,5 +1,8 @@
-import CipherSQLite
-import CipherStore
+internal import CipherCatalog
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherCatalog
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("The shape of a table")
 struct TableShapeTests {

@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What errors and plans say to the reader.
 struct MigrationErrorTextTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// What an app must not overlook, and nothing else would show.
 struct MissingSignTests {

@@ -1,8 +1,10 @@
-import CipherSQLite
+internal import CipherDatabaseConversion
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
-
-@testable import CipherStore
 
 /// A folder with what an app left, and the configuration of that app.
 struct PriorFixture {
@@ -44,7 +46,7 @@ struct PriorFixture {
     }
 
     func opening() throws -> StoreOpening {
-        var options = EncryptionUpgrade.Options()
+        var options = ConversionOptions()
         options.busyTimeout = 0
         return try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),

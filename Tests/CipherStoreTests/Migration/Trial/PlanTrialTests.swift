@@ -1,9 +1,9 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("A plan that the rest of the schema does not bear")
 struct PlanTrialTests {

@@ -1,8 +1,8 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("A scratch database after a schema of several hundred objects")
 struct ScratchDatabaseTests {

@@ -1,5 +1,8 @@
-import CipherSQLite
-import CipherStore
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSchemaMigration
+internal import CipherStore
 import TestSupport
 import Testing
 

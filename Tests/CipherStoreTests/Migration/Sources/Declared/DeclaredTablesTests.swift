@@ -1,5 +1,9 @@
-import CipherSQLite
-import CipherStore
+internal import CipherCatalog
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
-import CipherSQLite
-import CipherStore
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
 import TestSupport
 import Testing
 

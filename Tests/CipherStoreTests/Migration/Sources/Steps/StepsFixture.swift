@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A plaintext database of an app that updates in steps, beside the folder of its steps.
 struct StepsFixture {

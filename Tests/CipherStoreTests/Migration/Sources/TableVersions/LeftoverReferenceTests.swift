@@ -1,8 +1,9 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// A killed upgrade whose rename made the foreign keys of other tables lead to `tableOld`, as SQLite does since 3.26.
 struct LeftoverReferenceTests {

@@ -1,9 +1,11 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("An app that keeps a version for each table")
 struct TableVersionsTests {

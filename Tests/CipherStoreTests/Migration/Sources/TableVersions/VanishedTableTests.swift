@@ -1,8 +1,9 @@
-import CipherSQLite
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Upgrades that ended, and left views, triggers and foreign keys that name the `tableOld` that they dropped.
 struct VanishedTableTests {

@@ -1,9 +1,10 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 /// Templates that cannot be used: each is named by a typed error, and the user's database is as it was.
 struct TemplateRefusalTests {

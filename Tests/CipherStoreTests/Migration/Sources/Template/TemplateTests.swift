@@ -1,9 +1,12 @@
-import CipherSQLite
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherPriorSystems
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherStore
 import Foundation
 import TestSupport
 import Testing
-
-@testable import CipherStore
 
 @Suite("An app that ships a template database")
 struct TemplateTests {

@@ -1,0 +1,25 @@
+internal import CipherSQLText
+
+/// How SQLite converts what is stored in a column.
+///
+/// Source: SQLite, "Datatypes In SQLite", section 3.1.
+package enum Affinity: Sendable {
+    case integer, text, none, real, numeric
+
+    package init(_ type: String) {
+        let name = SQLName(type).text
+        func has(_ words: String...) -> Bool { words.contains { name.contains($0) } }
+        self =
+            if has("int") {
+                .integer
+            } else if has("char", "clob", "text") {
+                .text
+            } else if name.isEmpty || has("blob") {
+                .none
+            } else if has("real", "floa", "doub") {
+                .real
+            } else {
+                .numeric
+            }
+    }
+}

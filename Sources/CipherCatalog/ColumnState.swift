@@ -1,0 +1,74 @@
+internal import CipherSQLText
+package import CipherSQLite
+
+/// A column as the database has it.
+package struct ColumnState: Sendable, Equatable {
+    package var name: String
+    /// The declared type, as it is written.
+    package var type: String
+    package var isNotNull: Bool
+    /// The default as SQL text.
+    package var defaultSQL: String?
+    /// The place in the primary key from 1; 0 where it is not a part of it.
+    package var primaryKeyPosition: Int
+    package var generation: Generation?
+
+    /// Where the value of a generated column comes from.
+    package enum Generation: Int, Sendable { case virtual = 2, stored = 3 }
+
+    /// Whether both are defined alike, as far as SQLite tells without the text of the schema: type, NOT NULL, default,
+    /// primary key.
+    package func isDefined(like other: ColumnState) -> Bool {
+        SQLTokens.normalized(type) == SQLTokens.normalized(other.type) && isNotNull == other.isNotNull
+            && defaultSQL.map(SQLTokens.normalized) == other.defaultSQL.map(SQLTokens.normalized)
+            && primaryKeyPosition == other.primaryKeyPosition && generation == other.generation
+    }
+
+    /// The definition in SQL's words.
+    package var definition: String {
+        var words = type.isEmpty ? [] : [type]
+        if primaryKeyPosition > 0 { words.append("PRIMARY KEY") }
+        if isNotNull { words.append("NOT NULL") }
+        if let defaultSQL { words.append("DEFAULT \(defaultSQL)") }
+        if let generation { words.append("GENERATED \(generation == .stored ? "STORED" : "VIRTUAL")") }
+        return words.isEmpty ? "no type" : words.joined(separator: " ")
+    }
+
+    /// The columns of a table, generated ones too; none where there is no such table.
+    ///
+    /// `table_xinfo` came with SQLite 3.26. Before that no table could have a column that `table_info` leaves out.
+    package static func read(table: String, from connection: Connection) throws -> [ColumnState] {
+        let pragma = Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info"
+        var columns: [ColumnState] = []
+        try connection.forEachRow(SQL(text: "PRAGMA main.\(pragma)(\(SQL.quoted(identifier: table)))")) { row in
+            columns.append(
+                ColumnState(
+                    name: try row.get(at: 1), type: try row.get(String?.self, at: 2) ?? "",
+                    isNotNull: try row.get(at: 3), defaultSQL: try row.get(at: 4),
+                    primaryKeyPosition: try row.get(at: 5),
+                    generation: row.count > 6 ? Generation(rawValue: try row.get(at: 6)) : nil))
+        }
+        return columns
+    }
+}
+
+extension [ColumnState] {
+    /// Those of the primary key, in its order.
+    package var primaryKey: [ColumnState] {
+        filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
+    }
+}
+
+extension ColumnState {
+    /// The default as an expression; `nil` where there is none or it is NULL.
+    ///
+    /// A word that stands as a default is text, and would be a column in an expression.
+    package var defaultExpression: String? {
+        guard let defaultSQL else { return nil }
+        let tokens = SQLTokens(defaultSQL).tokens
+        guard let first = tokens.first, !(tokens.count == 1 && first.isKeyword("NULL")) else { return nil }
+        let keywords = ["TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"]
+        let isText = tokens.count == 1 && first.isName && !keywords.contains { first.isKeyword($0) }
+        return isText ? SQL.quoted(text: first.content) : "(\(defaultSQL))"
+    }
+}

@@ -1,0 +1,129 @@
+package import CipherErrors
+internal import CipherSystemFiles
+
+/// A value of a configuration file together with its place, so that every error can name it.
+package struct ConfigurationNode {
+    package let value: ConfigurationValue
+    /// The way to the value, such as `dbTables[2].chat[1]`; empty for the whole file.
+    package let place: String
+    package let file: String
+
+    package init(value: ConfigurationValue, place: String, file: String) {
+        self.value = value
+        self.place = place
+        self.file = file
+    }
+
+    package func failure(_ detail: String, advice: String = "") -> StoreError {
+        StoreError(.configuration, path: file, place.isEmpty ? detail : "\(place): \(detail)", advice: advice)
+    }
+
+    /// A failure of a value below this one.
+    package func failure(at part: String, _ detail: String) -> StoreError {
+        StoreError(.configuration, path: file, "\(place).\(part): \(detail)")
+    }
+
+    package func mismatch(_ wanted: String) -> StoreError {
+        failure("must be \(wanted), and is \(value.kind)")
+    }
+
+    /// True or false; a number is neither.
+    package func boolean() throws -> Bool {
+        guard case .boolean(let boolean) = value else { throw mismatch("true or false") }
+        return boolean
+    }
+
+    /// A whole number within a range.
+    package func wholeNumber(in range: ClosedRange<Int>) throws -> Int {
+        guard case .integer(let number) = value else { throw mismatch("a whole number") }
+        guard range.contains(number) else {
+            throw failure("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// Text, which may be empty, without NUL characters.
+    package func text() throws -> String {
+        guard case .text(let text) = value else { throw mismatch("text") }
+        guard !text.utf8.contains(0) else { throw failure("contains a NUL character") }
+        return text
+    }
+
+    /// The name of a file in a folder given elsewhere.
+    package func fileName() throws -> String {
+        let name = try text()
+        if let fault = FileName.fault(of: name) {
+            throw failure("must be a file name without a folder, and \(fault)")
+        }
+        return SystemPath.text(name.utf8)
+    }
+
+    /// The name of a table or column.
+    package func schemaName() throws -> String {
+        let name = try text()
+        guard !name.isEmpty else { throw failure("is empty") }
+        return name
+    }
+
+    /// One of the words of an enumeration.
+    package func choice<Choice: RawRepresentable<String> & CaseIterable>(_ type: Choice.Type = Choice.self) throws
+        -> Choice
+    {
+        try choice(from: Choice.allCases.map(\.rawValue), Choice.init(rawValue:))
+    }
+
+    private func choice<Choice>(from words: [String], _ make: (String) -> Choice?) throws -> Choice {
+        let list = words.map { "\"\($0)\"" }.joined(separator: " or ")
+        guard case .text(let word) = value else { throw mismatch(list) }
+        guard let choice = make(word) else {
+            let suggestion = Suggestion.nearest(to: word, among: words)
+            throw failure(
+                "must be \(list), and is \"\(Self.shown(word))\"",
+                advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
+        }
+        return choice
+    }
+
+    /// The elements of a list.
+    package func elements() throws -> [ConfigurationNode] {
+        guard case .list(let elements) = value else { throw mismatch("a list") }
+        return elements.enumerated().map { index, element in
+            ConfigurationNode(value: element, place: Self.path(place, index: index), file: file)
+        }
+    }
+
+    /// The only entry of a dictionary with one key, which keeps order in lists: dictionaries have none.
+    package func singleEntry(_ what: String) throws -> (name: String, node: ConfigurationNode) {
+        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
+        guard let entry = entries.first, entries.count == 1 else {
+            throw failure(
+                "must be a dictionary of one \(what), and has \(entries.count) keys",
+                advice: "give each \(what) a dictionary of its own, for their order counts")
+        }
+        return (entry.key, child(entry.key, entry.value))
+    }
+
+    /// All entries of a dictionary, sorted by key, so that errors come in the same order each time.
+    package func entries() throws -> [(name: String, node: ConfigurationNode)] {
+        guard case .dictionary(let entries) = value else { throw mismatch("a dictionary") }
+        return entries.sorted { $0.key < $1.key }.map { ($0.key, child($0.key, $0.value)) }
+    }
+
+    private func child(_ name: String, _ value: ConfigurationValue) -> ConfigurationNode {
+        ConfigurationNode(value: value, place: Self.path(place, key: name), file: file)
+    }
+
+    /// The place of a key's value in the dictionary at `place`.
+    static func path(_ place: String, key: String) -> String {
+        place.isEmpty ? shown(key) : "\(place).\(shown(key))"
+    }
+
+    /// The place of an element of the list at `place`.
+    static func path(_ place: String, index: Int) -> String { "\(place)[\(index)]" }
+
+    /// Text as it may stand in a message: short, and on one line.
+    package static func shown(_ text: String) -> String {
+        let line = text.unicodeScalars.prefix(64).map { $0.properties.generalCategory == .control ? "?" : "\($0)" }
+        return line.joined() + (text.unicodeScalars.count > 64 ? "…" : "")
+    }
+}

@@ -1,0 +1,115 @@
+/// A place in a text file: its line and its column in Unicode scalars, both counted from 1.
+package struct TextPlace: Equatable {
+    let line: Int
+    let column: Int
+}
+
+extension TextPlace: CustomStringConvertible {
+    package var description: String { "line \(line), column \(column)" }
+}
+
+/// The text of a configuration, read from its beginning to its end.
+struct ConfigurationText {
+    /// The name of the format, for errors.
+    let format: String
+    let bytes: [UInt8]
+    /// Where the next byte stands.
+    private(set) var position = 0
+    private var budget = ConfigurationValue.maximumCount
+
+    /// - Parameter bytes: The file without its byte order mark.
+    /// - Throws: `notUTF8` with the first place that is not UTF-8.
+    init(_ bytes: [UInt8], format: String) throws(ConfigurationSyntax.Failure) {
+        self.format = format
+        self.bytes = bytes
+        guard String(validating: bytes, as: UTF8.self) == nil else { return }
+        // Decoding puts U+FFFD where the bytes begin to differ from UTF-8.
+        let repaired = String(decoding: bytes, as: UTF8.self).utf8
+        let fault = zip(bytes, repaired).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? bytes.count
+        throw ConfigurationSyntax.Failure(.notUTF8, place: place(of: fault))
+    }
+
+    var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    /// Whether the rest begins with `literal`.
+    func isNext(_ literal: String) -> Bool { bytes[position...].starts(with: literal.utf8) }
+
+    mutating func skip(_ count: Int = 1) { position += count }
+
+    /// Passes `literal` where the rest begins with it.
+    mutating func take(_ literal: String) -> Bool {
+        guard isNext(literal) else { return false }
+        position += literal.utf8.count
+        return true
+    }
+
+    /// Passes all bytes to the first that does not fit, and returns them.
+    mutating func take(while fits: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let start = position
+        while position < bytes.count, fits(bytes[position]) { position += 1 }
+        return bytes[start..<position]
+    }
+
+    /// Passes everything to the end of the first `literal`, and returns what stands before it; `nil` where there is none.
+    mutating func take(through literal: String) -> ArraySlice<UInt8>? {
+        let start = position
+        while position < bytes.count {
+            let end = position
+            if take(literal) { return bytes[start..<end] }
+            position += 1
+        }
+        position = start
+        return nil
+    }
+
+    mutating func skipBlanks() { _ = take { [0x20, 0x09, 0x0A, 0x0D].contains($0) } }
+
+    /// Counts a value, and a level where it is a list or a dictionary.
+    mutating func count(at path: String, depth: Int) throws(ConfigurationSyntax.Failure) {
+        budget -= 1
+        guard budget >= 0 else { throw failure(.tooManyValues, at: path) }
+        guard depth <= ConfigurationValue.maximumDepth else { throw failure(.tooDeep, at: path) }
+    }
+
+    /// The place of a byte; each of LF, CR LF and CR ends a line.
+    func place(of position: Int) -> TextPlace {
+        var line = 1
+        var start = 0
+        for index in 0..<position {
+            let isEnd =
+                bytes[index] == 0x0A || bytes[index] == 0x0D && (index + 1 == bytes.count || bytes[index + 1] != 0x0A)
+            guard isEnd else { continue }
+            line += 1
+            start = index + 1
+        }
+        return TextPlace(line: line, column: bytes[start..<position].count { $0 & 0xC0 != 0x80 } + 1)
+    }
+
+    func failure(
+        _ reason: ConfigurationSyntax.Failure.Reason, at path: String, position: Int? = nil
+    ) -> ConfigurationSyntax.Failure {
+        ConfigurationSyntax.Failure(reason, keyPath: path, place: place(of: position ?? self.position))
+    }
+
+    /// A fault of the syntax.
+    func fault(_ what: String, at path: String, position: Int? = nil) -> ConfigurationSyntax.Failure {
+        failure(.malformed(format, what), at: path, position: position)
+    }
+}
+
+/// The entries of one dictionary, each key with its place.
+struct ConfigurationEntries {
+    private(set) var values: [String: ConfigurationValue] = [:]
+    private var positions: [String: Int] = [:]
+
+    /// Refuses a key that is there already.
+    mutating func add(
+        _ key: String, position: Int, of text: ConfigurationText, at path: String
+    ) throws(ConfigurationSyntax.Failure) {
+        if let first = positions.updateValue(position, forKey: key) {
+            throw text.failure(.repeatedKey(key, first: text.place(of: first)), at: path, position: position)
+        }
+    }
+
+    mutating func set(_ key: String, _ value: ConfigurationValue) { values[key] = value }
+}

@@ -1,0 +1,70 @@
+/// A value of a property list or JSON file, before anything is known of its meaning.
+package indirect enum ConfigurationValue: Equatable {
+    case boolean(Bool)
+    case integer(Int)
+    case real(Double)
+    case text(String)
+    case list([ConfigurationValue])
+    case dictionary([String: ConfigurationValue])
+    /// Null, a date, data, or a number that no type holds.
+    case other
+
+    /// The kind of value in words.
+    package var kind: String {
+        switch self {
+        case .boolean: "true or false"
+        case .integer: "a whole number"
+        case .real: "a number with a fraction or out of range"
+        case .text: "text"
+        case .list: "a list"
+        case .dictionary: "a dictionary"
+        case .other: "null, a date, data, or an unreadable number or text"
+        }
+    }
+}
+
+extension ConfigurationValue {
+    /// How deep values may be nested; the known keys need five levels.
+    static let maximumDepth = 32
+    /// How many values a file may have; a binary property list of 300 bytes can name one value a million times.
+    static let maximumCount = 50_000
+
+    /// The value of a decimal number, which may have a fraction and an exponent.
+    ///
+    /// `nil` for a number that no type holds: one out of range, and one that would be taken for another whole number, such
+    /// as `1e-400000` for 0 and `9007199254740993.0` for the number before it.
+    init?(number text: String) {
+        if let integer = Int(text) {
+            self = .integer(integer)
+            return
+        }
+        guard let real = Double(text), real.isFinite else { return nil }
+        guard let integer = Int(exactly: real) else {
+            self = .real(real)
+            return
+        }
+        guard DecimalDigits(text) == DecimalDigits("\(integer)") else { return nil }
+        self = .integer(integer)
+    }
+
+    /// The digits of a decimal number without zeros at either end, and the power of ten of the last one.
+    private struct DecimalDigits: Equatable {
+        let isNegative: Bool
+        let digits: [UInt8]
+        let exponent: Int?
+
+        init(_ text: String) {
+            let parts = text.utf8.split { $0 | 0x20 == UInt8(ascii: "e") }
+            let mantissa = parts.first ?? Substring().utf8
+            let point = mantissa.firstIndex(of: UInt8(ascii: ".")) ?? mantissa.endIndex
+            let all = mantissa.filter { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+            let significant = all.drop { $0 == UInt8(ascii: "0") }
+            let zeros = significant.reversed().prefix { $0 == UInt8(ascii: "0") }.count
+            digits = Array(significant.dropLast(zeros))
+            isNegative = !digits.isEmpty && mantissa.first == UInt8(ascii: "-")
+            let moved = zeros - mantissa[point...].dropFirst().count
+            let power = parts.count < 2 ? 0 : Int(String(decoding: parts[1], as: UTF8.self))
+            exponent = digits.isEmpty ? 0 : power.flatMap { Int(exactly: Double($0) + Double(moved)) }
+        }
+    }
+}

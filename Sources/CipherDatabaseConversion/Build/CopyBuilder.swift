@@ -1,0 +1,182 @@
+internal import CipherErrors
+internal import CipherPageSealing
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// Builds a copy of a database under another key or without one, exact to the rowid and the letter of the schema.
+///
+/// The copy is scrap until it is proven, so it is built without a journal and synced once, by the caller. Rows are moved by
+/// `INSERT INTO … SELECT *`, which SQLite does by transferring whole records, index entries included, where both schemas
+/// agree; the schema is therefore put in place first, as rows of the schema table. Read from there it is taken as the
+/// original's is: to the letter, with whatever functions and modules it names, loaded or not.
+/// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
+struct CopyBuilder {
+    /// The original.
+    let source: String
+    /// The key of the original; `nil` for a plaintext one.
+    let sourceKey: FileKey?
+    /// The file that is built.
+    let copy: NewFile
+    /// The key of the copy; `nil` for a plaintext one.
+    let copyKey: FileKey?
+    let collations: [Collation]
+    let header: HeaderNumbers
+    /// Whether the indexes are filled from the rows, and not copied as they are.
+    let rebuildsIndexes: Bool
+    let observer: UpgradeObserver
+
+    /// Builds the copy.
+    ///
+    /// The file exists already, empty; it is not synced.
+    func build() throws {
+        try withConnection { connection in
+            try setLayout(connection)
+            let skeleton = try CopySkeleton(connection, header: header, rebuildsIndexes: rebuildsIndexes)
+            try connection.forgetSchemas()
+            let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
+            watch(connection, growth)
+            try growth.judging {
+                try fillTables(skeleton, connection)
+                guard !skeleton.indexesToFill.isEmpty else { return }
+                try connection.forgetSchemas()
+                for index in skeleton.indexesToFill { try fill(index, connection) }
+            }
+        }
+    }
+
+    private func fillTables(_ skeleton: CopySkeleton, _ connection: Connection) throws {
+        try connection.execute("BEGIN")
+        for table in skeleton.tables {
+            try copyRows(table, connection)
+            try observer.checkCancellation()
+        }
+        try skeleton.complete(connection)
+        try copyHeader(connection)
+        try connection.execute("COMMIT")
+    }
+
+    private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
+        do {
+            try connection.execute("REINDEX copy.\(index.name)")
+        } catch let error as DatabaseError where error.namesAbsentFunction {
+            throw StoreError(
+                .missingFunction, path: source,
+                "the index \(index.name) computes with a function that only the app has",
+                advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
+                underlying: error)
+        } catch let error as DatabaseError where error.isConstraintViolation {
+            throw try DuplicateKeys(index, connection).error(source, error)
+        }
+    }
+
+    /// Lends a connection to the original, with the copy attached as `copy`.
+    ///
+    /// This way round, for only the main file of a connection can be opened in any cipher format.
+    private func withConnection(_ body: (Connection) throws -> Void) throws {
+        let sealing = try copyKey.flatMap { copyKey in
+            guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
+            // Without a thread the pages are sealed by this one.
+            return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
+                (try? DetachedThread.start("seal", body)) != nil
+            }
+        }
+        // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
+        // its tables for other than their copies, and copies row by row instead of record by record.
+        let connection = try Connection(path: source, mode: .readWrite, through: FileLayer(guarding: source))
+        do {
+            defer { connection.close() }
+            if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
+            connection.refuseDoubleQuotedStrings()
+            // Not defensive: the schema is written as rows, and tables that belong to modules are filled as any other.
+            try connection.distrust(source)
+            for collation in collations { try connection.register(collation) }
+            try attachCopy(connection, sealing)
+            try body(connection)
+        }
+        try sealing?.check(copy.path)
+    }
+
+    private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {
+        // The encoding of the original is known once its schema was read, and the copy takes it on.
+        try connection.proveReadable()
+        try connection.attachEmpty(
+            try sealing ?? copy.layer(), as: "copy",
+            // Pages of the size of SQLCipher's, with room after their content for the seal.
+            pages: sealing.map { _ in (PageSealer.pageSize, PageSealer.reservedSize) })
+        if let copyKey, sealing == nil {
+            try connection.setKey(copyKey.key, settings: copyKey.settings, schema: "copy")
+        }
+        // Without secure_delete a page that becomes free is never written: a hole, which SQLCipher's check of all pages
+        // takes for a forged one.
+        for pragma in [
+            "copy.journal_mode = OFF", "copy.synchronous = OFF", "copy.locking_mode = EXCLUSIVE",
+            "copy.cache_size = -8000", "copy.secure_delete = ON", "foreign_keys = OFF", "recursive_triggers = OFF",
+            "ignore_check_constraints = ON", "writable_schema = ON",
+        ] {
+            try connection.execute(SQL(text: "PRAGMA \(pragma)"))
+        }
+    }
+
+    /// What a file takes on with its first page.
+    private func setLayout(_ connection: Connection) throws {
+        let autoVacuum = try connection.value(Int.self, "PRAGMA main.auto_vacuum") ?? 0
+        try connection.execute(SQL(text: "PRAGMA copy.auto_vacuum = \(String(autoVacuum))"))
+        if (1..<4).contains(header.schemaFormat) { try connection.useLegacyFileFormat() }
+    }
+
+    private func copyRows(_ table: CopySkeleton.Table, _ connection: Connection) throws {
+        if table.isSequence { try connection.execute("DELETE FROM copy.\(table.target)") }
+        guard let columns = table.filling.columns else {
+            try connection.standingInForAbsentFunctions {
+                try connection.execute("INSERT INTO copy.\(table.target) SELECT * FROM main.\(table.name)")
+            }
+            return
+        }
+        let targets = table.filling.targets
+        let selected = columns.prefix(Self.widestResult).joined(by: ", ")
+        let list = SQL(text: targets.prefix(Self.widestResult).joined(separator: ", "))
+        try connection.execute(
+            "INSERT INTO copy.\(table.target)(\(list)) SELECT \(selected) FROM main.\(table.name) \(table.filling.source)"
+        )
+        // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
+        for (column, target) in zip(columns, targets).dropFirst(Self.widestResult) {
+            let (target, rowid) = (SQL(text: target), columns[0])
+            try connection.execute(
+                """
+                UPDATE copy.\(table.target) SET \(target) =
+                    (SELECT \(column) FROM main.\(table.name) AS old WHERE \(rowid) = \(table.target).rowid)
+                """)
+        }
+    }
+
+    /// SQLite's limit, unless it was built with another.
+    ///
+    /// Source: SQLite, "Implementation Limits", section 2.
+    private static let widestResult = 2_000
+
+    /// Numbers of the header that SQL can reach.
+    ///
+    /// The schema's cookie is last, for other changes raise it.
+    private func copyHeader(_ connection: Connection) throws {
+        if header.defaultCacheSize != 0 {
+            try connection.execute(SQL(text: "PRAGMA copy.default_cache_size = \(String(header.defaultCacheSize))"))
+        }
+        for name in ["user_version", "application_id", "schema_version"] {
+            let value = try connection.value(Int.self, SQL(text: "PRAGMA main.\(name)")) ?? 0
+            try connection.execute(SQL(text: "PRAGMA copy.\(name) = \(String(value))"))
+        }
+    }
+
+    /// The copy's growth is the progress; a cancelled upgrade ends the running statement.
+    private func watch(_ connection: Connection, _ growth: CopyGrowth) {
+        let copy = copy
+        let observer = observer
+        let stride: Int32 = 20_000
+        connection.setProgressHandler(every: stride) {
+            // A size that cannot be had is only a progress not shown.
+            guard let size = try? copy.size() else { return !observer.isCancelled }
+            observer.update(bytes: size)
+            return !observer.isCancelled && growth.isBearable(size, steps: stride)
+        }
+    }
+}

@@ -1,0 +1,20 @@
+internal import CipherPrimitives
+internal import CipherPageSealing
+package import CipherSQLite
+
+/// The key of one file, derived over its salt, with the format that it opens.
+package struct FileKey: Sendable {
+    package let key: CipherKey
+    package let settings: CipherSettings
+
+    init(key: CipherKey, settings: CipherSettings) {
+        self.key = key
+        self.settings = settings
+    }
+
+    /// Derives a key over a salt, unless somebody in this process holds the key of the same file.
+    init(_ key: CipherKey, salt: SecretBytes, _ settings: CipherSettings) throws {
+        let derived = try DerivedKeys.inUse.rawKey(of: key, salt: salt, settings: settings)
+        self.init(key: derived, settings: settings)
+    }
+}

@@ -1,0 +1,317 @@
+package import CipherErrors
+internal import CipherHistory
+internal import CipherPageSealing
+package import CipherSQLite
+package import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// Finds out what a file is.
+///
+/// Changes nothing, and reads the database only through SQLite's file layer.
+package struct Inspector {
+    let paths: DatabasePaths
+    private let collations: [Collation]
+    private let isAlone: Bool
+
+    /// An inspector for a process that does nothing else with the file meanwhile.
+    package init(path: String) throws {
+        self.init(try DatabasePaths(path), isAlone: true)
+    }
+
+    /// - Parameters:
+    ///   - collations: The app's own, which its schema may need to be read.
+    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
+    package init(_ paths: DatabasePaths, collations: [Collation] = [], isAlone: Bool = false) {
+        self.paths = paths
+        self.collations = collations
+        self.isAlone = isAlone
+    }
+
+    /// What can be told without a key.
+    package enum Surface: Equatable {
+        case missing
+        case empty
+        case plaintext
+        case opaque(hasPlaintextHeader: Bool)
+        case staleSidecar
+    }
+
+    /// Looks at the header and into the sidecars.
+    ///
+    /// What was seen of a file counts only while it is the same file: another process may put a new one in its place, or
+    /// make the first, between two looks.
+    ///
+    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` where SQLite would harm the file, or
+    ///   another one, by what a sidecar says, and with `busy` where the file keeps changing.
+    package func surface() throws -> Surface {
+        for number in 1...FileSystem.looks {
+            let before = try paths.status()
+            let surface = Result { try look() }
+            let after = try paths.status()
+            let isSame = before?.identity == after?.identity && (before?.size == 0) == (after?.size == 0)
+            // A file that was gone for a moment may have come back with the number that it had.
+            var wasGone = false
+            if case .failure(let error as DatabaseError) = surface { wasGone = error.isCannotOpen }
+            if isSame, !wasGone || number == FileSystem.looks { return try surface.get() }
+        }
+        throw FileSystem.changing(paths.database)
+    }
+
+    private func look() throws -> Surface {
+        try checkSidecarNames()
+        guard let status = try paths.status() else {
+            return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
+        }
+        guard status.isRegular else {
+            throw StoreError(
+                .notAFile, path: paths.database,
+                status.isDirectory ? "this is a directory" : "this is not a regular file",
+                advice: "give the path of a database file")
+        }
+        guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
+        guard FileSystem.canRead(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file cannot be read",
+                advice: "give this user the permission to read it")
+        }
+        let header = try header()
+        if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
+        if try header.isPlaintext && isLogOfOther(nil) { return .staleSidecar }
+        try SidecarClaims.check(paths, header)
+        return header.isPlaintext
+            ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+    }
+
+    /// SQLite waits for ever at a FIFO.
+    ///
+    /// A file that it did not write it takes for a spent log or journal, and removes it.
+    ///
+    /// A link to nothing in the place of the index only keeps it from using WAL mode, which a conversion may have to give
+    /// back.
+    func checkSidecarNames(isConverting: Bool = false) throws {
+        for path in [paths.wal, paths.sharedMemory, paths.journal] {
+            guard let status = try FileSystem.status(path, followLinks: false) else { continue }
+            if status.isRegular {
+                // An index beside a log is made anew, whatever it holds.
+                let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
+                guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
+                throw StoreError(
+                    .nameTaken, path: path,
+                    "SQLite keeps a file under this name and would remove this one, which it did not write",
+                    advice: "move it away; nothing was changed")
+            }
+            if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
+            throw StoreError(
+                .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
+                advice: "move it away; nothing was changed")
+        }
+    }
+
+    package func header() throws -> FileHeader {
+        try FileHeader(DatabaseFile(path: paths.database))
+    }
+
+    /// The whole inspection.
+    ///
+    /// - Parameters:
+    ///   - key: The key to try on an opaque file, or `nil`.
+    ///   - formats: The cipher settings to try, in order; each try is one key derivation.
+    /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` where a key was
+    ///   given and opens the file in none of the formats, `notAFile`, `permission`.
+    package func inspect(key: CipherKey?, formats: [CipherSettings]) throws -> Inspection {
+        // Before the file is opened: while it is, a reader's own -wal and -shm may lie beside it.
+        let sidecars = try sidecars()
+        switch try surface() {
+        case .missing: return try result(.missing, sidecars)
+        case .empty: return try result(.empty, sidecars)
+        case .staleSidecar: return try result(.staleSidecar, sidecars)
+        case .plaintext:
+            return try readingPlaintext { try facts($0, state: .plaintext, sidecars) }
+                ?? result(.needsRecovery, sidecars)
+        case .opaque(let hasPlaintextHeader):
+            guard let key else { return try result(.opaque, sidecars) }
+            do {
+                for settings in formats {
+                    let found = try readingEncrypted(
+                        key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
+                    ) { connection, _ in
+                        try facts(connection, state: .encrypted, sidecars, compatibility: settings.compatibility)
+                    }
+                    if let found { return found }
+                }
+            } catch let error as StoreError where error.code == .needsRecovery {
+                return try result(.needsRecovery, sidecars)
+            } catch let error as StoreError where error.code == .staleSidecar {
+                return try result(.staleSidecar, sidecars)
+            }
+            throw keyDoesNotFit()
+        }
+    }
+
+    package func keyDoesNotFit() -> StoreError {
+        StoreError(
+            .keyDoesNotFit, path: paths.database,
+            "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
+            advice: "check the key; nothing was changed")
+    }
+
+    package func staleSidecar() -> StoreError {
+        StoreError(
+            .staleSidecar, path: paths.database,
+            "a -wal or -journal of another generation lies beside the file and would overwrite it",
+            advice: "put the file and its sidecar back from the same copy, or move the sidecar away if it is the older "
+                + "one; nothing was changed")
+    }
+
+    package func needsRecovery() -> StoreError {
+        StoreError(
+            .needsRecovery, path: paths.database, "a journal of a crashed writer must be rolled back first",
+            advice: "open the file for writing, or run the upgrade, in a folder that can be written")
+    }
+
+    /// Reads a plaintext file.
+    ///
+    /// Returns `nil` where a journal must be rolled back first.
+    package func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
+        do {
+            return try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: isAlone) { connection in
+                try checkLength(connection)
+                return try body(connection)
+            }
+        } catch let error as DatabaseError {
+            if error.needsRecovery { return nil }
+            throw readFailure(error)
+        }
+    }
+
+    /// Reads an encrypted file.
+    ///
+    /// - Returns: `nil` where the key does not fit in this format.
+    /// - Throws: ``StoreError`` with `needsRecovery` where a journal must be rolled back first.
+    package func readingEncrypted<Result>(
+        key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
+        _ body: (Connection, FileKey) throws -> Result
+    ) throws -> Result? {
+        let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
+        do {
+            return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
+                if try isLogOfOther(unlocked) { throw staleSidecar() }
+                try checkLength(connection)
+                return try body(connection, unlocked)
+            }
+        } catch let error as DatabaseError
+            where error.isNotADatabase || unlocked.settings.plaintextHeaderSize > 0 && error.isUnexplained
+        {
+            return nil
+        } catch let error as DatabaseError where error.needsRecovery {
+            throw needsRecovery()
+        } catch let error as DatabaseError {
+            // What the log brings may keep the schema from being read at all.
+            if error.isCorrupt, try isLogOfOther(unlocked) { throw staleSidecar() }
+            throw readFailure(error)
+        }
+    }
+
+    /// Whether the log goes on from another copy of the file.
+    ///
+    /// - Parameter fileKey: The key of an encrypted file, which fits it.
+    private func isLogOfOther(_ fileKey: FileKey?) throws -> Bool {
+        try LogGeneration(
+            paths: paths,
+            firstPage: {
+                try DatabaseFile(path: paths.database)
+                    .read(at: 0, count: fileKey?.settings.pageSize ?? FileHeader.length)
+            }, opening: { try fileKey?.key.openFirstPage($0, fileKey?.settings ?? CipherSettings()) ?? $0 }
+        ).isOther()
+    }
+
+    /// Derives the key over the file's own salt, once for all connections and stores of this process.
+    func fileKey(_ key: CipherKey, _ settings: CipherSettings, hasPlaintextHeader: Bool) throws -> FileKey {
+        var settings = settings
+        guard hasPlaintextHeader else {
+            settings.plaintextHeaderSize = 0
+            guard let salt = try header().salt else { throw keyDoesNotFit() }
+            return try FileKey(key, salt: salt, settings)
+        }
+        settings.plaintextHeaderSize = 32
+        guard key.form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "the file keeps a readable header, so its salt is not in the file",
+                advice: "give the key as x'96 hex digits', raw key and salt")
+        }
+        return FileKey(key: key, settings: settings)
+    }
+
+    /// Pages of the database that are neither in the file nor in its log tell of a cut file.
+    ///
+    /// Asked before anything is opened for writing: a checkpoint would make the file as long as it was, with nothing where
+    /// the lost pages were.
+    private func checkLength(_ connection: Connection) throws {
+        // Header, length and log are of one moment only in a read transaction: while it lasts no writer changes the file,
+        // no checkpoint moves what it sees out of the log, and no log begins anew behind one that did.
+        try connection.transaction(.deferred) {
+            let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
+            let header = try header()
+            if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
+                let whole = Int(header.fileSize) / claims.pageSize
+                guard pages > whole, try claims.lacks(pagesFrom: whole + 1, to: pages, in: log) else { return }
+                throw cutOff(pages, claims.pageSize)
+            }
+            guard header.isPlaintext, let pages = header.claimedPages,
+                Int64(pages) * Int64(header.pageSize) > header.fileSize
+            else { return }
+            throw cutOff(pages, header.pageSize)
+        }
+    }
+
+    private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
+        StoreError(
+            .corrupt, path: paths.database,
+            "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes",
+            advice: "restore the file from a backup; nothing was changed")
+    }
+
+    private func facts(
+        _ connection: Connection, state: FileState, _ sidecars: [String: Int64], compatibility: Int? = nil
+    ) throws -> Inspection {
+        try result(
+            state, sidecars,
+            version: connection.value(Int.self, "PRAGMA user_version"),
+            recordedVersion: try? connection.withinSteps { try VersionRecords(connection).version },
+            applicationID: connection.value(Int.self, "PRAGMA application_id"),
+            journalMode: connection.value(String.self, "PRAGMA journal_mode"),
+            compatibility: compatibility)
+    }
+
+    private func sidecars() throws -> [String: Int64] {
+        let unfinished =
+            try AttemptRecord.read(paths).map {
+                [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
+            } ?? []
+        var sidecars: [String: Int64] = [:]
+        for path in try [paths.wal, paths.sharedMemory, paths.journal, paths.attempt] + unfinished + paths.backups() {
+            if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
+        }
+        return sidecars
+    }
+
+    private func result(
+        _ state: FileState, _ sidecars: [String: Int64], version: Int? = nil, recordedVersion: SchemaVersion? = nil,
+        applicationID: Int? = nil, journalMode: String? = nil, compatibility: Int? = nil
+    ) throws -> Inspection {
+        Inspection(
+            path: paths.database, state: state, size: try FileSystem.size(paths.database) ?? 0, sidecars: sidecars,
+            version: version, recordedVersion: recordedVersion, applicationID: applicationID, journalMode: journalMode,
+            cipherCompatibility: compatibility)
+    }
+
+    /// Turns SQLite's report on reading the file into a typed error.
+    package func readFailure(_ error: DatabaseError) -> StoreError {
+        let failure = StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
+        guard failure.code == .corrupt, let size = try? FileSystem.size(paths.wal), size > 0 else { return failure }
+        return StoreError(
+            .corrupt, path: failure.path, failure.detail + ", or its -wal goes on from another copy of the file",
+            advice: "restore both from the same backup", underlying: error)
+    }
+}

@@ -1,0 +1,69 @@
+internal import CipherErrors
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// What a `-wal` or `-journal` would have SQLite do besides putting pages back.
+///
+/// SQLite believes what it reads there. It makes the database as long as a hot journal, or the last commit of a log, says
+/// that it was, were that terabytes of nothing. And it removes the file that a hot journal names as its super-journal,
+/// whichever that is.
+/// Source: SQLite, "Database File Format", section 3, and "Atomic Commit In SQLite", section 5.
+enum SidecarClaims {
+    /// Refuses what no writer leaves, before the database is opened.
+    ///
+    /// - Parameter header: That of the database.
+    /// - Throws: ``StoreError`` with `corrupt`.
+    static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
+        if let journal = try SidecarFile(paths.journal) {
+            if let claims = try JournalHeader(journal), claims.isHot {
+                let pageSize = claims.pageSize == 0 ? header.pageSize : claims.pageSize
+                try check(claims.initialPages, of: pageSize, journal, header, paths)
+            }
+            try checkSuperJournal(of: journal, paths)
+        }
+        if let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) {
+            try check(claims.pagesAtCommit(in: log), of: claims.pageSize, log, header, paths)
+        }
+    }
+
+    /// A transaction can shrink a file much, for the free pages that it cuts off are in no journal; more than this is
+    /// nobody's.
+    private static let mostGrowth: Int64 = 64
+
+    private static func check(
+        _ pages: UInt32, of pageSize: Int, _ sidecar: SidecarFile, _ header: FileHeader, _ paths: DatabasePaths
+    ) throws {
+        let claimed = Int64(pages) * Int64(pageSize)
+        let there = header.fileSize + sidecar.size
+        guard claimed / mostGrowth > there else { return }
+        throw StoreError(
+            .corrupt, path: paths.database,
+            "\(FileSystem.split(sidecar.path).name) tells of a database of \(claimed) bytes, and both have \(there)",
+            advice: "restore the file from a backup; nothing was opened")
+    }
+
+    /// The name at the end of a journal of a transaction in several databases, which counts whatever its beginning is.
+    private static func checkSuperJournal(of journal: SidecarFile, _ paths: DatabasePaths) throws {
+        guard journal.size > 16, let end = try journal.read(at: journal.size - 16, count: 16),
+            end[8...].elementsEqual(JournalHeader.magic),
+            case let length = Int64(end.big32(0)), length > 0, length <= journal.size - 16,
+            let name = try journal.read(at: journal.size - 16 - length, count: Int(length)), !isSuperJournal(name)
+        else { return }
+        throw StoreError(
+            .corrupt, path: paths.database,
+            "the hot journal names a file that is no journal, and SQLite would remove it",
+            advice: "restore the file from a backup; nothing was opened")
+    }
+
+    /// Whether SQLite gives such names: that of a database, `-mj`, and eight or nine hexadecimal digits.
+    ///
+    /// SQLite reads it as far as a NUL, behind which such an end could stand too.
+    private static func isSuperJournal(_ name: [UInt8]) -> Bool {
+        !name.contains(0)
+            && [8, 9].contains { count in
+                let suffix = name.suffix(count + 3)
+                return suffix.count == count + 3 && suffix.starts(with: "-mj".utf8)
+                    && suffix.dropFirst(3).allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
+            }
+    }
+}

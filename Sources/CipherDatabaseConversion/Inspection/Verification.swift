@@ -1,0 +1,122 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSystemFiles
+
+/// What a check of a whole database found: every page's authenticity, and the structure.
+///
+/// Holds names of tables and indexes, and no stored value.
+package struct Verification: Sendable, Encodable {
+    /// How many complaints are kept.
+    package static let limit = 100
+
+    /// The database, without symbolic links.
+    package let path: String
+    /// Whether the file is encrypted, plaintext or empty.
+    package let state: FileState
+    /// The cipher format that the key opened.
+    package let cipherCompatibility: Int?
+    /// Whether every page, used or not, was authenticated; `false` where the engine authenticates only those it reads.
+    package private(set) var everyPageAuthenticated = false
+    /// What is wrong with the file, up to ``limit``.
+    package private(set) var complaints: [String] = []
+    /// Whether there is more wrong than the complaints tell.
+    package private(set) var isTruncated = false
+    /// What could not be checked.
+    package private(set) var warnings: [String] = []
+
+    /// Whether nothing is wrong.
+    package var isSound: Bool { complaints.isEmpty }
+
+    /// Checks a database and changes nothing.
+    ///
+    /// - Parameters: As of ``DatabaseReader/read(formats:key:_:)``.
+    /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
+    package static func run(
+        path: String, formats: [CipherSettings], key: () throws -> CipherKey
+    ) throws -> Verification {
+        try run(at: DatabasePaths(path), formats: formats, key: key)
+    }
+
+    /// Checks a database as ``run(path:formats:key:)`` does.
+    package static func run(
+        at paths: DatabasePaths, formats: [CipherSettings], key: () throws -> CipherKey
+    ) throws -> Verification {
+        let reader = DatabaseReader(Inspector(paths, isAlone: true))
+        return try reader.read(formats: formats, key: key) { connection, settings in
+            try Verification(connection, settings, path: reader.path)
+        }
+    }
+
+    private var unfinished: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case path, state, cipherCompatibility, everyPageAuthenticated, complaints, isTruncated, warnings
+    }
+
+    private init(_ connection: Connection, _ settings: CipherSettings?, path: String) throws {
+        self.path = path
+        let isEmpty = try settings == nil && FileSystem.size(path) == 0
+        state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
+        cipherCompatibility = settings?.compatibility
+        // In one transaction, so that no writer changes pages between the two checks. It ends with the connection: one
+        // that met a damaged page can run nothing more.
+        try connection.execute("BEGIN")
+        if settings?.compatibility == 1 {
+            warnings.append("files in cipher format 1 hold nothing by which a page could be authenticated")
+        } else if settings != nil, Engine.current.hasCipherIntegrityCheck {
+            everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
+        }
+        try checkStructure(connection)
+    }
+
+    private mutating func checkStructure(_ connection: Connection) throws {
+        guard try !collect("PRAGMA integrity_check(\(Self.limit + 1))", connection), let reason = unfinished else {
+            return
+        }
+        // A collation or function of the app that is not known here ends the check before it begins. The quicker check
+        // compares nothing, but must find every collation; these stand-ins are never used to sort.
+        do {
+            for name in try SchemaCollations.missing(connection) {
+                try connection.register(Collation(name: name) { _, _ in 0 })
+            }
+        } catch let error as DatabaseError {
+            // A connection that met a damaged page runs nothing more, and gives no better reason.
+            return complain("the structure could not be checked: \(error.message)")
+        }
+        if try collect("PRAGMA quick_check(\(Self.limit + 1))", connection) {
+            warnings.append("the content of the indexes could not be checked: \(reason)")
+        } else if let reason = unfinished {
+            complain("the structure could not be checked: \(reason)")
+        }
+    }
+
+    /// Collects the complaints of a check.
+    ///
+    /// Returns whether it ran; where it could not, ``unfinished`` holds the reason.
+    private mutating func collect(_ check: String, _ connection: Connection) throws -> Bool {
+        unfinished = nil
+        do {
+            try connection.forEachRow(SQL(text: check)) { row in
+                let message = try row.get(String.self, at: 0)
+                if message != "ok" { complain(message) }
+            }
+            return true
+        } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
+            throw StoreError.reading(error, path: path)
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            unfinished = error.message
+        } catch let error as DatabaseError {
+            complain("the check ended early: \(error.message)")
+        }
+        return false
+    }
+
+    private mutating func complain(_ message: String) {
+        guard complaints.count < Self.limit else {
+            isTruncated = true
+            return
+        }
+        complaints.append(message)
+    }
+}

@@ -1,0 +1,252 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// Gives a database file a key, another key or cipher format, or none: quiesce, build, prove, swap.
+///
+/// At every instant the file at the database's name is the whole old database or the whole new one.
+struct Conversion {
+    let paths: DatabasePaths
+    let options: ConversionOptions
+    /// The key of the file as it is; `nil` for a plaintext one.
+    ///
+    /// It has been tried.
+    let sourceKey: FileKey?
+    /// The cipher settings of the file as it is to be; `nil` for a plaintext one.
+    let targetSettings: CipherSettings?
+
+    /// Converts the file.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Parameters:
+    ///   - isWriteAheadLog: Whether the file is in WAL mode.
+    ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
+    ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
+    ///     it was.
+    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
+    ///   back anyway.
+    func run(
+        _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
+        targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
+    ) throws -> (report: EncryptionReport, fileKey: FileKey?) {
+        let began = Date()
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let preflight = Preflight(
+            paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
+        let folder = try paths.openFolder()
+        let status = try preflight.checkFiles(folder)
+        try inspector.checkSidecarNames(isConverting: true)
+        let identity = OriginalFile(paths.database, status)
+        let ownership = try observer.locating {
+            try observer.begin(.quiescing)
+            return try SoleOwnership.find(
+                identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
+        }
+        try checkSchemaUntouched(preflight, inspector)
+        let keys = try targetKeys()
+        defer { keys?.cancel() }
+        var report = EncryptionReport(outcome, path: paths.database)
+        report.warnings += try Leftovers.sweep(paths)
+        let attempts = Attempts(paths: paths, options: options)
+        var record = try attempts.next(status.identity, isWriteAheadLog: isWriteAheadLog)
+
+        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        observer.totalBytes = report.bytesBefore
+        try observer.begin(.quiescing)
+        let fileKey = try observer.locating {
+            try holdingSource(record, folder, status, identity, ownership) { hold in
+                try hold.checkSchema(preflight)
+                let copy = try record.makeCopy(folder, paths)
+                let fileKey = try buildAndProve(copy, keys, status, observer, &report)
+                if let finishing {
+                    try observer.begin(.migrating)
+                    try ReadBack(paths: paths, copy: copy, key: fileKey).lending(finishing)
+                    report.bytesAfter = try copy.size()
+                }
+                try observer.begin(.swapping)
+                try swap(hold, status, copy, record, observer, &report)
+                return fileKey
+            }
+        }
+        report.warnings += attempts.end(record, fileKey)
+        observer.finish()
+        report.seconds = Date().timeIntervalSince(began)
+        report.stageSeconds = observer.secondsByName
+        return (report, fileKey)
+    }
+
+    /// What can be found wrong with the schema before the file is brought to rest.
+    private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
+        let merged = MergedLog(paths: paths, key: sourceKey, collations: options.collations)
+        if let sourceKey {
+            _ = try inspector.readingEncrypted(
+                key: sourceKey.key, settings: sourceKey.settings,
+                hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
+            ) { connection, _ in
+                try preflight.checkSchema(connection)
+                try merged.check(connection)
+            }
+        } else if try inspector.surface() == .plaintext {
+            // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
+            _ = try inspector.readingPlaintext {
+                try preflight.checkSchema($0)
+                try merged.check($0)
+            }
+        }
+    }
+
+    /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
+    private func holdingSource<Result>(
+        _ record: AttemptRecord, _ folder: Folder, _ status: FileSystem.Status, _ identity: OriginalFile,
+        _ ownership: SoleOwnership, _ body: (SourceHold) throws -> Result
+    ) throws -> Result {
+        var hold: SourceHold?
+        let hadLog = try FileSystem.size(paths.wal) ?? 0 > 0
+        do {
+            try record.write(folder, paths, owner: status)
+            let opened = try SourceHold(
+                paths, identity, ownership, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog,
+                busyTimeout: options.busyTimeout, collations: options.collations)
+            hold = opened
+            try opened.settle()
+            return try body(opened)
+        } catch {
+            var error = error
+            if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
+                error = StoreError(
+                    .busy, path: paths.database, "another program wrote the file during the upgrade",
+                    advice: "close that program and try again; nothing was changed")
+            }
+            if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
+                error = (error as? StoreError)?.afterMergingLog() ?? error
+            }
+            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            // Where something cannot be removed or given back, the record stays for the next launch to do it.
+            if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
+            throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error
+        }
+    }
+
+    /// Fills the copy and shows that it is equal.
+    ///
+    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
+    /// Returns the key of the copy.
+    func buildAndProve(
+        _ copy: NewFile, _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
+    ) throws -> FileKey? {
+        let copyKey = try keys?.building.wait()
+        func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
+            try observer.begin(.building)
+            try build(copy, copyKey, status, rebuildsIndexes: rebuildsIndexes, observer)
+            try observer.begin(.proving)
+            return try prove(copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
+        }
+        func rebuilding() throws -> CopyProof.Outcome {
+            try copy.empty()
+            return try attempt(rebuildsIndexes: true)
+        }
+        let proven: CopyProof.Outcome
+        do {
+            proven = try attempt(rebuildsIndexes: false)
+        } catch let damage as CopyProof.DamagedIndexes {
+            proven = try rebuilding()
+            report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
+        } catch let error as DatabaseError where error.isCorrupt {
+            // What cannot be read may be an index, which the rows do not need.
+            proven = try rebuilding()
+            report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
+        }
+        report.tables = proven.tables
+        report.rows = proven.rows
+        report.warnings += proven.warnings
+        // Behind the swap nothing may fail any more.
+        report.bytesAfter = try copy.size()
+        return copyKey
+    }
+
+    private func build(
+        _ copy: NewFile, _ copyKey: FileKey?, _ status: FileSystem.Status, rebuildsIndexes: Bool,
+        _ observer: UpgradeObserver
+    ) throws {
+        try copy.setOwner(status.owner, status.group)
+        try CopyBuilder(
+            source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
+            collations: options.collations, header: try HeaderNumbers(of: paths.database, key: sourceKey),
+            rebuildsIndexes: rebuildsIndexes, observer: observer
+        ).build()
+    }
+
+    private func prove(
+        _ file: NewFile, _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
+    ) throws -> CopyProof.Outcome {
+        let sync = BackgroundTask("sync") { _ in try file.sync() }
+        defer { sync.cancel() }
+        let original = ProofConnection(
+            path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
+            collations: options.collations)
+        func copy(_ key: CipherKey?) -> ProofConnection {
+            ProofConnection(
+                path: paths.database, key: key, settings: targetSettings ?? CipherSettings(),
+                collations: options.collations, copy: file)
+        }
+        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        let proof = CopyProof(
+            original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
+            hasRebuiltIndexes: hasRebuiltIndexes, observer: observer)
+        let proven = try proof.run()
+        try sync.wait()
+        return proven
+    }
+
+    /// Keeps the backup that is asked for, and puts the copy in the original's place.
+    private func swap(
+        _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
+    ) throws {
+        let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
+        let backup =
+            try options.keepBackup
+            ? Backup(paths: paths).write(
+                hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder) : nil
+        let old: OldFile
+        let otherNames: Int
+        do {
+            report.warnings += try swap.dress()
+            try observer.checkCancellation()
+            old = try hold.becomeOldFile(checking: observer.checkCancellation)
+            otherNames = try swap.commit(old)
+        } catch {
+            // The database lives on and changes, and its next backup is another one.
+            if let backup, backup.isNew { _ = try? copy.folder.removeIfPresent(backup.name) }
+            throw error
+        }
+        if let backup {
+            report.backup = FileName.sibling(backup.name, of: paths.database)
+            report.warnings += backup.earlier.map { "\($0) was there before, and is kept: it may hold plaintext too" }
+        }
+        report.warnings += swap.finish(old, otherNames: otherNames)
+    }
+}
+
+extension StoreError {
+    /// The same of a file into which its log was brought, as SQLite does: what is wrong may have come from there.
+    fileprivate func afterMergingLog() -> StoreError {
+        guard code == .corrupt || code == .proofFailed else { return self }
+        var error = StoreError(
+            code, path: path, detail,
+            advice: advice.replacing("nothing was changed", with: "the -wal that lay beside the file is in it now"),
+            underlying: underlying)
+        error.stage = stage
+        error.stageSeconds = stageSeconds
+        return error
+    }
+}

@@ -1,0 +1,76 @@
+internal import CipherErrors
+public import CipherKeyProviders
+internal import CipherSQLite
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// Encrypts databases for apps that open them with an SQLite wrapper of their own.
+public enum DatabaseConverter {
+    /// Encrypts a plaintext database in place.
+    ///
+    /// Called at each launch, before the wrapper opens the file. A plaintext file is replaced in one step by its proven
+    /// copy, which is equal to it in everything but the encryption: the schema, `user_version` and the journal mode are
+    /// the app's, and no table is added. A file that is encrypted with the key already is left as it is. Where there is
+    /// nothing, an encrypted database without tables is made, so that the wrapper needs the key in every case.
+    ///
+    /// ```swift
+    /// try await DatabaseConverter.encrypt(file, keyProvider: keys)
+    /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
+    /// ```
+    ///
+    /// Cancelling the task ends the upgrade until the copy takes the original's place; nothing has changed then.
+    ///
+    /// - Parameters:
+    ///   - database: The database file. Its directory must exist.
+    ///   - keyProvider: Is asked for the key, on the thread that encrypts.
+    ///   - options: The cipher format, which the wrapper's SQLCipher must read, and what else may be chosen.
+    ///   - progress: Is told how far the upgrade is, on the thread that encrypts.
+    /// - Returns: What was done; of a file that was encrypted before, `alreadyEncrypted`.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the file has another key; `CancellationError` where the task
+    ///   was cancelled in time.
+    @discardableResult
+    public static func encrypt(
+        _ database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> EncryptionReport {
+        try await DetachedThread.cancellable { cancellation in
+            try encryptHere(database, keyProvider, options, progress, cancellation)
+        }
+    }
+
+    /// Encrypts a database as ``encrypt(_:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    ///
+    /// The cancellation ends the upgrade from another thread.
+    ///
+    /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
+    @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
+    @discardableResult
+    public static func encryptBlocking(
+        _ database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> EncryptionReport {
+        try encryptHere(database, keyProvider, options, progress, cancellation)
+    }
+
+    private static func encryptHere(
+        _ database: URL, _ keyProvider: any KeyProvider, _ options: ConversionOptions,
+        _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
+    ) throws -> EncryptionReport {
+        let path = try database.requiredPath()
+        if let fault = options.format.fault() {
+            throw StoreError(
+                .configuration, path: path, "the cipher format cannot be: \(fault)",
+                advice: "choose another format, or leave it out")
+        }
+        var options = options
+        options.createsMissingFile = true
+        options.progress = progress
+        options.cancellation = cancellation
+        return try EncryptionUpgrade(path: path, provider: keyProvider, options: options).run()
+    }
+}

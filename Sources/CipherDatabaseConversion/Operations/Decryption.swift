@@ -1,0 +1,73 @@
+internal import CipherHistory
+package import CipherKeyProviders
+package import CipherSQLite
+
+/// Turns an encrypted database into a plaintext one: the way back.
+package struct Decryption {
+    private let paths: DatabasePaths
+    private let provider: any KeyProvider
+    private let formats: [CipherSettings]
+    private var options: ConversionOptions
+
+    /// - Parameter formats: The cipher settings that the file may have, in the order in which they are tried.
+    package init(
+        path: String, provider: any KeyProvider, formats: [CipherSettings], options: ConversionOptions
+    ) throws {
+        self.init(try DatabasePaths(path), provider: options.waiting(for: provider), formats: formats, options: options)
+    }
+
+    package init(
+        _ paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings],
+        options: ConversionOptions
+    ) {
+        self.paths = paths
+        self.provider = provider
+        self.formats = formats
+        self.options = options
+        self.options.keepBackup = false
+    }
+
+    /// Decrypts the file, or finds it plaintext.
+    ///
+    /// - Throws: ``StoreError``. Until the swap nothing has changed.
+    package func run() throws -> EncryptionReport {
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+            case .plaintext:
+                // A run that died after its commit may have left work.
+                let told = try Attempts(paths: paths, options: options).settle(nil)
+                var report = try EncryptionReport(unchanged: .alreadyPlaintext, paths)
+                report.warnings += told
+                return report
+            case .opaque(let hasPlaintextHeader):
+                let key = try provider.checkedKey(for: .existing, database: paths.database)
+                let unlocked = try FileUnlocking(paths: paths, options: options)
+                    .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) {
+                        try? HistoryTable.stamp($0)
+                    }
+                // The app's next launch must not take the file for one that somebody put there.
+                let isStamped = (unlocked.facts ?? nil) == .encrypted
+                return try decrypt(
+                    unlocked, inspector,
+                    finishing: isStamped ? { try HistoryTable.append(.openedPlaintext, in: $0) } : nil)
+            }
+        }
+    }
+
+    /// Decrypts a file that its key has opened.
+    ///
+    /// The lock is held.
+    ///
+    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    package func decrypt<Facts>(
+        _ unlocked: FileUnlocking.Unlocked<Facts>, _ inspector: Inspector,
+        finishing: ((Connection) throws -> Void)? = nil
+    ) throws -> EncryptionReport {
+        let conversion = Conversion(paths: paths, options: options, sourceKey: unlocked.fileKey, targetSettings: nil)
+        return try conversion.run(
+            .decrypted, inspector, isWriteAheadLog: unlocked.isWriteAheadLog, targetKeys: { nil }, finishing: finishing
+        ).report
+    }
+}

@@ -1,0 +1,71 @@
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// What an encryption upgrade, a decryption or a change of key did, for logs and roll-out statistics.
+///
+/// Holds no data of the database.
+public struct EncryptionReport: Sendable, Codable, Equatable {
+    /// How the run ended.
+    public enum Outcome: String, Sendable, Codable {
+        /// The plaintext file was encrypted.
+        case encrypted
+        /// The file was encrypted with this key before.
+        case alreadyEncrypted
+        /// There was nothing, and an encrypted database was made.
+        case created
+        /// The encrypted file was decrypted.
+        case decrypted
+        /// The file was plaintext before.
+        case alreadyPlaintext
+        /// The file was given another key or cipher format.
+        case rekeyed
+        /// The file had the new key and cipher format before.
+        case alreadyRekeyed
+        /// The encrypted copy was built, proven and discarded; the file is plaintext as before.
+        case shadow
+    }
+
+    /// How the run ended.
+    public var outcome: Outcome
+    /// The database, without symbolic links.
+    public var path: String
+    /// How many tables were copied and compared, shadow tables of virtual tables included.
+    public var tables: Int
+    /// How many rows were copied and compared.
+    public var rows: Int64
+    /// The size of the file before, in bytes, with its log.
+    public var bytesBefore: Int64
+    /// The size of the file after, in bytes.
+    public var bytesAfter: Int64
+    /// The wall time in seconds.
+    public var seconds: Double
+    /// The wall time of each stage in seconds.
+    public var stageSeconds: [String: Double]
+    /// The version of SQLCipher that did it.
+    public var cipherVersion: String
+    /// The plaintext backup that was asked for.
+    public var backup: String?
+    /// What could not be done, such as other names of the plaintext file.
+    public var warnings: [String]
+
+    init(_ outcome: Outcome, path: String) {
+        self.outcome = outcome
+        self.path = path
+        cipherVersion = Engine.current.cipherVersion
+        tables = 0
+        rows = 0
+        bytesBefore = 0
+        bytesAfter = 0
+        seconds = 0
+        stageSeconds = [:]
+        backup = nil
+        warnings = []
+    }
+
+    /// The report on a file that was left as it is.
+    init(unchanged outcome: Outcome, _ paths: DatabasePaths) throws {
+        self.init(outcome, path: paths.database)
+        bytesBefore = try FileSystem.size(paths.database) ?? 0
+        bytesAfter = bytesBefore
+    }
+}

@@ -1,0 +1,134 @@
+internal import CipherHistory
+package import CipherKeyProviders
+package import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// Turns a plaintext database into an encrypted one.
+package struct EncryptionUpgrade {
+    package let paths: DatabasePaths
+    let provider: any KeyProvider
+    package let options: ConversionOptions
+
+    package init(path: String, provider: any KeyProvider, options: ConversionOptions = ConversionOptions()) throws {
+        self.init(at: try DatabasePaths(path), provider: provider, options: options)
+    }
+
+    package init(at paths: DatabasePaths, provider: any KeyProvider, options: ConversionOptions) {
+        self.init(paths, provider: options.waiting(for: provider), options: options)
+    }
+
+    package init(_ paths: DatabasePaths, provider: any KeyProvider, options: ConversionOptions) {
+        self.paths = paths
+        self.provider = provider
+        self.options = options
+    }
+
+    /// Encrypts the file, or finds it encrypted with the provider's key.
+    ///
+    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
+    ///   back anyway.
+    package func run() throws -> EncryptionReport {
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: try create()
+            case .plaintext: try encrypt(inspector, finishing: stamping(inspector)).report
+            case .opaque(let hasPlaintextHeader):
+                try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+            }
+        }
+    }
+
+    /// Does what ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with `shadow`.
+    ///
+    /// The database and its sidecars stay as they are. A file that is encrypted with the key already is reported so.
+    ///
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
+    /// - Throws: ``StoreError``.
+    package func shadow(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
+        try paths.checkInputs(of: provider)
+        return try options.withLockedFile(paths) { inspector, content in
+            switch content {
+            case .empty: return EncryptionReport(.shadow, path: paths.database)
+            case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run(rehearse)
+            case .opaque(let hasPlaintextHeader):
+                let key = try provider.checkedKey(for: .existing, database: paths.database)
+                let fits: Void? = try inspector.readingEncrypted(
+                    key: key, settings: options.format, hasPlaintextHeader: hasPlaintextHeader
+                ) { _, _ in }
+                guard fits != nil else { throw inspector.keyDoesNotFit() }
+                return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+            }
+        }
+    }
+
+    /// Tells the history of a file that CipherStore left as plaintext on purpose.
+    ///
+    /// Why a file cannot be read, the conversion tells.
+    private func stamping(_ inspector: Inspector) -> ((Connection) throws -> Void)? {
+        let stamp = try? inspector.readingPlaintext { try HistoryTable.stamp($0) }
+        guard case .plaintext? = stamp ?? nil else { return nil }
+        return { try HistoryTable.append(.encrypted, in: $0) }
+    }
+
+    /// A file of 0 bytes is a database without tables, and so may be a missing one.
+    private func create() throws -> EncryptionReport {
+        let made = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
+            // Any write makes the file's first page.
+            try connection.execute("PRAGMA user_version = 0")
+        }
+        var report = EncryptionReport(.created, path: paths.database)
+        report.warnings = made.warnings
+        report.bytesAfter = (try? FileSystem.size(paths.database)) ?? 0
+        return report
+    }
+
+    private func confirmEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        let unlocking = FileUnlocking(paths: paths, options: options)
+        let unlocked = try unlocking.run(
+            key, formats: [options.format], inspector, hasPlaintextHeader: hasPlaintextHeader
+        ) { _ in }
+        let told = try unlocking.settle(unlocked.fileKey)
+        var report = try EncryptionReport(unchanged: .alreadyEncrypted, paths)
+        report.warnings += told
+        return report
+    }
+
+    /// Encrypts a plaintext file.
+    ///
+    /// The lock is held.
+    ///
+    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    package func encrypt(
+        _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
+    ) throws -> (report: EncryptionReport, fileKey: FileKey) {
+        let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
+        // A hot journal puts page 1 back before anything is read.
+        let restored = try SidecarScan.firstPageInJournal(paths).map { FileHeader(bytes: $0, fileSize: 0) }
+        let wasWriteAheadLog = try (restored ?? inspector.header()).isWriteAheadLog
+        let (report, fileKey) = try conversion.run(
+            .encrypted, inspector, isWriteAheadLog: wasWriteAheadLog,
+            targetKeys: {
+                let key = try newFileKey()
+                return try UpgradeKeys(key, again: try keyAskedAgain(key), settings: options.format)
+            }, finishing: finishing)
+        guard let fileKey else { throw inspector.keyDoesNotFit() }
+        return (report, fileKey)
+    }
+
+    /// The key for a new file, made now if the provider does so.
+    func newFileKey() throws -> CipherKey {
+        let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
+        try key.checkFits(options.format, paths)
+        return key
+    }
+
+    /// The key as the provider gives it to whoever opens the file next.
+    ///
+    /// It must be the same.
+    func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
+        try provider.keyAskedAgain(first, database: paths.database)
+    }
+}

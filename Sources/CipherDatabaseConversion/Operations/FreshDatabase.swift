@@ -1,0 +1,114 @@
+internal import CipherPrimitives
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSystemFiles
+
+/// A new encrypted database, built beside its name and published whole.
+package struct FreshDatabase {
+    package let paths: DatabasePaths
+    package let upgrade: EncryptionUpgrade
+
+    package init(paths: DatabasePaths, upgrade: EncryptionUpgrade) {
+        self.paths = paths
+        self.upgrade = upgrade
+    }
+
+    /// Builds the database and gives it its name, unless something has that name by then.
+    ///
+    /// - Parameter fill: Brings the empty database to the current version.
+    /// - Returns: Its key, what `fill` returned, and what is to be told of an empty file that was replaced.
+    package func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report, warnings: [String])
+    {
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder, "the folder cannot be written",
+                advice: "give this user the permission to write it")
+        }
+        let key = try upgrade.newFileKey()
+        let folder = try paths.openFolder()
+        try Preflight.checkNames(folder, paths)
+        try Leftovers.sweep(paths)
+        do {
+            var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity.inode)
+            try record.write(folder, paths)
+            let copy = try record.makeCopy(folder, paths)
+            let (fileKey, report) = try build(copy, key, fill)
+            var warnings = try publish(copy, record.copyName(paths))
+            do {
+                try AttemptRecord.remove(paths)
+            } catch {
+                warnings.append("\(paths.attemptName) could not be removed, the next launch tries again: \(error)")
+            }
+            return (fileKey, report, warnings)
+        } catch {
+            let isSwept = (try? Leftovers.sweep(paths)) != nil
+            if isSwept { try? AttemptRecord.remove(paths) }
+            guard let error = error as? DatabaseError else { throw error }
+            throw StoreError.upgrading(error, paths)
+        }
+    }
+
+    private func build<Report>(
+        _ copy: NewFile, _ key: CipherKey, _ fill: (Connection) throws -> Report
+    ) throws -> (FileKey, Report) {
+        let settings = upgrade.options.format
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        let fileKey = try FileKey(key, salt: salt, settings)
+        let report = try ReadBack(paths: paths, copy: copy, key: fileKey).lending { connection in
+            connection.allowDoubleQuotedStrings()
+            for collation in upgrade.options.collations { try connection.register(collation) }
+            return try fill(connection)
+        }
+        // What the provider gives to the next launch must open the file.
+        let again = try upgrade.keyAskedAgain(key)
+        let reader = try Connection(path: copy.path, mode: .readOnly, through: copy.layer())
+        defer { reader.close() }
+        try reader.setKey(again, settings: settings)
+        try reader.proveReadable()
+        try copy.sync()
+        return (fileKey, report)
+    }
+
+    /// Returns what is to be told.
+    private func publish(_ copy: NewFile, _ copyName: String) throws -> [String] {
+        if let status = try copy.folder.status(paths.name), status.isRegular, status.size == 0 {
+            return try replaceEmptyFile(status, copy, copyName)
+        }
+        try removeSidecars()
+        guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
+            (try? copy.hasName(paths.name)) != false
+        else { throw madeMeanwhile() }
+        // Published: nothing here can undo it, so what fails is told and not thrown.
+        do {
+            try copy.folder.sync()
+            return []
+        } catch {
+            return ["the folder could not be synced, so a power loss may take the new database away: \(error)"]
+        }
+    }
+
+    /// What an earlier file left: the inspection found no page in it, but a journal without pages still cuts a database
+    /// to the length it tells of.
+    private func removeSidecars() throws {
+        guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
+        for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
+    }
+
+    /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
+    private func replaceEmptyFile(
+        _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
+    ) throws -> [String] {
+        let swap = Swap(paths: paths, copy: copy, copyName: copyName, original: status.identity)
+        let refused = try swap.dress()
+        let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
+        try removeSidecars()
+        let otherNames = try swap.commit(old)
+        return refused + swap.finish(old, otherNames: otherNames)
+    }
+
+    private func madeMeanwhile() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program made the file at the same moment",
+            advice: "try again; nothing was changed")
+    }
+}

@@ -1,0 +1,113 @@
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// The encryption upgrade without its end: the copy is built and proven as it would be, migrated, and discarded.
+///
+/// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which writes
+/// it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end. In rollback
+/// mode that transaction keeps writers waiting; in WAL mode they go on, and the proof of what they changed is worth nothing.
+package struct ShadowProof {
+    package let upgrade: EncryptionUpgrade
+    package let inspector: Inspector
+
+    package init(upgrade: EncryptionUpgrade, inspector: Inspector) {
+        self.upgrade = upgrade
+        self.inspector = inspector
+    }
+
+    private var paths: DatabasePaths { upgrade.paths }
+
+    /// Builds the copy, compares it, and removes it.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
+    /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` where a journal would be rolled back first, and `busy`
+    ///   where another connection wrote meanwhile.
+    package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
+        let began = Date()
+        let options = upgrade.options
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let preflight = Preflight(
+            paths: paths, settings: options.format, keepBackup: false, collations: options.collations)
+        let folder = try paths.openFolder()
+        let status = try preflight.checkFiles(folder)
+        var report = EncryptionReport(.shadow, path: paths.database)
+        report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        observer.totalBytes = report.bytesBefore
+        if let warning = try inUse(status) { report.warnings.append(warning) }
+        let isReadable: Void? = try inspector.readingPlaintext { snapshot in
+            try preflight.checkSchema(snapshot)
+            try MergedLog(paths: paths, key: nil, collations: options.collations).check(snapshot)
+            let key = try upgrade.newFileKey()
+            let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.format)
+            defer { keys.cancel() }
+            report.warnings += try Leftovers.sweep(paths)
+            // Nobody sees this copy, and nothing is left of it whatever happens.
+            let copy = try NewFile(withoutNameIn: folder, path: paths.database)
+            try observer.locating {
+                try observer.begin(.quiescing)
+                try withoutChange(snapshot) {
+                    let conversion = Conversion(
+                        paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
+                    let copyKey = try conversion.buildAndProve(copy, keys, status, observer, &report)
+                    guard let rehearse else { return }
+                    try observer.begin(.migrating)
+                    try ReadBack(paths: paths, copy: copy, key: copyKey).lending(rehearse)
+                    report.bytesAfter = try copy.size()
+                }
+            }
+        }
+        guard isReadable != nil else { throw inspector.needsRecovery() }
+        observer.finish()
+        report.seconds = Date().timeIntervalSince(began)
+        report.stageSeconds = observer.secondsByName
+        return report
+    }
+
+    /// Runs `body` over one state of the file.
+    ///
+    /// The open transaction does one thing more: the builder's connection, which can write, is not the last one at its
+    /// end, and so does not checkpoint the log.
+    private func withoutChange(_ snapshot: Connection, _ body: () throws -> Void) throws {
+        let before = try snapshot.value(Int.self, "PRAGMA data_version")
+        try snapshot.execute("BEGIN")
+        try snapshot.proveReadable()
+        let result = Result { try body() }
+        try snapshot.execute("COMMIT")
+        guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
+            throw StoreError(
+                .busy, path: paths.database, "another connection wrote to the database during the shadow proof",
+                advice: "try again; nothing was changed")
+        }
+        do {
+            try result.get()
+        } catch let error as DatabaseError {
+            throw StoreError.upgrading(error, paths)
+        }
+    }
+
+    /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.
+    private func inUse(_ status: FileSystem.Status) throws -> String? {
+        do {
+            let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: 0)
+            guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
+            let file = try DatabaseFile(path: paths.database, access: .readWrite)
+            if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }
+            return Self.inUse("another connection, of this process or another, uses the database")
+        } catch let error as StoreError where error.code == .busy {
+            return Self.inUse(error.detail)
+        }
+    }
+
+    private static func inUse(_ who: String) -> String { "\(who): the upgrade itself would be refused as busy" }
+}

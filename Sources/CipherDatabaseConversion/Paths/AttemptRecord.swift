@@ -1,0 +1,205 @@
+internal import CipherErrors
+package import CipherSystemFiles
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// How often a conversion of a file was begun without an end, which files it made, and what it has to give back.
+///
+/// Written before the first change, removed at every end that the process lives to see. Only a kill leaves it, so that a
+/// launch which a watchdog kills each time does not repeat for ever, a database that was in WAL mode is again in WAL mode
+/// even if the launch that left that mode died, and the next run knows which files are ours. The names of those have a
+/// random part that is recorded before they are made: no other file is ever taken for one of them.
+///
+/// The record itself is made with no permissions at all, which it gets once it is written. A file without permissions and no
+/// larger than a record is the only one that is removed without being told in a record. Later it is written over in place,
+/// shorter than a sector.
+///
+/// Files are known by their inodes, and all of them lie in the database's folder: the number of a device may be another one
+/// after the next start of the machine.
+package struct AttemptRecord: Equatable {
+    var attempts: Int
+    var wasWriteAheadLog: Bool
+    /// The random part of the names.
+    var token: String
+    /// The file that is converted; `nil` where a database is made.
+    var original: UInt64?
+    /// The copy, once it was made.
+    package var copy: UInt64?
+
+    static let tokenLength = 16
+    private static let length = 256
+    private static let signature = "cipherstore attempt 1"
+    private static let mostAttempts = 1_000_000
+
+    package init(attempts: Int = 0, wasWriteAheadLog: Bool = false, original: UInt64?) throws {
+        self.attempts = attempts
+        self.wasWriteAheadLog = wasWriteAheadLog
+        self.original = original
+        token = try Folder.randomName()
+    }
+
+    // MARK: Names
+
+    package func copyName(_ paths: DatabasePaths) -> String { paths.copyPrefix + token }
+    package func unfinishedBackupName(_ paths: DatabasePaths) -> String { paths.unfinishedBackupPrefix + token }
+
+    /// The database to which a name belongs that has the form of those that a conversion gives its files.
+    static func database(besideWhich name: String) -> String? {
+        guard isToken(name.utf8.suffix(tokenLength)) else { return nil }
+        let stem = name.utf8.dropLast(tokenLength)
+        let ending = ["-upgrade-", "-plaintext-"].first {
+            stem.count > $0.utf8.count && stem.suffix($0.utf8.count).elementsEqual($0.utf8)
+        }
+        return ending.flatMap { String(stem.dropLast($0.utf8.count)) }
+    }
+
+    private static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
+        bytes.count == tokenLength
+            && bytes.allSatisfy {
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+            }
+    }
+
+    // MARK: On the disk
+
+    /// What has the record's name.
+    enum Found: Equatable {
+        case nothing
+        /// A record that was being made.
+        case unwritten
+        case record(AttemptRecord)
+        /// A file of another program.
+        case stranger
+    }
+
+    static func find(_ folder: Folder, _ paths: DatabasePaths) throws -> Found {
+        guard let status = try folder.status(paths.attemptName) else { return .nothing }
+        guard status.isRegular else { return .stranger }
+        if status.mode == 0 { return status.size <= length ? .unwritten : .stranger }
+        let descriptor: Int32?
+        do {
+            descriptor = try folder.openFile(paths.attemptName, forWriting: false)
+        } catch let error as StoreError where error.code == .permission {
+            // Another user's, who alone can tell what it is; it only concerns who converts the file.
+            return .stranger
+        }
+        guard let descriptor else { return .nothing }
+        defer { close(descriptor) }
+        return try read(descriptor, paths)
+    }
+
+    private static func read(_ descriptor: Int32, _ paths: DatabasePaths) throws -> Found {
+        guard try FileSystem.status(ofDescriptor: descriptor, paths.attempt).isRegular else { return .stranger }
+        var bytes = [UInt8](repeating: 0, count: length + 1)
+        let count = pread(descriptor, &bytes, bytes.count, 0)
+        guard count >= 0 else { throw FileSystem.failure("be read", paths.attempt) }
+        return AttemptRecord(bytes[..<count]).map(Found.record) ?? .stranger
+    }
+
+    /// The record of a run on the file that is there now; `nil` where there is none.
+    static func read(_ paths: DatabasePaths) throws -> AttemptRecord? {
+        let folder = try paths.openFolder()
+        guard case .record(let record) = try find(folder, paths) else { return nil }
+        let present = try folder.status(paths.name)?.identity.inode
+        return present == record.original || present == record.copy ? record : nil
+    }
+
+    /// Writes the record, to the disk.
+    package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
+        switch try Self.find(folder, paths) {
+        case .record: break
+        case .stranger: throw Self.nameTaken(paths)
+        case .unwritten:
+            try folder.removeIfPresent(paths.attemptName)
+            fallthrough
+        case .nothing: return try create(folder, paths, owner)
+        }
+        guard let descriptor = try folder.openFile(paths.attemptName) else { return try create(folder, paths, owner) }
+        defer { close(descriptor) }
+        guard case .record = try Self.read(descriptor, paths) else { throw Self.nameTaken(paths) }
+        try write(descriptor, paths)
+    }
+
+    private func create(_ folder: Folder, _ paths: DatabasePaths, _ owner: FileSystem.Status?) throws {
+        let descriptor = try folder.create(paths.attemptName, mode: 0)
+        defer { close(descriptor) }
+        try FileSystem.dropInheritedAccess(descriptor, paths.attempt)
+        try write(descriptor, paths)
+        // Whoever owns the database runs the next launch. Where it cannot be given away, it is this user.
+        if let owner { _ = fchown(descriptor, owner.owner, owner.group) }
+        guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be given its mode", paths.attempt) }
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
+        try folder.sync()
+    }
+
+    private func write(_ descriptor: Int32, _ paths: DatabasePaths) throws {
+        let bytes = Array(text.utf8)
+        let count = pwrite(descriptor, bytes, bytes.count, 0)
+        guard count == bytes.count else {
+            throw FileSystem.failure("be written", paths.attempt, count < 0 ? errno : ENOSPC)
+        }
+        guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
+    }
+
+    /// Removes the record, unless the file is another program's.
+    package static func remove(_ paths: DatabasePaths) throws {
+        let folder = try paths.openFolder()
+        switch try find(folder, paths) {
+        case .nothing, .stranger: return
+        case .unwritten, .record: try folder.removeIfPresent(paths.attemptName)
+        }
+    }
+
+    static func nameTaken(_ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .nameTaken, path: paths.attempt,
+            "the upgrade keeps its record under this name, and the file is another program's",
+            advice: "move it away; nothing was changed")
+    }
+
+    /// Makes the copy, empty, and records which file that is before anything is written to it.
+    package mutating func makeCopy(_ folder: Folder, _ paths: DatabasePaths) throws -> NewFile {
+        let file = try NewFile(copyName(paths), in: folder)
+        copy = file.identity.inode
+        try write(folder, paths)
+        return file
+    }
+
+    // MARK: As text
+
+    private var text: String {
+        func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
+        let text =
+            "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
+            + "\(word(original)) \(word(copy))"
+        return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
+    }
+
+    /// `nil` for what is no record.
+    private init?(_ bytes: ArraySlice<UInt8>) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        guard lines[0].elementsEqual(Self.signature.utf8) else { return nil }
+        let words = lines.dropFirst().first?.split(separator: UInt8(ascii: " ")) ?? []
+        guard words.count == 5, Self.isToken(words[2]) else {
+            // A power loss may have torn it; nothing had been made under its names by then.
+            guard let record = try? AttemptRecord(attempts: 1, original: nil) else { return nil }
+            self = record
+            return
+        }
+        func number<Number: FixedWidthInteger>(_ index: Int) -> Number? {
+            Number(String(decoding: words[index], as: UTF8.self))
+        }
+        attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
+        wasWriteAheadLog = words[1].elementsEqual("wal".utf8)
+        token = String(decoding: words[2], as: UTF8.self)
+        original = number(3)
+        copy = number(4)
+    }
+}

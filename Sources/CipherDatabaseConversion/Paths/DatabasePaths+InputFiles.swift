@@ -1,0 +1,30 @@
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSystemFiles
+
+extension DatabasePaths {
+    /// The names whose files SQLite, the upgrade and the removal of an account write over and remove.
+    private var removable: [String] {
+        [wal, sharedMemory, journal, attempt, FileName.sibling(backupName(1), of: database)]
+    }
+
+    /// Refuses a file of the run's own that lies under such a name, whatever path it was given by.
+    ///
+    /// - Parameter source: What the run was given, such as a key provider.
+    /// - Throws: ``StoreError`` with `nameTaken`.
+    package func checkInputs(of source: Any) throws {
+        guard let source = source as? any InputFiles else { return }
+        try checkInputs(source.inputFiles(for: database))
+    }
+
+    package func checkInputs(_ files: [String]) throws {
+        for file in files {
+            guard let name = removable.first(where: { SmallFile.isSame($0, file) }) else { continue }
+            throw StoreError(
+                .nameTaken, path: file,
+                "the file is needed for this run, and it has the name \(FileSystem.split(name).name), whose file is "
+                    + "written over and removed with the database's own",
+                advice: "give it another name; nothing was changed")
+        }
+    }
+}

@@ -1,0 +1,133 @@
+internal import CipherErrors
+package import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Keeps other processes, and other jobs of this process, from inspecting and upgrading the same file.
+///
+/// Across processes it is `flock` on the folder's descriptor: it excludes, ends with the process and leaves nothing
+/// behind. One process holds it once for all of its jobs in that folder, which among themselves are kept apart by file.
+/// Jobs that follow each other without a gap would keep every other process out, so the lock has turns: when one is over,
+/// no further job joins, and the lock stays free for a moment.
+/// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
+package final class UpgradeLock: @unchecked Sendable {
+    /// How long jobs may join, in seconds.
+    private static let turn = 1.0
+    /// How long the lock then stays free: others look for it every hundredth of a second.
+    private static let gap = 0.03
+
+    /// The bytes of a path: two that are equal as characters can be two folders.
+    private typealias Name = [UInt8]
+
+    private struct Held {
+        let descriptor: Int32
+        var users: Int
+        let turnEnds: Date
+    }
+
+    // `folders`, `free` and `files` are read and written only under `lock`.
+    private static let shared = UpgradeLock()
+    private let lock = Lock()
+    private var folders: [Name: Held] = [:]
+    /// Folders whose lock is left to others, and until when.
+    private var free: [Name: Date] = [:]
+    private var files: Set<Name> = []
+
+    /// Runs `body` with the lock held.
+    ///
+    /// - Parameters:
+    ///   - timeout: How long to wait for it, in seconds.
+    ///   - cancellation: Ends the waiting.
+    /// - Throws: ``StoreError`` with `busy` after that time, or with `cancelled`.
+    package static func withLock<Result>(
+        _ paths: DatabasePaths, timeout: Double, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
+    ) throws -> Result {
+        try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout), cancellation)
+        defer { shared.release(paths) }
+        return try body()
+    }
+
+    private func acquire(_ paths: DatabasePaths, deadline: Date, _ cancellation: UpgradeCancellation?) throws {
+        try lock.withLock {
+            while true {
+                if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
+                // A cancellation is not announced here either.
+                var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
+                if !files.contains(Name(paths.database.utf8)) {
+                    if try join(paths.folder) {
+                        files.insert(Name(paths.database.utf8))
+                        return
+                    }
+                    // Another process has it, and its end is not announced.
+                    pause = min(deadline, Date(timeIntervalSinceNow: 0.01))
+                }
+                if !lock.wait(until: pause), Date() >= deadline { throw busy(paths) }
+            }
+        }
+    }
+
+    private func join(_ folder: String) throws -> Bool {
+        let (now, name) = (Date(), Name(folder.utf8))
+        if let held = folders[name] {
+            guard now < held.turnEnds else { return false }
+            folders[name]?.users += 1
+            return true
+        }
+        if let end = free[name] {
+            guard now >= end else { return false }
+            free[name] = nil
+        }
+        guard let descriptor = try lockFolder(folder) else { return false }
+        folders[name] = Held(descriptor: descriptor, users: 1, turnEnds: now.addingTimeInterval(Self.turn))
+        return true
+    }
+
+    private func lockFolder(_ folder: String) throws -> Int32? {
+        let descriptor = folder.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened to be locked", folder) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) != 0 else { return descriptor }
+        let reason = errno
+        close(descriptor)
+        guard reason == EWOULDBLOCK || reason == EINTR else {
+            throw FileSystem.failure("be locked", folder, reason)
+        }
+        return nil
+    }
+
+    private func release(_ paths: DatabasePaths) {
+        lock.withLock {
+            files.remove(Name(paths.database.utf8))
+            let folder = Name(paths.folder.utf8)
+            if let held = folders[folder] {
+                folders[folder]?.users -= 1
+                if held.users == 1 {
+                    folders[folder] = nil
+                    // Closing the last descriptor of this opening ends the lock.
+                    close(held.descriptor)
+                    let now = Date()
+                    if now >= held.turnEnds { free[folder] = now.addingTimeInterval(Self.gap) }
+                }
+            }
+            lock.wakeAll()
+        }
+    }
+
+    private func busy(_ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .busy, path: paths.database,
+            "another upgrade of a database in this folder is running, in this process or another",
+            advice: "wait until it has ended and try again")
+    }
+}

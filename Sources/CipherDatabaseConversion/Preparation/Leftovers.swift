@@ -1,0 +1,46 @@
+internal import CipherSystemFiles
+
+/// What an earlier run that died left behind.
+///
+/// Only files whose names the run had recorded before it made them, and of these only those that are known by their
+/// inode. Nothing in them is missing from the database: a copy that did not become the database is unproven or is equal
+/// to it, and the original of a database that took its place was proven equal.
+package enum Leftovers {
+    /// Removes them.
+    ///
+    /// - Returns: What was left because it is another program's.
+    @discardableResult
+    package static func sweep(_ paths: DatabasePaths) throws -> [String] {
+        let folder = try paths.openFolder()
+        switch try AttemptRecord.find(folder, paths) {
+        case .nothing, .stranger: return []
+        case .unwritten:
+            try folder.removeIfPresent(paths.attemptName)
+            return []
+        case .record(let record):
+            try folder.removeIfPresent(record.unfinishedBackupName(paths))
+            return try sweepCopy(record, folder, paths)
+        }
+    }
+
+    private static func sweepCopy(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> [String] {
+        let name = record.copyName(paths)
+        guard let found = try folder.status(name) else { return [] }
+        let database = try folder.status(paths.name)?.identity.inode
+        // Until the names are exchanged, only the copy can have this one. Afterwards it is the original's, which is
+        // removed once it is the proven copy that has the database's name.
+        let isOurs =
+            found.identity.inode == record.copy || database == record.original
+            || found.identity.inode == record.original && database == record.copy
+        guard isOurs else {
+            return [
+                "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
+                    + "replaced: compare it with the database, and move it away"
+            ]
+        }
+        try folder.removeIfPresent(name)
+        return []
+    }
+}

@@ -1,0 +1,37 @@
+internal import CipherErrors
+
+/// What lies at a database's name when it is to be converted.
+package enum FileContent {
+    case empty
+    case plaintext
+    case opaque(hasPlaintextHeader: Bool)
+}
+
+extension ConversionOptions {
+    /// Looks at a file under the upgrade lock, and runs `body` with what was found.
+    ///
+    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` where there is no file, where a sidecar
+    ///   of another generation lies beside it, or where the lock could not be had in time.
+    package func withLockedFile<Result>(
+        _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
+    ) throws -> Result {
+        try UpgradeLock.withLock(paths, timeout: lockTimeout, cancellation: cancellation) {
+            do {
+                let inspector = Inspector(paths, collations: collations)
+                switch try inspector.surface() {
+                case .missing where createsMissingFile: return try body(inspector, .empty)
+                case .missing:
+                    throw StoreError(
+                        .missingFile, path: paths.database, "there is no such file", advice: "check the path")
+                case .staleSidecar: throw inspector.staleSidecar()
+                case .empty: return try body(inspector, .empty)
+                case .plaintext: return try body(inspector, .plaintext)
+                case .opaque(let hasPlaintextHeader):
+                    return try body(inspector, .opaque(hasPlaintextHeader: hasPlaintextHeader))
+                }
+            } catch let error as DatabaseError {
+                throw StoreError.upgrading(error, paths)
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Looks at what a database and its log are together, before a checkpoint makes that the file.
+///
+/// A log of another copy that ``LogGeneration`` cannot tell mostly leaves trees that contradict each other. Where the file
+/// alone has no such fault, the log is not believed.
+struct MergedLog {
+    let paths: DatabasePaths
+    /// The key of the file; `nil` for a plaintext one.
+    let key: FileKey?
+    let collations: [Collation]
+
+    /// Refuses a log that damages the file, before anything is written.
+    ///
+    /// - Parameter connection: Reads the file with its log.
+    /// - Throws: ``StoreError`` with `staleSidecar`.
+    func check(_ connection: Connection) throws {
+        guard try holdsCommits(), case let together = try faults(connection), !together.isEmpty else { return }
+        let file = try Connection(
+            path: paths.database, mode: .readOnly, ignoresLog: true, through: FileLayer(guarding: paths.database))
+        defer { file.close() }
+        try file.distrust(paths.database)
+        if let key { try file.setKey(key.key, settings: key.settings) }
+        for collation in collations { try file.register(collation) }
+        guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
+        throw StoreError(
+            .staleSidecar, path: paths.database,
+            "the file is sound, and with its -wal it is not (\(fault)): the -wal is damaged, or goes on from another copy "
+                + "of the file",
+            advice: "put the file and its -wal back from the same copy, or move the -wal away if it is the older one; "
+                + "nothing was changed")
+    }
+
+    private func holdsCommits() throws -> Bool {
+        guard let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) else { return false }
+        return try claims.pagesAtCommit(in: log) > 0
+    }
+
+    /// What is wrong with the trees, without page numbers.
+    ///
+    /// Rows that break their constraints and pages that are lost are in healthy databases, too.
+    private func faults(_ connection: Connection) throws -> Set<String> {
+        var found: Set<String> = []
+        try connection.withinStepsForRows {
+            try connection.forEachRow("PRAGMA quick_check(100)") { row in
+                let text = try row.get(String.self, at: 0)
+                guard text.hasPrefix("*** in database") else { return }
+                for line in text.split(separator: "\n").dropFirst() where !line.hasSuffix("is never used") {
+                    let words = line.split(separator: " ").filter { !$0.contains(where: \.isNumber) }
+                    found.insert(words.joined(separator: " "))
+                }
+            }
+        }
+        return found
+    }
+}

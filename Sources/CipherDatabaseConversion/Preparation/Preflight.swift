@@ -1,0 +1,128 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLite
+package import CipherSystemFiles
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// What is checked before anything is changed.
+package struct Preflight {
+    package let paths: DatabasePaths
+    /// The settings of the copy; `nil` for a plaintext one.
+    package let settings: CipherSettings?
+    package let keepBackup: Bool
+    package let collations: [Collation]
+
+    package init(paths: DatabasePaths, settings: CipherSettings?, keepBackup: Bool, collations: [Collation]) {
+        self.paths = paths
+        self.settings = settings
+        self.keepBackup = keepBackup
+        self.collations = collations
+    }
+
+    /// Permissions, owner, room and names.
+    ///
+    /// Returns the file's status.
+    package func checkFiles(_ folder: Folder) throws -> FileSystem.Status {
+        // Refuses a link that took the place of what a search saw.
+        _ = try paths.status()
+        guard let status = try folder.status(paths.name) else {
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        }
+        guard status.isRegular else {
+            throw StoreError(
+                .busy, path: paths.database, "another program replaced the file, which is no regular one now",
+                advice: "see who else writes to the folder, and try again; nothing was changed")
+        }
+        try Self.checkNames(folder, paths)
+        try checkMount(folder, status)
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder, "the folder cannot be written, and the copy is built in it",
+                advice: "give this user the permission to write the folder")
+        }
+        guard FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file cannot be written",
+                advice: "give this user the permission to write the file")
+        }
+        guard FileSystem.canTakeOwner(status) else {
+            throw StoreError(
+                .permission, path: paths.database, "the file belongs to another user, and its owner must stay the same",
+                advice: "run as the owner of the file")
+        }
+        guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
+            throw StoreError(
+                .permission, path: paths.database, "this user is not in the file's group, which must stay the same",
+                advice: "run as a member of the group, or give the file a group of this user's (chgrp)")
+        }
+        try checkRoom(status)
+        return status
+    }
+
+    /// Whether the names that the upgrade needs can be had.
+    static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
+        let longest = Int(fpathconf(folder.descriptor, Int32(_PC_NAME_MAX)))
+        let length = SystemPath.bytes(paths.name).count + DatabasePaths.longestAddition
+        guard longest <= 0 || length <= longest else {
+            throw StoreError(
+                .nameTaken, path: paths.database,
+                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file system "
+                    + "takes \(longest)",
+                advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes; "
+                    + "nothing was changed")
+        }
+        guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
+    }
+
+    /// A file that is mounted by itself cannot be replaced, and the system says so only when it is tried.
+    private func checkMount(_ folder: Folder, _ status: FileSystem.Status) throws {
+        guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
+        throw StoreError(
+            .permission, path: paths.database,
+            "the file is mounted by itself, and only a file of a folder can be replaced by its copy",
+            advice: "mount the folder that it lies in, or run the upgrade where the file is; nothing was changed")
+    }
+
+    /// The copy is about as large as the file with its log, plus what encryption adds to each page.
+    private func checkRoom(_ status: FileSystem.Status) throws {
+        let content = status.size + (try FileSystem.size(paths.wal) ?? 0)
+        let usable = settings.map { Double($0.pageSize - $0.reservedBytes) / Double($0.pageSize) } ?? 1
+        let copy = Int64(Double(content) / usable * 1.02) + 128 * 1024
+        let needed = copy + (keepBackup ? content : 0)
+        let room = try FileSystem.freeSpace(paths.folder)
+        guard room.disk >= needed else {
+            throw StoreError(
+                .noSpace, path: paths.database,
+                "the copy needs \(needed) bytes and the disk has \(room.disk) free",
+                advice: "free some space and try again; nothing was changed")
+        }
+        if let limit = room.fileSizeLimit, limit < copy {
+            throw StoreError(
+                .noSpace, path: paths.database,
+                "the copy needs \(copy) bytes and this process may write files of \(limit)",
+                advice: "raise the limit of file sizes (ulimit -f) and try again; nothing was changed")
+        }
+    }
+
+    /// What the schema is made of, and the collations that indexes are sorted by.
+    ///
+    /// A stand-in would build indexes that the app sees as corrupt.
+    package func checkSchema(_ connection: Connection) throws {
+        try SchemaShape.check(connection)
+        let missing = try SchemaCollations.missing(connection)
+        guard missing.isEmpty else {
+            let names = missing.joined(separator: ", ")
+            throw StoreError(
+                .missingCollation, path: paths.database,
+                "the schema sorts by collations that are not registered: \(names)",
+                advice: "give the app's own comparison in the configuration's collations; nothing was changed")
+        }
+    }
+}

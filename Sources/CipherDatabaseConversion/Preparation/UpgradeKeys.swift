@@ -1,0 +1,57 @@
+internal import CipherPrimitives
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+
+/// The keys of one upgrade, derived on threads of their own while the source is brought to rest.
+struct UpgradeKeys {
+    /// The key of the copy, for the builder.
+    let building: BackgroundTask<FileKey>
+    /// The provider's second answer, as it gave it.
+    let again: CipherKey
+    /// The key derived from the second answer: the proof shares no key object with the builder.
+    let proving: BackgroundTask<CipherKey>
+
+    /// - Parameters:
+    ///   - key: The provider's first answer.
+    ///   - again: Its second one, which must be equal.
+    init(_ key: CipherKey, again: CipherKey, settings: CipherSettings) throws {
+        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+        self.again = again
+        building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
+        proving = BackgroundTask("proof key") { _ in try again.rawKey(salt: salt, settings: settings) }
+    }
+
+    /// Waits for both threads: a process that ends meanwhile takes libcrypto away under them.
+    func cancel() {
+        building.cancel()
+        proving.cancel()
+    }
+}
+
+extension KeyProvider {
+    /// The key as the provider gives it to whoever opens the file next.
+    ///
+    /// It must be the same.
+    func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
+        let again = try checkedKey(for: .existing, database: database)
+        guard again == first else {
+            throw StoreError(
+                .keyChanged, path: database, "the key provider gave another key when it was asked again",
+                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
+        }
+        return again
+    }
+}
+
+extension CipherKey {
+    /// Whether a file with these settings can be opened with nothing but this key.
+    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
+        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: paths.database,
+                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
+        }
+    }
+}

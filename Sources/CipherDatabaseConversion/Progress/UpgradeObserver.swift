@@ -1,0 +1,87 @@
+internal import CipherErrors
+package import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// Tells the caller how far the upgrade is, and the upgrade whether to go on.
+///
+/// Used by one thread at a time but for ``isCancelled``.
+package final class UpgradeObserver {
+    /// The share of the whole at which each stage ends, as measured with a chat database.
+    private static let ends: [UpgradeStage: Double] = [
+        .quiescing: 0.02, .building: 0.60, .proving: 0.94, .migrating: 0.97, .swapping: 1,
+    ]
+
+    private let report: (@Sendable (UpgradeProgress) -> Void)?
+    private let cancellation: UpgradeCancellation?
+    private let path: String
+    private var stage = UpgradeStage.quiescing
+    private var start = 0.0
+    private var latest = 0.0
+    private var stageBegan = Date()
+    private var seconds: [UpgradeStage: Double] = [:]
+    var totalBytes: Int64 = 0
+
+    package init(path: String, report: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?) {
+        self.path = path
+        self.report = report
+        self.cancellation = cancellation
+    }
+
+    func begin(_ stage: UpgradeStage) throws {
+        endStage()
+        start = self.stage == stage ? 0 : Self.ends[self.stage] ?? 0
+        self.stage = stage
+        stageBegan = Date()
+        update(bytes: 0)
+        try checkCancellation()
+    }
+
+    func endStage() {
+        seconds[stage, default: 0] += Date().timeIntervalSince(stageBegan)
+        stageBegan = Date()
+    }
+
+    /// The wall time of each stage in seconds.
+    var secondsByName: [String: Double] {
+        Dictionary(uniqueKeysWithValues: seconds.map { ($0.key.rawValue, $0.value) })
+    }
+
+    /// Runs the stages, and tells of a failure in which of them it was.
+    func locating<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch var error as StoreError {
+            endStage()
+            error.stage = stage
+            error.stageSeconds = secondsByName
+            throw error
+        }
+    }
+
+    /// Takes note of the bytes that this stage has been through.
+    func update(bytes: Int64) {
+        guard let report else { return }
+        let share = totalBytes > 0 ? min(1, max(0, Double(bytes) / Double(totalBytes))) : 0
+        let fraction = start + share * ((Self.ends[stage] ?? 1) - start)
+        latest = max(latest, fraction)
+        report(UpgradeProgress(stage: stage, fraction: latest, bytes: min(bytes, totalBytes), totalBytes: totalBytes))
+    }
+
+    func finish() {
+        endStage()
+        latest = 1
+        report?(UpgradeProgress(stage: .swapping, fraction: 1, bytes: totalBytes, totalBytes: totalBytes))
+    }
+
+    var isCancelled: Bool { cancellation?.isCancelled ?? false }
+
+    func checkCancellation() throws {
+        guard isCancelled else { return }
+        throw StoreError.cancelled(path)
+    }
+}

@@ -1,0 +1,327 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// Shows that the copy is the original, encrypted.
+///
+/// Shares no connection, key object or plan with the builder.
+///
+/// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
+/// order. SQLCipher authenticates each page of the copy as it is read. Rows are read by the position of their columns,
+/// and each table and index is known by its root page: no name that is mistaken for another can hide a difference.
+package struct CopyProof {
+    let original: ProofConnection
+    /// Opened with the key as the provider gave it when asked again.
+    let copy: ProofConnection
+    /// The same with the key derived, so that the second worker need not wait for a derivation.
+    let copyWithDerivedKey: ProofConnection
+    /// Whether the builder filled the copy's indexes from its rows, because the original's are damaged.
+    var hasRebuiltIndexes = false
+    let observer: UpgradeObserver
+
+    package init(
+        original: ProofConnection, copy: ProofConnection, copyWithDerivedKey: ProofConnection,
+        hasRebuiltIndexes: Bool = false, observer: UpgradeObserver
+    ) {
+        self.original = original
+        self.copy = copy
+        self.copyWithDerivedKey = copyWithDerivedKey
+        self.hasRebuiltIndexes = hasRebuiltIndexes
+        self.observer = observer
+    }
+
+    /// What was compared.
+    package struct Outcome {
+        package var tables = 0
+        package var rows: Int64 = 0
+        /// What is wrong with the original, and so with its copy.
+        var warnings: [String] = []
+    }
+
+    /// Indexes of the original that do not hold what its rows call for: a copy must not take them over.
+    struct DamagedIndexes: Error {
+        /// What is wrong with them.
+        let complaints: [String]
+    }
+
+    private struct Plan: Sendable {
+        var walks: [TableWalk] = []
+        /// The indexes of each walk's table.
+        var indexes: [[IndexComparison]] = []
+        /// The tables whose definition may forbid values that they hold.
+        var constrained: [SchemaName] = []
+        /// Whether something is left that only SQLite's own check can compare.
+        var needsIntegrityCheck = false
+        /// The tables with an index that only that check holds against the rows.
+        var uncompared: [SchemaName] = []
+    }
+
+    /// Compares.
+    ///
+    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` where the original is
+    ///   damaged in such a way that it has no copy; ``DamagedIndexes`` where a copy with rebuilt indexes is wanted.
+    package func run() throws -> Outcome {
+        let observer = observer
+        let source = try original.open { observer.isCancelled }
+        defer { source.close() }
+        do {
+            return try compare(source)
+        } catch let error as StoreError where error.code == .proofFailed {
+            // Rows out of order, say: the copy has them in order.
+            let complaints = try IntegrityComplaints(source).kinds.keys.sorted()
+            let aboutIndexes = complaints.filter(IntegrityComplaints.isAboutIndex)
+            if !hasRebuiltIndexes, !aboutIndexes.isEmpty { throw DamagedIndexes(complaints: aboutIndexes) }
+            guard let complaint = complaints.first else { throw error }
+            throw StoreError(
+                .corrupt, path: original.path,
+                "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
+                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover; "
+                    + "nothing was changed")
+        }
+    }
+
+    private func compare(_ source: Connection) throws -> Outcome {
+        let observer = observer
+        let began = ContinuousClock.now
+        let plan = try makePlan(source)
+        let progress = ProofProgress(observer)
+        let helper = BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
+            let pair = ConnectionPair(
+                original: try original.open { cancellation.isCancelled },
+                copy: try copyWithDerivedKey.open { cancellation.isCancelled })
+            defer { pair.close() }
+            try Self.work(plan, .down, pair) { bytes in
+                progress.add(bytes)
+                if cancellation.isCancelled { throw CancellationError() }
+            }
+        }
+        do {
+            // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
+            let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
+            defer { pair.copy.close() }
+            try compareSchema(plan, pair)
+            try Self.work(plan, .up, pair) { bytes in
+                progress.add(bytes)
+                progress.show()
+                try observer.checkCancellation()
+            }
+            try helper.wait()
+            return try judge(plan, pair, since: began)
+        } catch {
+            helper.cancel()
+            throw error
+        }
+    }
+
+    /// Holds what was read against each other, once all of it is known to be equal.
+    private func judge(
+        _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant
+    ) throws -> Outcome {
+        var damage: [String] = []
+        for (walk, indexes) in zip(plan.walks, plan.indexes) {
+            damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
+        }
+        let (complaints, healed, unchecked) = try checkIntegrity(plan, pair)
+        if !hasRebuiltIndexes {
+            damage += complaints.filter(IntegrityComplaints.isAboutIndex)
+            guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
+        }
+        var outcome = Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
+        for walk in plan.walks {
+            outcome.warnings += walk.forbiddenNulls.map {
+                "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
+            }
+        }
+        outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
+        outcome.warnings += unchecked.map { "could not be held against the rows: \($0)" }
+        outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
+        outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
+        return outcome
+    }
+
+    /// What the definitions of tables forbid and their rows hold all the same, NULL apart.
+    ///
+    /// - Parameter time: How long the comparison took. A CHECK can compute for hours, and is given as long again.
+    private func forbiddenValues(_ plan: Plan, within time: Duration) throws -> [String] {
+        guard !plan.constrained.isEmpty else { return [] }
+        let observer = observer
+        let deadline = ContinuousClock.now.advanced(by: max(time, .seconds(2)))
+        // One instruction may be a function that computes for long.
+        let connection = try original.open(.readWrite, askingEvery: 100) {
+            observer.isCancelled || ContinuousClock.now > deadline
+        }
+        defer { connection.close() }
+        do {
+            return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
+        } catch let error as DatabaseError where error.isInterrupted && !observer.isCancelled {
+            return ["whether the rows keep to their CHECK constraints could not be told in the time for it"]
+        }
+    }
+
+    private func makePlan(_ connection: Connection) throws -> Plan {
+        var plan = Plan()
+        // Pages that map pages to their parents are in no b-tree.
+        plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
+        let isUTF8 = try connection.value(String.self, "PRAGMA encoding") == "UTF-8"
+        var tables: [(name: SchemaName, root: Int64, mayLackRowID: Bool)] = []
+        try connection.forEachRow(
+            """
+            SELECT name, rootpage, ifnull(sql LIKE '%without%', 1), sql LIKE '%check%' OR sql LIKE '%strict%'
+            FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
+            """
+        ) { row in
+            tables.append((try row.get(at: 0), try row.get(at: 1), try row.get(at: 2)))
+            if try row.get(Bool?.self, at: 3) == true { plan.constrained.append(try row.get(at: 0)) }
+        }
+        // Read once, for the schema table has no index.
+        var roots: [SchemaName: Int64] = [:]
+        try connection.forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {
+            roots[try $0.get(at: 0)] = try $0.get(at: 1)
+        }
+        for (table, root, mayLackRowID) in tables {
+            let listed = try Self.indexes(of: table, connection)
+            // The key of a WITHOUT ROWID table is the table itself.
+            let key = listed.first { $0.isKey && roots[$0.name] == nil }?.name
+            let reading = try TableReading(table, key: key, mayLackRowID: mayLackRowID, connection)
+            try reading.check(root: root, connection)
+            var indexes: [IndexComparison] = []
+            for index in listed {
+                guard let root = roots[index.name] else { continue }
+                if !hasRebuiltIndexes,
+                    let layout = try IndexLayout(
+                        index.name, isUnique: index.isUnique, isPartial: index.isPartial, reading, connection),
+                    let comparison = try IndexComparison(layout, root: root, isUTF8: isUTF8, reading, connection)
+                {
+                    indexes.append(comparison)
+                } else {
+                    plan.needsIntegrityCheck = true
+                    if plan.uncompared.last != table { plan.uncompared.append(table) }
+                }
+            }
+            plan.walks.append(TableWalk(reading, indexColumns: indexes.map(\.columns), connection))
+            plan.indexes.append(indexes)
+        }
+        return plan
+    }
+
+    private struct ListedIndex {
+        let name: SchemaName
+        let isUnique: Bool
+        let isKey: Bool
+        let isPartial: Bool
+    }
+
+    private static func indexes(of table: SchemaName, _ connection: Connection) throws -> [ListedIndex] {
+        var indexes: [ListedIndex] = []
+        try connection.forEachRow("PRAGMA index_list(\(table))") { row in
+            indexes.append(
+                ListedIndex(
+                    name: try row.get(at: 1), isUnique: try row.get(Int.self, at: 2) != 0,
+                    isKey: try row.get(String.self, at: 3) == "pk", isPartial: try row.get(Int.self, at: 4) != 0))
+        }
+        return indexes
+    }
+
+    /// One worker's share: from the first table up or from the last one down, until the workers meet.
+    ///
+    /// The indexes, which only one worker can walk through, come first for one of them: the tables that it then helps
+    /// with even the load out.
+    private static func work(
+        _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair,
+        progress: @escaping (Int64) throws -> Void
+    ) throws {
+        if direction == .down { try compareIndexes(plan, pair, progress) }
+        let walks = direction == .up ? plan.walks : plan.walks.reversed()
+        for walk in walks { try walk.walk(direction, pair, progress: progress) }
+        if direction == .up { try compareIndexes(plan, pair, progress) }
+    }
+
+    private static func compareIndexes(
+        _ plan: Plan, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void
+    ) throws {
+        for index in plan.indexes.joined() { try index.run(pair, progress: progress) }
+    }
+
+    /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
+    ///
+    /// - Returns: What they say of the copy, and of the original as well; what they say of the original's indexes alone; and
+    ///   what they cannot tell of.
+    private func checkIntegrity(
+        _ plan: Plan, _ pair: ConnectionPair
+    ) throws -> (complaints: [String], healed: [String], unchecked: [String]) {
+        // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
+        let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
+        guard plan.needsIntegrityCheck || hasFreePages else { return ([], [], []) }
+        let survey = BackgroundTask("survey") { [original] cancellation in
+            let connection = try original.open { cancellation.isCancelled }
+            defer { connection.close() }
+            return try IntegrityComplaints(connection, tables: plan.uncompared)
+        }
+        defer { survey.cancel() }
+        if Engine.current.hasCipherIntegrityCheck {
+            let page = try pair.copy.value(String.self, "PRAGMA cipher_integrity_check")
+            try pair.copy.checkLayers()
+            if let page, page.hasPrefix("error reading ") {
+                throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: page, path: original.path)
+            }
+            if let page { throw StoreError.proof(original.path, page) }
+        }
+        let complaints = try IntegrityComplaints(pair.copy, tables: plan.uncompared)
+        let before = try survey.wait()
+        if let complaint = complaints.firstBeyond(before) {
+            throw StoreError.proof(original.path, "integrity_check: \(complaint)")
+        }
+        let healed = before.kinds.keys.filter { complaints.kinds[$0] == nil && IntegrityComplaints.isAboutIndex($0) }
+        return (complaints.kinds.keys.sorted(), healed.sorted(), complaints.unchecked)
+    }
+
+    /// The schema table row by row, and the numbers of the header that SQL can reach.
+    private func compareSchema(_ plan: Plan, _ pair: ConnectionPair) throws {
+        for pragma in ["user_version", "application_id", "schema_version", "encoding", "auto_vacuum"] {
+            let sql = SQL(text: "PRAGMA \(pragma)")
+            guard try pair.original.value(Value.self, sql) == pair.copy.value(Value.self, sql) else {
+                throw StoreError.proof(original.path, "PRAGMA \(pragma) differs")
+            }
+        }
+        let schema: SQL = "SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid"
+        var size: Int64 = 0
+        try pair.original.withStatement(schema) { left in
+            try pair.copy.withStatement(schema) { right in
+                while try left.step() {
+                    guard try right.step(),
+                        (0..<Int32(5)).allSatisfy({ left.column($0, equals: right, $0, size: &size) })
+                    else { throw StoreError.proof(original.path, "the schema differs") }
+                }
+                guard try !right.step() else { throw StoreError.proof(original.path, "the schema differs") }
+            }
+        }
+        // The entries are equal and in equal order by now.
+        let roots = try pair.copy.values(
+            Int64.self, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
+        guard roots.count == plan.walks.count else { throw StoreError.proof(original.path, "the schema differs") }
+        for (walk, root) in zip(plan.walks, roots) { try walk.reading.check(root: root, pair.copy) }
+    }
+}
+
+/// The bytes that both workers have compared, shown by one of them.
+private final class ProofProgress: @unchecked Sendable {
+    // `bytes` is read and written only under `lock`; `observer` is used by the worker that shows.
+    private let lock = Lock()
+    private var bytes: Int64 = 0
+    private let observer: UpgradeObserver
+
+    init(_ observer: UpgradeObserver) {
+        self.observer = observer
+    }
+
+    func add(_ count: Int64) { lock.withLock { bytes += count } }
+    func show() { observer.update(bytes: lock.withLock { bytes }) }
+}
+
+extension StoreError {
+    static func proof(_ path: String, _ difference: String) -> StoreError {
+        StoreError(
+            .proofFailed, path: path, "the encrypted copy is not equal to the original: \(difference)",
+            advice: "the copy was discarded and nothing was changed; report this with the schema")
+    }
+}

@@ -1,0 +1,138 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// The comparison of one index's entries, in the order of the index, and of the original's entries with its rows.
+///
+/// Equal entries in equal order, over equal rows, make the copy's index as sound as the original's. The original's is
+/// sound where its entries ascend and are those that its rows call for. Entries and rows are counted and their
+/// fingerprints added up, which costs a fraction of looking every row up in every index, as `integrity_check` does.
+final class IndexComparison: @unchecked Sendable {
+    // What changes is read and written only under `lock`.
+    let layout: IndexLayout
+    /// Where the index's columns stand in the rows that the walk through the table reads.
+    let columns: [Int32]
+    private let sql: SQL
+    private let order: KeyOrder
+    private let path: String
+
+    private let lock = Lock()
+    private var isTaken = false
+    private var entries = Fingerprints()
+    private var isOrdered = true
+
+    /// - Parameter root: The root page of the index, from which alone the entries must come.
+    /// - Returns: `nil` where SQL cannot list the entries or their order is not known: `integrity_check` must tell then.
+    init?(
+        _ layout: IndexLayout, root: Int64, isUTF8: Bool, _ reading: TableReading, _ connection: Connection
+    ) throws {
+        guard let columns = layout.columns(of: reading), let order = layout.order(isUTF8: isUTF8) else { return nil }
+        let list = layout.parts.map(\.sql).joined(by: ", ")
+        let sorted = layout.parts.filter(\.isKey).map { part in
+            let end: SQL = part.isDescending ? " DESC" : ""
+            return "\(part.sql) COLLATE \(part.collation)\(end)" as SQL
+        }.joined(by: ", ")
+        let query: SQL = "SELECT \(list) FROM main.\(layout.table) INDEXED BY \(layout.name)"
+        // Old engines walk through an index that is no smaller than its table only for the sake of its order.
+        let usable = try [query, "\(query) ORDER BY \(sorted)"].first {
+            try Self.readsOnly(root, $0, connection)
+        }
+        guard let usable else { return nil }
+        self.layout = layout
+        self.columns = columns
+        self.order = order
+        sql = usable
+        path = connection.path
+    }
+
+    /// Whether the entries of this index, and nothing else, answer a query.
+    private static func readsOnly(_ root: Int64, _ query: SQL, _ connection: Connection) throws -> Bool {
+        do {
+            return try connection.standingInForAbsentFunctions { try connection.rootPages(of: query) == [root] }
+        } catch let error as DatabaseError where error.message.contains("no query solution") {
+            return false
+        }
+    }
+
+    /// Compares, unless another worker does.
+    func run(_ pair: ConnectionPair, progress: (Int64) throws -> Void) throws {
+        let isFirst = lock.withLock {
+            defer { isTaken = true }
+            return !isTaken
+        }
+        guard isFirst else { return }
+        // An index on a column that is computed by a function of the app's holds the results: they are read, not computed.
+        try pair.original.standingInForAbsentFunctions {
+            try pair.copy.standingInForAbsentFunctions { try compare(pair, progress) }
+        }
+    }
+
+    /// Why the original's index is damaged, once it and the rows were read; `nil` where it is sound.
+    ///
+    /// - Parameter rows: The fingerprints of what the rows call for.
+    func damage(_ rows: Fingerprints) -> String? {
+        let (entries, isOrdered) = lock.withLock { (self.entries, self.isOrdered) }
+        if entries.count != rows.count {
+            return "index \(layout.name) has \(entries.count) entries for \(rows.count) rows"
+        }
+        if entries != rows { return "index \(layout.name) has entries that no row of table \(layout.table) calls for" }
+        return isOrdered ? nil : "the entries of index \(layout.name) are out of order, or not unique"
+    }
+
+    private func compare(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws {
+        try pair.original.withStatement(sql, isKept: false) { original in
+            try pair.copy.withStatement(sql, isKept: false) { copy in
+                let width = Int32(original.columnCount)
+                let all = Array(0..<width)
+                var bytes: Int64 = 0
+                var found = Fingerprints()
+                var order = order
+                var isOrdered = true
+                while try original.step() {
+                    guard try copy.step() else { throw differs }
+                    for column in 0..<width {
+                        guard original.column(column, equals: copy, column, size: &bytes) else { throw differs }
+                    }
+                    found.add(original.fingerprint(of: all))
+                    switch order.take(original) {
+                    case .ascends: break
+                    case .repeatsKey: if layout.isUnique { isOrdered = false }
+                    case .doesNotAscend: isOrdered = false
+                    }
+                    if bytes > 1 << 18 {
+                        try progress(bytes)
+                        bytes = 0
+                    }
+                }
+                guard try !copy.step() else { throw differs }
+                lock.withLock {
+                    entries = found
+                    self.isOrdered = isOrdered
+                }
+            }
+        }
+    }
+
+    private var differs: StoreError { .proof(path, "the entries of index \(layout.name) differ") }
+}
+
+/// Fingerprints of rows or entries in any order: how many there are, and their sum.
+package struct Fingerprints: Equatable, Sendable {
+    package private(set) var count: Int64 = 0
+    private var sum: UInt64 = 0
+
+    mutating func add(_ fingerprint: UInt64) {
+        count += 1
+        sum &+= fingerprint
+    }
+
+    mutating func add(_ other: Fingerprints) {
+        count += other.count
+        sum &+= other.sum
+    }
+
+    mutating func remove(_ fingerprint: UInt64) {
+        count -= 1
+        sum &-= fingerprint
+    }
+}

@@ -1,0 +1,87 @@
+internal import CipherCatalog
+internal import CipherSQLite
+
+/// What the entries of an index are made of.
+struct IndexLayout: Sendable {
+    /// One column of the entries.
+    struct Part: Sendable {
+        /// The column of the table, from 0; `nil` for the rowid.
+        let position: Int?
+        /// The SQL that names it, with the table's name before it, so that it can be nothing but a column.
+        let sql: SQL
+        let collation: SchemaName
+        let isDescending: Bool
+        let isKey: Bool
+    }
+
+    let name: SchemaName
+    let table: SchemaName
+    let isUnique: Bool
+    let parts: [Part]
+
+    /// The layout, or `nil` for an index on expressions or with a condition, whose entries SQL cannot list without their
+    /// text.
+    init?(
+        _ name: SchemaName, isUnique: Bool, isPartial: Bool, _ reading: TableReading, _ connection: Connection
+    ) throws {
+        guard !isPartial else { return nil }
+        var parts: [Part] = []
+        var canBeListed = true
+        let table = reading.table
+        try connection.forEachRow("PRAGMA index_xinfo(\(name))") { row in
+            let position = try row.get(Int.self, at: 1)
+            let sql: SQL
+            switch (position, try row.get(SchemaName?.self, at: 2)) {
+            case (-1, _):
+                guard let rowid = reading.rowid else { return canBeListed = false }
+                sql = "\(table).\(SQL(text: rowid))"
+            case (_, let column?): sql = "\(table).\(column)"
+            default: return canBeListed = false
+            }
+            parts.append(
+                Part(
+                    position: position < 0 ? nil : position, sql: sql,
+                    collation: try row.get(SchemaName?.self, at: 4) ?? "BINARY",
+                    isDescending: try row.get(Int.self, at: 3) != 0, isKey: try row.get(Int.self, at: 5) != 0))
+        }
+        guard canBeListed, !parts.isEmpty else { return nil }
+        self.name = name
+        self.table = table
+        self.isUnique = isUnique
+        self.parts = parts
+    }
+
+    /// The order of the entries; `nil` where a collation is not one whose order is known here.
+    ///
+    /// SQLite compares texts of another encoding than UTF-8 in UTF-8 for NOCASE.
+    func order(isUTF8: Bool) -> KeyOrder? {
+        var order: [KeyOrder.Part] = []
+        for part in parts {
+            let collation: KeyOrder.Part.Collation
+            switch part.collation.folded {
+            case SchemaName("binary").folded: collation = .binary
+            case SchemaName("nocase").folded where isUTF8: collation = .noCase
+            default: return nil
+            }
+            order.append(KeyOrder.Part(collation, isDescending: part.isDescending, isKey: part.isKey))
+        }
+        return KeyOrder(order)
+    }
+
+    /// Where its columns stand among those that ``TableReading/rows(rowid:_:)`` reads, or `nil` where one of them is not
+    /// stored or cannot be read with the others.
+    func columns(of reading: TableReading) -> [Int32]? {
+        let hasRowID = reading.rowid != nil
+        guard !(hasRowID && reading.isWide) else { return nil }
+        var columns: [Int32] = []
+        for part in parts {
+            guard let position = part.position else {
+                columns.append(0)
+                continue
+            }
+            guard let place = reading.columns.stored.firstIndex(where: { $0.position == position }) else { return nil }
+            columns.append(Int32(place + (hasRowID ? 1 : 0)))
+        }
+        return columns
+    }
+}

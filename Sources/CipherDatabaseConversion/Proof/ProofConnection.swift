@@ -1,0 +1,46 @@
+package import CipherSQLite
+package import CipherSystemFiles
+
+/// How the proof opens a file: on a connection of its own, for reading only.
+package struct ProofConnection: Sendable {
+    let path: String
+    /// `nil` for a plaintext file.
+    let key: CipherKey?
+    let settings: CipherSettings
+    let collations: [Collation]
+    /// The file, where it is the copy: its name need not lead to it.
+    var copy: NewFile?
+
+    package init(
+        path: String, key: CipherKey?, settings: CipherSettings, collations: [Collation], copy: NewFile? = nil
+    ) {
+        self.path = path
+        self.key = key
+        self.settings = settings
+        self.collations = collations
+        self.copy = copy
+    }
+
+    /// Opens the file.
+    ///
+    /// `isCancelled` is asked now and then while a statement runs.
+    ///
+    /// - Parameters:
+    ///   - mode: SQLite leaves CHECK constraints out of the schema of a file that it may only read.
+    ///   - steps: After how many instructions of SQLite's virtual machine it is asked again.
+    func open(
+        _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
+    ) throws -> Connection {
+        let connection = try Connection(
+            path: path, mode: mode, through: copy?.layer() ?? FileLayer(guarding: path))
+        connection.refuseDoubleQuotedStrings()
+        if let copy { connection.distrust(fileSize: try copy.size()) } else { try connection.distrust(path) }
+        connection.beDefensive()
+        if let key { try connection.setKey(key, settings: settings) }
+        for collation in collations { try connection.register(collation) }
+        try connection.execute("PRAGMA cache_size = -2000")
+        try connection.proveReadable()
+        connection.setProgressHandler(every: steps) { !isCancelled() }
+        return connection
+    }
+}

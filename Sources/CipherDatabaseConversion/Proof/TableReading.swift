@@ -1,0 +1,110 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLite
+
+/// How the proof reads the rows of one table: by the position of the columns, never by their names.
+///
+/// The builder names columns. A name that means something else than it should would mean the same to a proof that used
+/// it too, and both would agree on a wrong value.
+package struct TableReading: Sendable {
+    let table: SchemaName
+    let columns: TableColumns
+    /// The name of the rowid, where it can be asked for.
+    let rowid: String?
+    /// The table as SQLite reads it from its own b-tree, and from no index that holds the same columns.
+    private let source: SQL
+
+    /// - Parameters:
+    ///   - key: The name of a primary key that is the table's own b-tree: it is WITHOUT ROWID.
+    ///   - mayLackRowID: Whether it may be WITHOUT ROWID, which only a statement of its own tells.
+    package init(_ table: SchemaName, key: SchemaName?, mayLackRowID: Bool, _ connection: Connection) throws {
+        self.table = table
+        // Of a table WITHOUT ROWID, NOT INDEXED still allows an index that holds all columns.
+        source = key.map { "main.\(table) INDEXED BY \($0)" } ?? "main.\(table) NOT INDEXED"
+        columns = try TableColumns(table, schema: "main", connection)
+        rowid = try mayLackRowID ? Self.rowid(of: table, columns, connection) : columns.rowidAlias
+    }
+
+    /// Shows that the table's name leads to the b-tree of its entry in the schema, and to nothing else.
+    ///
+    /// SQLite goes by the text of an entry, and what is compared by name goes by the name in it: where they are two, one
+    /// table would be compared twice and another never.
+    ///
+    /// - Throws: ``StoreError`` with `corrupt`.
+    func check(root: Int64, _ connection: Connection) throws {
+        guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
+            throw StoreError(
+                .corrupt, path: connection.path, "schema entry \(table) does not name the table that it defines",
+                advice: "restore the file from a backup; nothing was changed")
+        }
+    }
+
+    /// SQLite's limit for the columns of a result, unless it was built with another.
+    ///
+    /// Source: SQLite, "Implementation Limits", section 2.
+    private static let widestResult = 2_000
+
+    /// Whether a row is too wide to be read together with its rowid.
+    var isWide: Bool { columns.count >= Self.widestResult }
+
+    /// Every stored column of each row, in order.
+    ///
+    /// Columns that are computed are left out, for they may need functions that only the app has. SQLite has no way to
+    /// name a column by its number but to give all columns of a subquery new names.
+    ///
+    /// - Parameters:
+    ///   - rowid: The name of the rowid where it comes first.
+    ///   - condition: What follows the table's name.
+    func rows(rowid: String? = nil, _ condition: SQL = "") -> SQL {
+        let first = SQL(text: rowid.map { "\($0), " } ?? "")
+        let all: SQL = "SELECT \(first)* FROM \(source) \(condition)"
+        guard columns.stored.count < columns.count else { return all }
+        return selecting(
+            (rowid == nil ? [] : ["r"]) + columns.stored.map { Self.name($0.position) },
+            from: all, hasRowID: rowid != nil)
+    }
+
+    /// The row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in the place of the columns that nobody asks for.
+    func row(_ rowid: String, _ condition: SQL, only wanted: Set<Int32>) -> SQL {
+        let list = columns.stored.enumerated().map { index, column in
+            wanted.contains(Int32(index + 1)) ? Self.name(column.position) : "NULL"
+        }
+        let first = SQL(text: rowid)
+        return selecting(
+            ["r"] + list, from: "SELECT \(first), * FROM \(source) \(condition)", hasRowID: true)
+    }
+
+    /// The rowid of each row.
+    func rowids(_ rowid: String, _ condition: SQL = "") -> SQL {
+        "SELECT \(SQL(text: rowid)) FROM \(source) \(condition)"
+    }
+
+    /// An expression over one stored column, which stands in it as `value`.
+    func expression(_ expression: (String) -> String, of column: TableColumns.Stored, _ condition: SQL) -> SQL {
+        selecting(
+            [expression(Self.name(column.position))],
+            from: "SELECT * FROM \(source) \(condition)", hasRowID: false)
+    }
+
+    /// Selects from a subquery whose columns have their numbers as names.
+    private func selecting(_ list: [String], from subquery: SQL, hasRowID: Bool) -> SQL {
+        let names = (hasRowID ? ["r"] : []) + (0..<columns.count).map(Self.name)
+        let head = SQL(text: "WITH numbered(\(names.joined(separator: ", "))) AS (")
+        return "\(head)\(subquery)) SELECT \(SQL(text: list.joined(separator: ", "))) FROM numbered"
+    }
+
+    private static func name(_ position: Int) -> String { "c\(position)" }
+
+    /// A name for the rowid; `nil` for a table WITHOUT ROWID, or whose columns have taken all its names.
+    private static func rowid(
+        of table: SchemaName, _ columns: TableColumns, _ connection: Connection
+    ) throws -> String? {
+        guard let alias = columns.rowidAlias else { return nil }
+        do {
+            _ = try Statement("SELECT \(SQL(text: alias)) FROM main.\(table) LIMIT 0", on: connection)
+            return alias
+        } catch let error as DatabaseError where error.message.contains("no such column") {
+            return nil
+        }
+    }
+}

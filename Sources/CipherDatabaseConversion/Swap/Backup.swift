@@ -1,0 +1,98 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// The plaintext file that is kept beside the encrypted one when the caller asks for it.
+///
+/// An app may be encrypted, decrypted and encrypted again, and each time the file is another one. Nobody can tell that what
+/// has a backup's name is superseded, so nothing is replaced: the backup gets the first free of the names
+/// ``DatabasePaths/backupName(_:)``, unless a run that died has made this very one.
+struct Backup {
+    let paths: DatabasePaths
+    private static let chunk = 1 << 20
+
+    /// What was kept.
+    struct Kept {
+        /// Its name in the folder.
+        let name: String
+        /// Whether there was none before.
+        let isNew: Bool
+        /// The names of earlier ones, which hold plaintext too.
+        let earlier: [String]
+    }
+
+    /// Writes and syncs the copy under the lock, with the owner and mode of the original, or finds it written.
+    ///
+    /// - Parameter temporaryName: Its name until it is whole.
+    func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws
+        -> Kept
+    {
+        var earlier: [String] = []
+        var backup: NewFile?
+        for number in 1... {
+            let name = paths.backupName(number)
+            if let found = try folder.status(name) {
+                if found.isRegular, try isEqual(source, name, found) {
+                    return Kept(name: name, isNew: false, earlier: earlier)
+                }
+                if found.isRegular { earlier.append(name) }
+                continue
+            }
+            let written = try backup ?? copy(source, status, temporaryName, in: folder)
+            backup = written
+            guard try written.hasName(temporaryName) else { throw replaced(temporaryName) }
+            if try folder.renameIfFree(temporaryName, to: name) {
+                return Kept(name: name, isNew: true, earlier: earlier)
+            }
+        }
+        throw replaced(temporaryName)
+    }
+
+    private func copy(
+        _ source: DatabaseFile, _ status: FileSystem.Status, _ name: String, in folder: Folder
+    ) throws -> NewFile {
+        let backup = try NewFile(name, in: folder)
+        var offset: Int64 = 0
+        while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
+            try bytes.withUnsafeBytes { try backup.append($0) }
+            offset += Int64(bytes.count)
+        }
+        try backup.setOwner(status.owner, status.group)
+        try backup.setMode(status.mode)
+        try backup.sync()
+        return backup
+    }
+
+    private func isEqual(_ source: DatabaseFile, _ name: String, _ status: FileSystem.Status) throws -> Bool {
+        let path = FileName.sibling(name, of: paths.database)
+        // One that this user may not read is not one of this user's.
+        guard status.size == (try source.size()), FileSystem.canRead(path) else { return false }
+        let backup = try DatabaseFile(path: path)
+        var offset: Int64 = 0
+        while case let bytes = try source.read(at: offset, count: Self.chunk), !bytes.isEmpty {
+            let other = try backup.read(at: offset, count: Self.chunk)
+            guard offset == 0 ? Self.withoutCounters(bytes) == Self.withoutCounters(other) : bytes == other else {
+                return false
+            }
+            offset += Int64(bytes.count)
+        }
+        return true
+    }
+
+    /// The first page without the numbers that SQLite changes when the file leaves WAL mode and returns to it: journal
+    /// mode, change counter, and the counter and library of the last write.
+    private static func withoutCounters(_ bytes: [UInt8]) -> [UInt8] {
+        var bytes = bytes
+        for range in [18..<20, 24..<28, 92..<100] where bytes.count >= range.upperBound {
+            bytes.replaceSubrange(range, with: repeatElement(0, count: range.count))
+        }
+        return bytes
+    }
+
+    private func replaced(_ name: String) -> StoreError {
+        StoreError(
+            .busy, path: FileName.sibling(name, of: paths.database),
+            "another program put a file in the place of the backup while it was written",
+            advice: "see who else writes to the folder, and try again; nothing was changed")
+    }
+}

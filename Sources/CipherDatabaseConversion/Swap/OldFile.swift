@@ -1,0 +1,174 @@
+internal import CipherErrors
+package import CipherSQLite
+package import CipherSystemFiles
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The file that the copy replaces, locked so that nobody reads or writes it any more.
+///
+/// A connection that has it open when it loses its name goes on using the names of the new file's journal and log: it would
+/// play the one into the old file and delete it, and copy the other into the old file and mark it as copied. SQLite looks
+/// for both before it reads the first page, so nothing written there keeps it from that; a lock does.
+package final class OldFile {
+    private enum Hold {
+        /// Nobody else has the file open.
+        case lease(LeasedFile)
+        /// Whether somebody has is not known, for this reason.
+        case lock(DatabaseFile, reason: String)
+    }
+
+    private let paths: DatabasePaths
+    private let identity: OriginalFile
+    private let hold: Hold
+    private let state: OriginalFile.State
+
+    /// Takes the exclusive lock.
+    ///
+    /// - Parameters:
+    ///   - reserved: Has a writer's lock on the file. No other connection of this process is open to it.
+    ///   - state: What the file was when the copy was begun.
+    ///   - timeout: How long to wait for others to close or to end reading it, in milliseconds.
+    ///   - check: Ends the waiting for others to close it by throwing.
+    /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
+    package init(
+        _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
+        state: OriginalFile.State, timeout: Int32, checking check: () throws -> Void = {}
+    ) throws {
+        self.paths = paths
+        self.identity = identity
+        self.state = state
+        if case .cannotTell(let reason) = ownership {
+            try KeptFiles.shared.checkRoom(paths.database)
+            guard reserved.exclude(timeout: timeout) else { throw FileUsers.others([]).busy(paths.database) }
+            hold = .lock(reserved, reason: reason)
+            return
+        }
+        // A lease is for whoever has the only descriptor. Who wrote in between has changed the state.
+        reserved.close()
+        switch try SoleOwnership.waiting(timeout, identity, checking: check) {
+        case .granted(let leased):
+            try leased.lock()
+            hold = .lease(leased)
+        case .inUse(let users): throw users.busy(paths.database)
+        case .unavailable(let reason):
+            throw StoreError(
+                .busy, path: paths.database, "the system no longer tells who has the database open: \(reason)",
+                advice: "try again; nothing was changed")
+        }
+    }
+
+    /// Locks a file of 0 bytes, which is to be replaced.
+    ///
+    /// Through SQLite's file layer: a connection's write lock would write the first page.
+    package convenience init(empty paths: DatabasePaths, _ status: FileSystem.Status, timeout: Int32) throws {
+        let identity = OriginalFile(paths.database, status)
+        let ownership = try SoleOwnership.find(identity, timeout: timeout)
+        let file = try DatabaseFile(path: paths.database, access: .readWrite)
+        guard file.reserve(timeout: timeout), try file.size() == 0 else {
+            throw FileUsers.others([]).busy(paths.database)
+        }
+        try self.init(
+            paths, identity, ownership, reserved: file, state: try identity.state(start: []), timeout: timeout)
+    }
+
+    /// Whether the file is what the copy was made from, has no sidecar, and nobody is about to open it.
+    package func isAsItWas() throws -> Bool {
+        let isSame: Bool
+        switch hold {
+        case .lease(let file): isSame = try file.isWhole && file.state() == state
+        case .lock(let file, _):
+            isSame = try identity.state(start: file.read(at: 0, count: OriginalFile.State.length)) == state
+        }
+        return try isSame && !paths.hasSidecar()
+    }
+
+    /// Ends the lock where nobody can have the nameless file open, and else keeps it for as long as this process lives.
+    ///
+    /// - Parameter isSpoilt: Whether page 1 is overwritten, so that whoever reads the file once the lock is gone fails
+    ///   instead of writing into a file that is gone. The file is never cut: SQLite deletes the journal and the log beside
+    ///   an empty one.
+    /// - Returns: What is to be told.
+    package func end(spoiling isSpoilt: Bool) -> [String] {
+        var warnings: [String] = []
+        do {
+            if isSpoilt { try spoil() }
+        } catch {
+            warnings.append("the old file could not be spoilt for connections that still have it open: \(error)")
+        }
+        switch hold {
+        case .lease(let file):
+            // Asked last: who was on the way to the old file has come to the lease by now.
+            guard !file.isWhole else { return warnings }
+            file.endLease()
+            KeptFiles.shared.keep(file)
+            warnings.append(
+                "another process was opening the file when it was replaced: it has the old one, and can neither read nor "
+                    + "write it; restart it before this process ends")
+        case .lock(let file, let reason):
+            KeptFiles.shared.keep(file)
+            warnings.append(
+                "it is not known whether another process has the database open (\(reason)): one that has is locked out of "
+                    + "the old file until this process ends, and must be restarted before; later it could take the new "
+                    + "file's journal or log for its own")
+        }
+        return warnings
+    }
+
+    /// Ends the lock of a file that only has another name now.
+    ///
+    /// Returns what is to be told.
+    package func endAfterRenaming() -> [String] {
+        switch hold {
+        case .lease(let file):
+            return file.isWhole ? [] : ["another process was opening \(paths.database) when it was renamed; restart it"]
+        case .lock(let file, let reason):
+            file.close()
+            return [
+                "it is not known whether another process has \(paths.database) open (\(reason)), which has another name "
+                    + "now; one that has must be restarted"
+            ]
+        }
+    }
+
+    private func spoil() throws {
+        let zeros = [UInt8](repeating: 0, count: 512)
+        switch hold {
+        case .lease(let file): try file.overwrite(zeros)
+        case .lock(let file, _):
+            try file.write(zeros, at: 0)
+            try file.sync()
+        }
+    }
+}
+
+/// Old files that stay locked for as long as this process lives.
+///
+/// Each costs a descriptor and the room of the old file, so the number has a limit: half of the descriptors that the process
+/// may have.
+final class KeptFiles: @unchecked Sendable {
+    static let shared = KeptFiles()
+
+    // Unchecked, and safe between threads: read and written only under `lock`; what is in it nobody uses any more.
+    private var files: [AnyObject] = []
+    private let lock = Lock()
+
+    func keep(_ file: AnyObject) {
+        lock.withLock { files.append(file) }
+    }
+
+    /// - Throws: ``StoreError`` with `busy` where the limit is reached, before the next file is converted.
+    func checkRoom(_ path: String) throws {
+        let count = lock.withLock { files.count }
+        guard count >= Int(getdtablesize()) / 2 else { return }
+        throw StoreError(
+            .busy, path: path,
+            "this process keeps \(count) old files locked, which others may have open, and can keep no more",
+            advice: "convert the rest in another process; nothing was changed")
+    }
+}

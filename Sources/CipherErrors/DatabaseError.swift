@@ -1,0 +1,120 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// A failure that SQLite or SQLCipher reported.
+///
+/// Holds the SQL text, never a bound value and never a key.
+public struct DatabaseError: Error, Sendable, Equatable {
+    /// The extended result code, such as 2067 for `SQLITE_CONSTRAINT_UNIQUE`.
+    ///
+    /// Source: SQLite, "Result and Error Codes".
+    public let extendedCode: Int32
+    /// SQLite's own message.
+    public let message: String
+    /// The SQL that failed, where there was one.
+    public let sql: String?
+    /// The database file, where there is one.
+    public let path: String?
+
+    /// The primary result code: the low eight bits of the extended one.
+    public var code: Int32 { extendedCode & 0xff }
+
+    /// Describes a failure.
+    package init(extendedCode: Int32, message: String, sql: String? = nil, path: String? = nil) {
+        self.extendedCode = extendedCode
+        self.message = message
+        self.sql = sql
+        self.path = path
+    }
+
+    /// Whether a primary key, a rowid or values that must be unique are there already.
+    public var isUniqueViolation: Bool { [Self.primaryKey, Self.unique, Self.rowID].contains(extendedCode) }
+    /// Whether a foreign key would refer to nothing.
+    public var isForeignKeyViolation: Bool { extendedCode == ResultCode.constraint | (3 << 8) }
+    /// Whether NULL would stand where the schema forbids it.
+    public var isNotNullViolation: Bool { extendedCode == ResultCode.constraint | (5 << 8) }
+    /// Whether a row would break a CHECK.
+    public var isCheckViolation: Bool { extendedCode == ResultCode.constraint | (1 << 8) }
+    /// Whether any constraint would be broken.
+    public var isConstraintViolation: Bool { code == ResultCode.constraint }
+    /// Whether another connection's lock was in the way, longer than is waited.
+    public var isBusy: Bool { code == ResultCode.busy || code == ResultCode.locked }
+    /// Whether the disk is full.
+    public var isFull: Bool { code == ResultCode.full }
+    package var isNotADatabase: Bool { code == ResultCode.notADatabase }
+    /// Whether the file is damaged, or no database under its key.
+    public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
+    /// Whether a text or blob is longer than SQLite takes.
+    public var isTooBig: Bool { code == ResultCode.tooBig }
+    /// Whether the system failed at reading or writing the file.
+    public var isInputOutput: Bool { code == ResultCode.inputOutput }
+    /// Whether the statement was ended by a cancellation.
+    public var isInterrupted: Bool { code == ResultCode.interrupted }
+    /// Whether the file, the connection or the closure may only be read, or may not run this.
+    public var isPermission: Bool {
+        code == ResultCode.permission || code == ResultCode.readOnly || code == ResultCode.authorization
+    }
+    /// Another file has the name of the one that is open, or none.
+    package var isMoved: Bool { extendedCode == ResultCode.readOnly | (4 << 8) }
+    package var isCannotOpen: Bool { code == ResultCode.cannotOpen }
+    package var isOutOfMemory: Bool { code == ResultCode.noMemory }
+    /// The index of a log cannot be read without writing it.
+    package var needsIndex: Bool {
+        extendedCode == ResultCode.readOnly | (1 << 8) || extendedCode == ResultCode.readOnly | (5 << 8)
+    }
+    /// A read-only connection met a journal that must be rolled back first.
+    package var needsRecovery: Bool { extendedCode == ResultCode.readOnly | (3 << 8) }
+
+    private static let primaryKey = ResultCode.constraint | (6 << 8)
+    private static let unique = ResultCode.constraint | (8 << 8)
+    private static let rowID = ResultCode.constraint | (10 << 8)
+
+    package static let generic = ResultCode.error
+    package static let misuse = ResultCode.misuse
+    package static let unauthorized = ResultCode.authorization
+    package static let mismatch = ResultCode.mismatch
+    /// `SQLITE_ABORT_ROLLBACK`.
+    package static let rolledBack = ResultCode.abort | (2 << 8)
+    package static let corrupt = ResultCode.corrupt
+    package static let inputOutput = ResultCode.inputOutput
+}
+
+extension DatabaseError: CustomStringConvertible, LocalizedError {
+    /// The message, its code, the file and the SQL.
+    public var description: String {
+        var text = "\(message) (SQLite code \(extendedCode))"
+        if let path { text += " in \(SystemPath.printable(path))" }
+        if let sql { text += ", running: \(sql)" }
+        return text
+    }
+
+    /// The same as ``description``.
+    public var errorDescription: String? { description }
+}
+
+/// SQLite's primary result codes, which never change.
+///
+/// Source: SQLite, "Result and Error Codes".
+private enum ResultCode {
+    static let error: Int32 = 1
+    static let permission: Int32 = 3
+    static let abort: Int32 = 4
+    static let busy: Int32 = 5
+    static let locked: Int32 = 6
+    static let noMemory: Int32 = 7
+    static let readOnly: Int32 = 8
+    static let interrupted: Int32 = 9
+    static let inputOutput: Int32 = 10
+    static let corrupt: Int32 = 11
+    static let full: Int32 = 13
+    static let cannotOpen: Int32 = 14
+    static let tooBig: Int32 = 18
+    static let constraint: Int32 = 19
+    static let mismatch: Int32 = 20
+    static let misuse: Int32 = 21
+    static let authorization: Int32 = 23
+    static let notADatabase: Int32 = 26
+}

@@ -1,0 +1,147 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// Why a database could not be opened, upgraded or checked.
+///
+/// Says what happened, to which file, and what to do next. Never holds a key or a stored value.
+public struct StoreError: Error, Sendable {
+    /// The kind of failure, for programs.
+    public enum Code: String, Sendable, CaseIterable {
+        /// There is no such file.
+        case missingFile
+        /// There is a file, and it is not a database: a directory, a device.
+        case notAFile
+        /// Encrypted with another key, or damaged: only the key tells.
+        case keyDoesNotFit
+        /// The file is encrypted and keeps a readable header, so its salt must come with the key.
+        case saltMissing
+        /// The key provider has no key, or failed.
+        case keyUnavailable
+        /// The key store is locked: whether it has the key is not known.
+        case keyStoreLocked
+        /// The key store is not there, refused, or did not answer in time: whether it has the key is not known.
+        case keyStoreUnavailable
+        /// The key is empty or has no valid form.
+        case keyMalformed
+        /// The key file can be read by others.
+        case keyFileInsecure
+        /// The provider gave another key when it was asked again.
+        case keyChanged
+        /// The new key is the old one.
+        case keyUnchanged
+        /// A plaintext file that claims a version at which the app encrypts: a swapped file or a restored backup.
+        case unexpectedPlaintext
+        /// The file is encrypted and the configuration says that encryption is off.
+        case encryptionDisabled
+        /// The file is of a newer version than the app.
+        case downgrade
+        /// A `-wal` or `-journal` of another generation lies beside the file and would overwrite it.
+        case staleSidecar
+        /// A journal must be rolled back first, and this cannot be done here.
+        case needsRecovery
+        /// Another process or another part of this one uses the file, or another upgrade is running.
+        case busy
+        /// No room for the copy.
+        case noSpace
+        /// The file or its folder may not be read, written or given its owner.
+        case permission
+        /// The legacy file is damaged.
+        case corrupt
+        /// The schema uses collations that were not registered.
+        case missingCollation
+        /// An index computes with a function that only the app has, and its entries cannot be copied as they are.
+        case missingFunction
+        /// The schema needs a newer engine.
+        case engineTooOld
+        /// Plain SQLite is linked instead of SQLCipher.
+        case plainSQLite
+        /// The copy was not equal to the original, and was discarded.
+        case proofFailed
+        /// A file of another program has a name that the upgrade needs, or the name would be too long.
+        case nameTaken
+        /// The upgrade did not end, several times in a row.
+        case repeatedFailure
+        /// The store was closed.
+        case closed
+        /// The store was called in a way that it cannot serve, such as inside of its own closure.
+        case misuse
+        /// The caller cancelled.
+        case cancelled
+        /// The configuration or a step of it is wrong, whatever the database is; the detail names the place.
+        case configuration
+        /// The recorded version cannot be read.
+        case recordedVersion
+        /// The wanted schema cannot be reached from what is in this database.
+        case migration
+        /// The schema migration would lose tables, columns or values, and the configuration refuses that.
+        case destructiveChanges
+        /// The system or SQLite failed at a read, a write, a sync or a rename.
+        case inputOutput
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The file that it happened to; a byte of its name that is not UTF-8 is the scalar U+10FF00 plus that byte.
+    public let path: String?
+    /// What happened.
+    public let detail: String
+    /// What to do next.
+    public let advice: String
+    /// SQLite's own report, where there is one.
+    public let underlying: DatabaseError?
+    /// The stage in which an encryption upgrade failed; `nil` where it had not begun, or had ended.
+    public package(set) var stage: UpgradeStage?
+    /// The wall time of that stage and of those before it, in seconds.
+    public package(set) var stageSeconds: [String: Double] = [:]
+
+    /// Describes a failure.
+    public init(
+        _ code: Code, path: String? = nil, _ detail: String, advice: String = "", underlying: DatabaseError? = nil
+    ) {
+        self.code = code
+        self.path = path
+        self.detail = detail
+        self.advice = advice
+        self.underlying = underlying
+    }
+}
+
+extension StoreError {
+    /// The same of another file.
+    package func at(_ path: String?) -> StoreError {
+        var error = StoreError(code, path: path, detail, advice: advice, underlying: underlying)
+        error.stage = stage
+        error.stageSeconds = stageSeconds
+        return error
+    }
+
+    /// What went wrong in a part of something that ended well: the advice is for a caller who got nothing.
+    package static func reason(_ error: any Error) -> String {
+        (error as? StoreError)?.statement ?? "\(error)"
+    }
+
+    private var statement: String {
+        var text = path.map { "\(SystemPath.printable($0)): " } ?? ""
+        text += detail
+        if let underlying { text += " (\(underlying.message), SQLite code \(underlying.extendedCode))" }
+        return text
+    }
+
+    /// The caller ended an upgrade before its swap.
+    package static func cancelled(_ path: String) -> StoreError {
+        StoreError(.cancelled, path: path, "the upgrade was cancelled", advice: "nothing was changed")
+    }
+}
+
+extension StoreError: CustomStringConvertible, LocalizedError {
+    /// The file, what happened, and what to do next.
+    public var description: String {
+        statement + (advice.isEmpty ? "" : "; \(advice)")
+    }
+
+    /// The same as ``description``.
+    public var errorDescription: String? { description }
+}

@@ -1,0 +1,186 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+package import CipherSQLite
+
+/// The table `cipherstore_history`, in which a database carries what was done to it.
+///
+/// All reading works on a read-only connection.
+package enum HistoryTable {
+    /// The table's name.
+    package static let name = "cipherstore_history"
+
+    /// What CipherStore left a file as.
+    package enum Stamp: Equatable {
+        case plaintext, encrypted
+    }
+
+    private static let columns = [
+        ("id", "INTEGER"), ("event", "TEXT"), ("fromVersion", "TEXT"), ("toVersion", "TEXT"), ("checksum", "TEXT"),
+        ("detail", "TEXT"), ("engine", "TEXT"), ("appliedAt", "TEXT"),
+    ]
+
+    package static let createSQL =
+        "CREATE TABLE cipherstore_history (id INTEGER PRIMARY KEY, event TEXT NOT NULL, fromVersion TEXT, "
+        + "toVersion TEXT, checksum TEXT, detail TEXT, engine TEXT, appliedAt TEXT NOT NULL, schema TEXT)"
+
+    // MARK: Reading
+
+    /// Whether the database has a history.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where something else has the table's name: it is neither read nor
+    ///   changed.
+    package static func exists(_ connection: Connection) throws -> Bool {
+        let found = try connection.value(
+            Bool.self,
+            """
+            SELECT type = 'table' AND coalesce(rootpage, 0) <> 0 FROM main.sqlite_master
+            WHERE name = \(name) COLLATE NOCASE AND type IN ('table', 'view', 'index')
+            """)
+        guard let isOrdinaryTable = found else { return false }
+        guard isOrdinaryTable, try hasOurColumns(connection) else {
+            throw StoreError(
+                .migration, path: connection.path,
+                "\(name) in the database is not CipherStore's history table: its columns are others",
+                advice: "rename it; nothing was changed")
+        }
+        return true
+    }
+
+    /// A newer release may have appended columns.
+    private static func hasOurColumns(_ connection: Connection) throws -> Bool {
+        let found = try ColumnState.read(table: name, from: connection)
+        guard found.count >= columns.count else { return false }
+        return zip(found, columns).allSatisfy { column, expected in
+            SQLName(column.name) == SQLName(expected.0) && SQLName(column.type) == SQLName(expected.1)
+        }
+    }
+
+    /// The latest entries, the newest first.
+    package static func latestEvents(_ connection: Connection, limit: Int = 100) throws -> [HistoryEntry] {
+        guard try exists(connection) else { return [] }
+        var entries: [HistoryEntry] = []
+        try StoreError.readingOwnTable(name, connection) {
+            try connection.forEachRow(
+                """
+                SELECT id, event, fromVersion, toVersion, checksum, detail, engine, appliedAt
+                FROM main.cipherstore_history ORDER BY id DESC LIMIT \(limit)
+                """
+            ) { row in
+                entries.append(
+                    HistoryEntry(
+                        id: try row.get(at: 0), event: try row.get(at: 1), fromVersion: try row.get(at: 2),
+                        toVersion: try row.get(at: 3), checksum: try row.get(at: 4), detail: try row.get(at: 5),
+                        engine: try row.get(at: 6), appliedAt: try row.get(at: 7)))
+            }
+        }
+        return entries
+    }
+
+    /// Whether CipherStore has recorded a version, so that the app's own record no longer counts.
+    ///
+    /// The table alone is no proof: a file can be stamped as plaintext or as encrypted before its version is taken over.
+    package static func isAdopted(_ connection: Connection) throws -> Bool {
+        try latest("event", of: HistoryEvent.recordingVersion, connection) != nil
+    }
+
+    /// The version of the latest event that recorded one; `nil` where there is no such event, or it names none.
+    ///
+    /// - Throws: ``StoreError`` with `recordedVersion` where it is no version.
+    static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
+        guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
+        guard let version = SchemaVersion(text) else {
+            throw StoreError(
+                .recordedVersion, path: connection.path,
+                "the latest version that \(name) records is not a version",
+                advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
+        }
+        return version
+    }
+
+    /// Whether the table is there and holds no entry, though it is made with its first one.
+    static func isEmptied(_ connection: Connection) throws -> Bool {
+        guard try exists(connection) else { return false }
+        return try connection.value(Bool.self, "SELECT NOT EXISTS (SELECT 1 FROM main.cipherstore_history)") ?? false
+    }
+
+    /// Whether the file is plaintext because CipherStore opened it with encryption off.
+    package static func isStampedPlaintext(_ connection: Connection) throws -> Bool {
+        try stamp(connection) == .plaintext
+    }
+
+    /// As what CipherStore left the file; `nil` where it has neither made nor encrypted it, nor had it with encryption off.
+    package static func stamp(_ connection: Connection) throws -> Stamp? {
+        if let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) {
+            return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
+        }
+        // One that is made in plaintext is stamped before it has a version.
+        return try latest("event", of: [.created], connection).map { _ in .encrypted }
+    }
+
+    private static func latest(
+        _ column: String, of events: [HistoryEvent], _ connection: Connection
+    ) throws -> String? {
+        guard try exists(connection) else { return nil }
+        let marks = events.map { _ in "?" }.joined(separator: ", ")
+        let latest = SQL(
+            text: "SELECT \(column) FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1",
+            values: events.map(\.rawValue.databaseValue))
+        return try StoreError.readingOwnTable(name, connection) { try connection.value(String?.self, latest) } ?? nil
+    }
+
+    /// The schema that the latest recording event left, as it was given; `nil` where none is recorded.
+    package static func latestRecord(_ connection: Connection) throws -> (id: Int64, text: String)? {
+        guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
+        let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")
+        var found: (id: Int64, text: String?)?
+        try StoreError.readingOwnTable(name, connection) {
+            try connection.forEachRow(
+                SQL(
+                    text: """
+                        SELECT id, schema FROM main.cipherstore_history WHERE event IN (\(marks)) ORDER BY id DESC LIMIT 1
+                        """,
+                    values: HistoryEvent.recordingVersion.map(\.rawValue.databaseValue))
+            ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        }
+        guard let found, let text = found.text else { return nil }
+        return (found.id, text)
+    }
+
+    /// Histories that an earlier release began do not have it.
+    private static func hasSchemaColumn(_ connection: Connection) throws -> Bool {
+        try ColumnState.read(table: name, from: connection).contains { SQLName($0.name) == SQLName("schema") }
+    }
+
+    // MARK: Writing
+
+    /// Adds an entry, and makes the table where there is none.
+    ///
+    /// Atomic; part of the caller's transaction where there is one.
+    ///
+    /// - Parameter record: The schema that an event which records a version leaves, as text.
+    package static func append(
+        _ event: HistoryEvent, from: SchemaVersion? = nil, to: SchemaVersion? = nil, checksum: String? = nil,
+        detail: String? = nil, record: String? = nil, in connection: Connection
+    ) throws {
+        try connection.transaction(.immediate) {
+            if try !exists(connection) { try connection.execute(SQL(text: createSQL)) }
+            if try !hasSchemaColumn(connection) {
+                try connection.execute("ALTER TABLE main.cipherstore_history ADD COLUMN schema TEXT")
+            }
+            let engine = "SQLCipher \(Engine.current.cipherVersion), SQLite \(Engine.current.sqliteVersion)"
+            try connection.execute(
+                SQL(
+                    text: """
+                        INSERT INTO main.cipherstore_history
+                            (event, fromVersion, toVersion, checksum, detail, engine, appliedAt, schema)
+                        VALUES (?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?)
+                        """,
+                    values: [
+                        event.rawValue.databaseValue, (from?.description).databaseValue,
+                        (to?.description).databaseValue, checksum.databaseValue, detail.databaseValue,
+                        engine.databaseValue, record.databaseValue,
+                    ]))
+        }
+    }
+}

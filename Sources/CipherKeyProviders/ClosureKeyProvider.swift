@@ -1,0 +1,33 @@
+internal import CipherErrors
+public import CipherSQLite
+
+/// Gives the key that a closure of the app returns.
+public struct ClosureKeyProvider: KeyProvider {
+    private let body: @Sendable (KeyPurpose, String) throws -> CipherKey
+
+    /// A provider that asks `body`, which is given the purpose and the path of the database.
+    public init(_ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey) {
+        self.body = body
+    }
+
+    /// Gives the closure's key.
+    ///
+    /// - Throws: ``StoreError`` with `keyMalformed` where the closure throws a `KeyError`; every other error of the
+    ///   closure as it is.
+    public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        do {
+            return try body(purpose, database)
+        } catch let error as KeyError {
+            throw StoreError(error, origin: "the app's key closure")
+        }
+    }
+}
+
+extension KeyProvider where Self == ClosureKeyProvider {
+    /// The key that a closure returns, given the purpose and the path of the database.
+    public static func closure(
+        _ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey
+    ) -> ClosureKeyProvider {
+        ClosureKeyProvider(body)
+    }
+}

@@ -1,0 +1,42 @@
+package import CipherPrimitives
+internal import CipherErrors
+public import CipherSQLite
+
+/// Gives the key that an environment variable holds: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+///
+/// Other processes of the same user can read the environment of a process, and its children inherit it: prefer a key
+/// file or a systemd credential.
+public struct EnvironmentKeyProvider: KeyProvider {
+    /// The name of the variable.
+    let variable: String
+    private let environment: @Sendable (String) -> SecretBytes?
+
+    /// A provider that reads `variable` each time it is asked.
+    public init(variable: String) {
+        self.init(variable: variable, environment: ProcessEnvironment.value)
+    }
+
+    package init(variable: String, environment: @escaping @Sendable (String) -> SecretBytes?) {
+        self.variable = variable
+        self.environment = environment
+    }
+
+    /// Gives the variable's key.
+    ///
+    /// - Throws: ``StoreError`` with `keyUnavailable` where the variable is not set, and `keyMalformed`.
+    public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        guard let text = environment(variable) else {
+            throw StoreError(
+                .keyUnavailable, "the environment variable \(variable) is not set",
+                advice: "set it to a passphrase or to x'64 hex digits'")
+        }
+        return try KeyText.parse(text, origin: "the environment variable \(variable)")
+    }
+}
+
+extension KeyProvider where Self == EnvironmentKeyProvider {
+    /// The key in an environment variable.
+    public static func environment(_ variable: String) -> EnvironmentKeyProvider {
+        EnvironmentKeyProvider(variable: variable)
+    }
+}

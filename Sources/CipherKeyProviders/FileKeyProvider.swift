@@ -1,0 +1,101 @@
+internal import CipherErrors
+public import CipherSQLite
+internal import CipherSystemFiles
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Gives the key in a file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+///
+/// One trailing newline is not part of the key. A file that group or others can read or write, or that belongs to
+/// another user than this process or root, is refused.
+public struct FileKeyProvider: KeyProvider {
+    /// The path of the key file.
+    package let path: String
+    /// Whether a new random key is stored where there is no file and a key may be made.
+    let createIfMissing: Bool
+
+    /// A provider that reads the key file each time it is asked.
+    ///
+    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted. A
+    /// key is never made for a database that is encrypted already.
+    public init(path: String, createIfMissing: Bool = false) {
+        self.path = path
+        self.createIfMissing = createIfMissing
+    }
+
+    /// Gives the file's key.
+    ///
+    /// - Throws: ``StoreError`` with `keyUnavailable` where the file is missing or not readable, `keyFileInsecure` and
+    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` where a new key cannot be stored.
+    public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        let mayCreate = createIfMissing && purpose == .createOrExisting
+        do {
+            return try stored(database: database, durably: mayCreate)
+        } catch SmallFile.Failure.missing where mayCreate {
+            // Where another process was faster, its key counts; so what is there is read again in both cases.
+            _ = try KeyFile.create(path, key: .minted(as: "a new key file"))
+        } catch let failure as SmallFile.Failure {
+            throw unavailable(failure)
+        }
+        do {
+            return try stored(database: database, durably: true)
+        } catch let failure as SmallFile.Failure {
+            throw unavailable(failure)
+        }
+    }
+
+    private func stored(database: String, durably: Bool) throws -> CipherKey {
+        // Asked before the file is opened: closing a database here would drop SQLite's locks on it.
+        if SmallFile.isSame(path, database) {
+            throw StoreError(
+                .keyUnavailable, path: path, "the key file is the database itself",
+                advice: "give the path of the file that holds the key")
+        }
+        let file = try SmallFile(path: path)
+        try checkAccess(of: file)
+        let key = try KeyText.parse(file.secret(limit: KeyText.maximumSize), origin: "the key file", path: path)
+        if durably {
+            // The process that made the file may have died before it was on the disk.
+            guard file.sync() else { throw FileSystem.failure("be synced", path) }
+            try FileSystem.syncFolder(of: path)
+        }
+        return key
+    }
+
+    private func checkAccess(of file: borrowing SmallFile) throws {
+        guard file.permissionsOfOthers == 0 else {
+            throw StoreError(
+                .keyFileInsecure, path: path, "the key file can be read or written by other users",
+                advice: "run chmod 600 on it, and change the key if others may have read it")
+        }
+        guard file.owner == geteuid() || file.owner == 0 else {
+            throw StoreError(
+                .keyFileInsecure, path: path, "the key file belongs to another user",
+                advice: "run chown on it, so that it belongs to the user that opens the database")
+        }
+    }
+
+    private func unavailable(_ failure: SmallFile.Failure) -> StoreError {
+        StoreError(
+            failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
+            "the key file cannot be used: \(failure)",
+            advice: failure == .missing
+                ? "restore the file with the key of this database, or give the right path"
+                : "give a readable file that holds a passphrase or x'64 hex digits'")
+    }
+}
+
+extension KeyProvider where Self == FileKeyProvider {
+    /// The key in a file.
+    ///
+    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted.
+    public static func file(_ path: String, createIfMissing: Bool = false) -> FileKeyProvider {
+        FileKeyProvider(path: path, createIfMissing: createIfMissing)
+    }
+}

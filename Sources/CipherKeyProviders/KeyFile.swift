@@ -1,0 +1,73 @@
+internal import CipherPrimitives
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSystemFiles
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Makes key files.
+package enum KeyFile {
+    /// Stores a key in a new file that only this user can read.
+    ///
+    /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has no
+    /// name, so that a kill leaves nothing; on a file system without such files it has a name that begins with
+    /// `.cipherstore-key-`, and what a kill leaves under that is never read and never removed: whose it is, nobody can tell.
+    ///
+    /// - Returns: `false` where there is a file of that name already, which is left as it is.
+    /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
+    ///   Nothing is left behind, except where the folder could not be synced: another process may use the new key by
+    ///   then, so the file stays.
+    package static func create(_ path: String, key: CipherKey) throws -> Bool {
+        let (directory, name) = FileSystem.split(path)
+        guard try FileSystem.status(directory)?.isDirectory == true else {
+            throw StoreError(
+                .missingFile, path: path, "there is no such folder for the new key file",
+                advice: "make the folder first")
+        }
+        let folder = try Folder(directory)
+        if let isNew = try createNameless(name, in: folder, key, path) {
+            if isNew { try folder.sync() }
+            return isNew
+        }
+        let temporary = ".cipherstore-key-\(try Folder.randomName())"
+        let file = try NewFile(temporary, in: folder)
+        do {
+            try write(key, to: file)
+            guard try file.hasName(temporary) else { throw FileSystem.failure("be created", path, EBUSY) }
+            guard try folder.renameIfFree(temporary, to: name) else {
+                try folder.removeIfPresent(temporary)
+                return false
+            }
+        } catch {
+            try folder.removeIfPresent(temporary)
+            throw error
+        }
+        try folder.sync()
+        return true
+    }
+
+    /// Returns `nil` where the system cannot do it.
+    private static func createNameless(
+        _ name: String, in folder: Folder, _ key: CipherKey, _ path: String
+    ) throws -> Bool? {
+        guard let file = try NewFile(toBeNamedIn: folder, path: path) else { return nil }
+        try write(key, to: file)
+        return file.appear(as: name)
+    }
+
+    private static func write(_ key: CipherKey, to file: NewFile) throws {
+        let text = key.text
+        let line = SecretBytes(count: text.count + 1) { buffer in
+            text.withUnsafeBytes { buffer.copyMemory(from: $0) }
+            buffer[text.count] = UInt8(ascii: "\n")
+        }
+        try line.withUnsafeBytes { try file.append($0) }
+        try file.sync()
+    }
+}

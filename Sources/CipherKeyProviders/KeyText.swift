@@ -1,0 +1,52 @@
+package import CipherPrimitives
+internal import CipherErrors
+package import CipherSQLite
+
+/// The one way from the text of a key to the key, for every provider that reads text.
+package enum KeyText {
+    /// The largest key text that is read.
+    package static let maximumSize = 64 << 10
+
+    /// Reads a passphrase or raw key.
+    ///
+    /// - Parameter origin: Where the text came from, in words that may stand in an error.
+    /// - Throws: ``StoreError`` with `keyMalformed`.
+    package static func parse(_ text: SecretBytes, origin: String, path: String? = nil) throws -> CipherKey {
+        do {
+            return try CipherKey(text: text)
+        } catch let error as KeyError {
+            throw StoreError(error, origin: origin, path: path)
+        }
+    }
+}
+
+extension StoreError {
+    /// A key that cannot be used, or could not be made.
+    init(_ error: KeyError, origin: String, path: String? = nil) {
+        switch error {
+        case .empty:
+            self.init(
+                .keyMalformed, path: path, "the key in \(origin) is empty",
+                advice: "give a passphrase, or a raw key in the form x'64 hex digits'")
+        case .malformed:
+            self.init(
+                .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
+                advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that begins otherwise")
+        case .rawLength(let key, let salt):
+            self.init(
+                .keyMalformed, path: path,
+                "the key from \(origin) is raw and has \(key) bytes\(salt.map { ", its salt \($0)" } ?? "")",
+                advice: "give a raw key of 32 bytes, and a salt of 16 or none")
+        case .byteOrderMark:
+            self.init(
+                .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",
+                advice: "save it as UTF-8 without the mark")
+        case .noRandomness:
+            self.init(.keyUnavailable, path: path, "the system gave no random bytes for a new key", advice: "try again")
+        case .derivationFailed:
+            self.init(
+                .keyUnavailable, path: path, "libcrypto could not derive the key in \(origin)",
+                advice: "check that the installed libcrypto allows PBKDF2")
+        }
+    }
+}

@@ -1,0 +1,58 @@
+package import CipherPrimitives
+internal import CipherErrors
+public import CipherSQLite
+internal import CipherSystemFiles
+
+/// Gives the key that systemd hands to a service as a credential: `LoadCredential=` or `LoadCredentialEncrypted=`.
+///
+/// The folder of a service's credentials can be entered by that service only, so the permissions of the file in it are
+/// not checked. Source: systemd.exec(5), "Credentials".
+public struct SystemdCredentialKeyProvider: KeyProvider {
+    /// The name of the credential.
+    let name: String
+    private let environment: @Sendable (String) -> SecretBytes?
+
+    /// A provider that reads the credential `name` each time it is asked.
+    public init(name: String) {
+        self.init(name: name, environment: ProcessEnvironment.value)
+    }
+
+    package init(name: String, environment: @escaping @Sendable (String) -> SecretBytes?) {
+        self.name = name
+        self.environment = environment
+    }
+
+    /// Gives the credential's key.
+    ///
+    /// - Throws: ``StoreError`` with `keyUnavailable` where systemd gave no such credential, and `keyMalformed`.
+    public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        if let fault = FileName.fault(of: name) {
+            throw StoreError(
+                .keyUnavailable, "the name of the systemd credential \(fault)",
+                advice: "give the name that stands before the colon in LoadCredential=")
+        }
+        guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
+            throw StoreError(
+                .keyUnavailable, "systemd gave this process no credentials",
+                advice: "add LoadCredential=\(name):/path/to/key to the service and start it with systemd")
+        }
+        let path = folder.withUnsafeBytes { SystemPath.text($0) } + "/" + SystemPath.text(name.utf8)
+        do {
+            let file = try SmallFile(path: path)
+            return try KeyText.parse(
+                file.secret(limit: KeyText.maximumSize), origin: "the systemd credential \(name)", path: path)
+        } catch let failure as SmallFile.Failure {
+            throw StoreError(
+                failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
+                "the systemd credential cannot be used: \(failure)",
+                advice: "check LoadCredential=\(name):… of the service")
+        }
+    }
+}
+
+extension KeyProvider where Self == SystemdCredentialKeyProvider {
+    /// The key in a credential of the systemd service that this process belongs to.
+    public static func systemdCredential(_ name: String) -> SystemdCredentialKeyProvider {
+        SystemdCredentialKeyProvider(name: name)
+    }
+}

@@ -1,0 +1,88 @@
+internal import CCipherEngine
+internal import CipherPrimitives
+internal import CipherSQLite
+
+/// Pages on their way to the disk, sealed and written together on another thread.
+///
+/// Filled by SQLite's thread. Between ``SealingCrew/submit(_:)`` and ``SealingCrew/settle(_:)`` it belongs to the thread
+/// that seals it.
+// Unchecked, and safe between threads: the buffers, `numbers` and `result` are touched by one at a time, as said above, and
+// the crew's lock orders them.
+final class PageBatch: @unchecked Sendable {
+    static let capacity = 64
+
+    private let pages: UnsafeMutablePointer<UInt8>
+    private let sealed: UnsafeMutablePointer<UInt8>
+    private let sealer: PageSealer
+    private var result = SQLITE_OK
+    /// The numbers of the pages, in the order of their arrival.
+    private(set) var numbers: [UInt32] = []
+
+    init(_ keys: SealingKeys) throws {
+        sealer = try PageSealer(keys)
+        pages = .allocate(capacity: Self.capacity * PageSealer.pageSize)
+        sealed = .allocate(capacity: Self.capacity * PageSealer.pageSize)
+        numbers.reserveCapacity(Self.capacity)
+    }
+
+    deinit {
+        pages.deallocate()
+        sealed.deallocate()
+    }
+
+    var isFull: Bool { numbers.count == Self.capacity }
+    var isEmpty: Bool { numbers.isEmpty }
+
+    func page(at place: Int) -> UnsafeMutablePointer<UInt8> { pages + place * PageSealer.pageSize }
+
+    /// Takes a page in, and returns its place.
+    func append(_ number: UInt32, _ content: UnsafeRawPointer) -> Int {
+        let place = numbers.count
+        numbers.append(number)
+        replace(place, content)
+        return place
+    }
+
+    func replace(_ place: Int, _ content: UnsafeRawPointer) {
+        UnsafeMutableRawPointer(page(at: place)).copyMemory(from: content, byteCount: PageSealer.pageSize)
+    }
+
+    /// Forgets the pages, which are written.
+    ///
+    /// Returns SQLite's code of the failure to write them, or `SQLITE_OK`.
+    func reset() -> Int32 {
+        numbers.removeAll(keepingCapacity: true)
+        defer { result = SQLITE_OK }
+        return result
+    }
+
+    /// Seals the pages and writes them.
+    func seal(to disk: DescriptorFile) { result = write(to: disk) }
+
+    private func write(to disk: DescriptorFile) -> Int32 {
+        var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
+        guard vectors.withUnsafeMutableBytes(Cryptography.randomize) else { return DescriptorFile.writeFailure }
+        // In the order of the file, so that neighbours are written at once.
+        let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
+        for (slot, place) in places.enumerated() {
+            let isSealed = vectors.withUnsafeBufferPointer { vectors in
+                vectors.baseAddress.map { vectors in
+                    sealer.seal(
+                        page(at: place), number: numbers[place], vector: vectors + slot * PageSealer.vectorSize,
+                        into: sealed + slot * PageSealer.pageSize)
+                }
+            }
+            guard isSealed == true else { return DescriptorFile.writeFailure }
+        }
+        var start = 0
+        for slot in 1...places.count {
+            if slot < places.count, numbers[places[slot]] == numbers[places[slot - 1]] + 1 { continue }
+            let result = disk.write(
+                sealed + start * PageSealer.pageSize, count: (slot - start) * PageSealer.pageSize,
+                page: numbers[places[start]])
+            guard result == SQLITE_OK else { return result }
+            start = slot
+        }
+        return SQLITE_OK
+    }
+}

@@ -1,0 +1,99 @@
+internal import CipherErrors
+internal import CipherPrimitives
+internal import CipherSQLite
+
+/// Seals and opens single pages in the format of SQLCipher 4.
+///
+/// A sealed page is its content under AES-256 in CBC mode, the initialisation vector, and an HMAC-SHA512 over both and
+/// the page's number, four bytes with the lowest first. The first page begins with the salt in place of SQLite's magic
+/// string, outside of what is encrypted and authenticated. The algorithms are the cryptographic library's; only their order
+/// is here.
+/// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
+package final class PageSealer {
+    package static let pageSize = 4096
+    /// Behind the content: the initialisation vector and the HMAC.
+    package static let reservedSize = vectorSize + macSize
+    static let vectorSize = 16
+    private static let macSize = 64
+    private static let contentSize = pageSize - reservedSize
+
+    private let salt: SecretBytes
+    private let encryption: AESCBC
+    private let decryption: AESCBC
+    private let authentication: HMAC
+
+    /// A sealer with the keys of one file, for one thread at a time.
+    ///
+    /// - Throws: ``KeyError`` where the cryptographic library refuses.
+    init(_ keys: SealingKeys) throws {
+        guard let encryption = keys.encryption.withUnsafeBytes({ AESCBC(.encrypt, key: $0) }),
+            let decryption = keys.encryption.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+            let authentication = keys.authentication.withUnsafeBytes({ HMAC(.sha512, key: $0) })
+        else { throw KeyError.derivationFailed }
+        salt = keys.salt
+        self.encryption = encryption
+        self.decryption = decryption
+        self.authentication = authentication
+    }
+
+    /// Writes the sealed form of a page; `false` where the cryptographic library refuses.
+    ///
+    /// - Parameter vector: 16 random bytes, never used before.
+    func seal(
+        _ page: UnsafePointer<UInt8>, number: UInt32, vector: UnsafePointer<UInt8>,
+        into sealed: UnsafeMutablePointer<UInt8>
+    ) -> Bool {
+        let skipped = skippedBytes(of: number)
+        if skipped > 0 {
+            salt.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: sealed, count: skipped).copyMemory(from: $0) }
+        }
+        guard
+            encryption.apply(
+                page + skipped, count: Self.contentSize - skipped, vector: vector, into: sealed + skipped)
+        else { return false }
+        (sealed + Self.contentSize).update(from: vector, count: Self.vectorSize)
+        return authenticate(sealed, number, into: sealed + Self.contentSize + Self.vectorSize)
+    }
+
+    /// Writes the content of a sealed page; `false` where it is not authentic.
+    func open(_ sealed: UnsafePointer<UInt8>, number: UInt32, into page: UnsafeMutablePointer<UInt8>) -> Bool {
+        var mac = [UInt8](repeating: 0, count: Self.macSize)
+        let stored = sealed + Self.contentSize + Self.vectorSize
+        guard
+            mac.withUnsafeMutableBufferPointer({ $0.baseAddress.map { authenticate(sealed, number, into: $0) } })
+                == true,
+            mac.withUnsafeBytes({
+                Cryptography.areEqual($0, UnsafeRawBufferPointer(start: stored, count: Self.macSize))
+            })
+        else { return false }
+        let skipped = skippedBytes(of: number)
+        if skipped > 0 { page.update(from: Self.magic, count: skipped) }
+        guard
+            decryption.apply(
+                sealed + skipped, count: Self.contentSize - skipped, vector: sealed + Self.contentSize,
+                into: page + skipped)
+        else { return false }
+        (page + Self.contentSize).update(repeating: 0, count: Self.reservedSize)
+        return true
+    }
+
+    /// Source: SQLite, "Database File Format", section 1.3.1.
+    static let magic = Array("SQLite format 3\0".utf8)
+
+    /// How much of a page's begin is neither encrypted nor authenticated.
+    private func skippedBytes(of number: UInt32) -> Int { number == 1 ? salt.count : 0 }
+
+    private func authenticate(
+        _ sealed: UnsafePointer<UInt8>, _ number: UInt32, into mac: UnsafeMutablePointer<UInt8>
+    ) -> Bool {
+        let skipped = skippedBytes(of: number)
+        return authentication.begin()
+            && authentication.update(sealed + skipped, count: Self.contentSize + Self.vectorSize - skipped)
+            && withUnsafeBytes(of: number.littleEndian) { bytes in
+                bytes.withMemoryRebound(to: UInt8.self) { bytes in
+                    bytes.baseAddress.map { authentication.update($0, count: bytes.count) } ?? false
+                }
+            }
+            && authentication.finish(into: mac)
+    }
+}

@@ -1,0 +1,133 @@
+internal import CCipherEngine
+internal import CipherSQLite
+
+/// A database file that SQLite writes as plaintext pages and that lies on the disk sealed.
+///
+/// Used by one thread, SQLite's. Full batches of pages are sealed and written on others; a page that is wanted again is
+/// taken from the batch that is being filled, or waited for and opened.
+final class SealedFile: LayeredFile {
+    /// So many that each core has one to seal while another is filled, and that memory stays small.
+    private static let batchCount = 16
+
+    private let disk: DescriptorFile
+    private let batches: [PageBatch]
+    private let opener: PageSealer
+    private let crew: SealingCrew
+    /// The batch that is being filled.
+    private var current = 0
+    /// Where the pages are that may not have been written yet.
+    private var places: [UInt32: (batch: Int, place: Int)] = [:]
+    private var size: Int64
+    /// The first failure; SQLite does not look at every result.
+    private(set) var failure = SQLITE_OK
+
+    init(
+        _ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping SealingCrew.ThreadStart
+    ) throws {
+        self.disk = disk
+        crew = SealingCrew(disk, startThread)
+        batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
+        opener = try PageSealer(keys)
+        size = 0
+        failure = disk.getSize(&size)
+    }
+
+    func getSize(_ size: inout Int64) -> Int32 {
+        size = self.size
+        return SQLITE_OK
+    }
+
+    // MARK: Writing
+
+    func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
+        guard failure == SQLITE_OK else { return failure }
+        // The pager writes whole pages to a database.
+        guard count == PageSealer.pageSize, offset % Int64(PageSealer.pageSize) == 0 else {
+            return DescriptorFile.writeFailure
+        }
+        let number = Self.page(at: offset)
+        if let known = places[number] {
+            if known.batch == current {
+                batches[current].replace(known.place, content)
+                return SQLITE_OK
+            }
+            // Two threads could write the page in either order.
+            settle(known.batch)
+        }
+        places[number] = (current, batches[current].append(number, content))
+        size = max(size, offset + Int64(count))
+        if batches[current].isFull { submit() }
+        return failure
+    }
+
+    private func submit() {
+        crew.submit(batches[current])
+        current = (current + 1) % batches.count
+        settle(current)
+    }
+
+    /// Waits until a batch is on the disk.
+    private func settle(_ batch: Int) {
+        for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
+        crew.settle(batches[batch])
+        let result = batches[batch].reset()
+        if failure == SQLITE_OK { failure = result }
+    }
+
+    /// Writes what is left, and waits for it.
+    func flush() -> Int32 {
+        if !batches[current].isEmpty { submit() }
+        for batch in batches.indices { settle(batch) }
+        return failure
+    }
+
+    func truncate(to newSize: Int64) -> Int32 {
+        let result = flush()
+        guard result == SQLITE_OK else { return result }
+        size = newSize
+        return disk.truncate(to: newSize)
+    }
+
+    func sync() -> Int32 {
+        let result = flush()
+        return result == SQLITE_OK ? disk.sync() : result
+    }
+
+    func close() -> Int32 {
+        let result = flush()
+        crew.end()
+        return result
+    }
+
+    // MARK: Reading
+
+    /// Reads a page or a part of one.
+    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
+        let inPage = Int(offset % Int64(PageSealer.pageSize))
+        guard inPage + count <= PageSealer.pageSize else { return DescriptorFile.readFailure }
+        guard offset + Int64(count) <= size else {
+            buffer.initializeMemory(as: UInt8.self, repeating: 0, count: count)
+            return DescriptorFile.shortRead
+        }
+        let number = Self.page(at: offset)
+        if let known = places[number] {
+            if known.batch == current {
+                buffer.copyMemory(from: batches[current].page(at: known.place) + inPage, byteCount: count)
+                return SQLITE_OK
+            }
+            settle(known.batch)
+        }
+        guard failure == SQLITE_OK else { return failure }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * PageSealer.pageSize) { memory in
+            guard let sealed = memory.baseAddress else { return SQLITE_NOMEM }
+            let page = sealed + PageSealer.pageSize
+            let result = disk.read(sealed, page: number)
+            guard result == SQLITE_OK else { return result }
+            guard opener.open(sealed, number: number, into: page) else { return DescriptorFile.readFailure }
+            buffer.copyMemory(from: page + inPage, byteCount: count)
+            return SQLITE_OK
+        }
+    }
+
+    private static func page(at offset: Int64) -> UInt32 { UInt32(offset / Int64(PageSealer.pageSize)) + 1 }
+}

@@ -1,0 +1,136 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// The foreign keys by which other tables refer to an old table that an upgrade left, or to the new one.
+///
+/// Since SQLite 3.26 the renaming that began the upgrade made foreign keys lead to the old table, so one that names it
+/// means its keys. One that names the new table was not carried along, or is newer.
+struct LeftoverReferences {
+    let leftover: TableState
+    /// The new table; `nil` where it is not known.
+    let table: TableState?
+    /// The new table as the configuration has it.
+    let owner: VersionedTable?
+    let state: DatabaseState
+
+    /// A column of another table, with the one that it refers to.
+    struct Reference: Equatable {
+        let child: String
+        let column: String
+        let namesLeftover: Bool
+        let key: String
+    }
+
+    /// What a column of the new table is called in the old one.
+    func former(of column: String) -> String? {
+        if leftover.column(column) != nil { return column }
+        let former = owner?.renamedColumns.first { SQLName($0.key) == SQLName(column) }?.value
+        return former.flatMap { leftover.column($0)?.name }
+    }
+
+    // MARK: Questions
+
+    /// Whether a row of another table refers, or may refer, to a row of the new table by its new key.
+    func meanCopies(_ common: [(new: String, old: String)]) throws -> Bool {
+        for reference in try all() {
+            if reference.namesLeftover {
+                if try isFoundInTableAlone(reference) { return true }
+                continue
+            }
+            // The others were copied with their values.
+            guard table?.column(reference.key)?.primaryKeyPosition != 0 else { continue }
+            guard let old = former(of: reference.key) else { return true }
+            let value = value(of: reference)
+            if try isAny(
+                of: reference, isInNew(reference.key, value), isNotSame(common + [(reference.key, old)], old, value))
+            {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// The foreign keys that name the old table and by which a row means one that is not the same in the new table.
+    func meaningLeftover() throws -> [Reference] {
+        let common = (table?.columns ?? []).compactMap { column in
+            former(of: column.name).map { (new: column.name, old: $0) }
+        }
+        return try all().filter { reference in
+            guard reference.namesLeftover else { return false }
+            let value = value(of: reference)
+            let isKnown = common.contains { SQLName($0.old) == SQLName(reference.key) }
+            return try isAny(
+                of: reference, isInOld(reference.key, value),
+                isKnown ? isNotSame(common, reference.key, value) : "1")
+        }
+    }
+
+    /// Whether a row refers to a key that the old table does not have and the new one has.
+    private func isFoundInTableAlone(_ reference: Reference) throws -> Bool {
+        let new = table?.columns.first { column in
+            former(of: column.name).map(SQLName.init) == SQLName(reference.key)
+        }
+        guard let new else { return false }
+        let value = value(of: reference)
+        return try isAny(of: reference, isInNew(new.name, value), "NOT \(isInOld(reference.key, value))")
+    }
+
+    // MARK: SQL
+
+    private var new: String { table.map { "main.\(SQL.quoted(identifier: $0.name)) AS new" } ?? "" }
+    private var old: String { "main.\(SQL.quoted(identifier: leftover.name)) AS old" }
+
+    private func value(of reference: Reference) -> String { "child.\(SQL.quoted(identifier: reference.column))" }
+
+    private func isInNew(_ key: String, _ value: String) -> String {
+        "EXISTS (SELECT 1 FROM \(new) WHERE new.\(SQL.quoted(identifier: key)) = \(value))"
+    }
+
+    private func isInOld(_ key: String, _ value: String) -> String {
+        "EXISTS (SELECT 1 FROM \(old) WHERE old.\(SQL.quoted(identifier: key)) = \(value))"
+    }
+
+    /// Whether the row of the old table that has a key is not in the new one too, under the same key.
+    private func isNotSame(_ columns: [(new: String, old: String)], _ key: String, _ value: String) -> String {
+        let same = columns.map {
+            "new.\(SQL.quoted(identifier: $0.new)) IS old.\(SQL.quoted(identifier: $0.old)) COLLATE BINARY"
+        }
+        return "NOT EXISTS (SELECT 1 FROM \(new), \(old) WHERE old.\(SQL.quoted(identifier: key)) = \(value) "
+            + "AND \(same.joined(separator: " AND ")))"
+    }
+
+    private func isAny(of reference: Reference, _ conditions: String...) throws -> Bool {
+        let child = "main.\(SQL.quoted(identifier: reference.child)) AS child"
+        let select = "SELECT 1 FROM \(child) WHERE \(conditions.joined(separator: " AND "))"
+        return try state.connection.value(Bool.self, SQL(text: "SELECT EXISTS (\(select))")) == true
+    }
+
+    // MARK: Foreign keys
+
+    private func all() throws -> [Reference] {
+        let own = [leftover.name, table?.name].compactMap { $0.map(SQLName.init) }
+        return try state.tables.filter { !$0.isVirtual && !own.contains(SQLName($0.name)) }
+            .flatMap { try references(of: $0.name) }
+    }
+
+    private func references(of child: String) throws -> [Reference] {
+        var found: [Reference] = []
+        try state.connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: child))") { row in
+            let name = SQLName(try row.get(at: 2))
+            guard let parent = [leftover, table].compactMap({ $0 }).first(where: { SQLName($0.name) == name }) else {
+                return
+            }
+            let key = parent.columns.primaryKey.map(\.name)
+            let position = try row.get(Int.self, at: 1)
+            let column = try row.get(String?.self, at: 4) ?? (key.indices.contains(position) ? key[position] : nil)
+            guard let column else { return }
+            found.append(
+                Reference(
+                    child: child, column: try row.get(at: 3), namesLeftover: name == SQLName(leftover.name), key: column
+                ))
+        }
+        return found
+    }
+}

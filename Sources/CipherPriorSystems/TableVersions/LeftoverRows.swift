@@ -1,0 +1,92 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// Compares the rows of a table with those of the old one that an app's own upgrade left.
+struct LeftoverRows {
+    let leftover: TableState
+    let table: TableState
+    /// The table as the configuration has it.
+    let owner: VersionedTable
+    let state: DatabaseState
+
+    private var connection: Connection { state.connection }
+    private var references: LeftoverReferences {
+        LeftoverReferences(leftover: leftover, table: table, owner: owner, state: state)
+    }
+
+    /// Whether the new table has every row of the old one, keys and all.
+    func areAllInTable() throws -> Bool {
+        var names: [String: String] = [:]
+        for column in leftover.columns where table.column(column.name) == nil {
+            // Renamed since, or by the upgrade.
+            let new = owner.renamedColumns.first { SQLName($0.value) == SQLName(column.name) }?.key
+            guard let new, table.column(new) != nil else { return try state.holdsRows(leftover.name) == false }
+            names[column.name] = new
+        }
+        let columns = leftover.columns.map(\.name)
+        return try RowComparison(table: .init(leftover.name, columns: columns))
+            .isContained(in: [.init(table.name, columns: columns, names: names)], connection)
+    }
+
+    /// Whether the new table holds what the upgrade copied and nothing else: rows of the old one, with defaults in the
+    /// columns that are new, and nothing refers to a new key.
+    ///
+    /// The app did not copy keys that SQLite numbers, so the references of other tables are to the old ones, but for those
+    /// of rows that the app wrote later.
+    func areCopies() throws -> Bool {
+        let key = try TableShape(table, in: connection).rowIDColumn
+        guard let common = try commonColumns(besides: key) else { return false }
+        return try holdOnlyCopies(common, under: key) && !references.meanCopies(common)
+    }
+
+    /// The columns whose values the upgrade copied, besides the number of a row; `nil` where one holds something else.
+    private func commonColumns(besides key: ColumnState?) throws -> [(new: String, old: String)]? {
+        var common: [(new: String, old: String)] = []
+        for column in table.columns where column.name != key?.name && column.generation == nil {
+            if leftover.column(column.name) != nil {
+                common.append((column.name, column.name))
+            } else if try holdsOnlyDefault(column) {
+                continue
+            } else if let former = references.former(of: column.name) {
+                common.append((column.name, former))
+            } else {
+                return nil
+            }
+        }
+        return common
+    }
+
+    /// Whether every row is one of the old table: under its number, or under one that SQLite gave to copies, for it numbers
+    /// them from 1 on.
+    private func holdOnlyCopies(_ common: [(new: String, old: String)], under key: ColumnState?) throws -> Bool {
+        guard let key else { return try areContained(common) }
+        guard let former = references.former(of: key.name) else { return false }
+        if try areContained(common + [(key.name, former)]) { return true }
+        let number = SQL.quoted(column: key.name)
+        let isMeant = try exists(
+            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) "
+                + "WHERE \(number) < 1 OR \(number) > \(try state.countedRows(of: leftover.name))")
+        return try !isMeant && areContained(common)
+    }
+
+    private func areContained(_ common: [(new: String, old: String)]) throws -> Bool {
+        let columns = common.map(\.new)
+        let names = Dictionary(uniqueKeysWithValues: common.map { ($0.new, $0.old) })
+        return try !columns.isEmpty
+            && RowComparison(table: .init(table.name, columns: columns))
+                .isContained(in: [.init(leftover.name, columns: columns, names: names)], connection)
+    }
+
+    private func holdsOnlyDefault(_ column: ColumnState) throws -> Bool {
+        let name = SQL.quoted(column: column.name)
+        return try !exists(
+            "SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT (\(column.defaultSQL ?? "NULL"))"
+        )
+    }
+
+    private func exists(_ select: String) throws -> Bool {
+        try connection.value(Bool.self, SQL(text: "SELECT EXISTS (\(select))")) == true
+    }
+}

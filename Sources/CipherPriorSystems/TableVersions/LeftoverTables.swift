@@ -1,0 +1,151 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// The old tables that an app's own upgrade left behind when it did not end.
+///
+/// It renamed a table to `tableOld`, made it anew, copied the rows and dropped the old one, without a transaction. So
+/// the rows are in the old table while the new one is missing, or holds none or copies: the old one is given its name
+/// back, with its keys, indexes and triggers, and is then brought to its shape like any other. Where both hold rows of
+/// their own, or something refers to a new key, which of them count only the app's developer knows: it is asked before
+/// anything is recorded.
+struct LeftoverTables {
+    /// The name that the upgrade gives every old table.
+    static let commonName = "tableOld"
+
+    /// The tables that get their old ones back, with the names of these.
+    private(set) var taken: [(table: String, leftover: String)] = []
+    /// What makes room for them.
+    private(set) var before: [Plan.Operation] = []
+    /// What follows once every table has its shape.
+    private(set) var after: [Plan.Operation] = []
+    private(set) var withheld: [Plan.Withheld] = []
+    /// The columns of declared tables whose foreign keys go on leading to an old table that is kept.
+    private(set) var keptReferences: [(table: String, column: String, leftover: String)] = []
+    /// The state that the schema is compared with: without the empty tables that make room.
+    private(set) var state: DatabaseState
+
+    private let tables: [VersionedTable]
+    private let wanted: WantedSchema
+
+    init(tables: [VersionedTable], record: TableVersionRecord, wanted: WantedSchema, state: DatabaseState) throws {
+        self.tables = tables
+        self.wanted = wanted
+        self.state = state
+        let declared = Set(tables.map { SQLName($0.name) })
+        let owner = LeftoverOwner(tables: tables, record: record, wanted: wanted, state: state)
+        for leftover in state.tables where !leftover.isVirtual && !declared.contains(SQLName(leftover.name)) {
+            let free = tables.filter { table in !taken.contains { $0.table == table.name } }
+            if let table = try owner.table(of: leftover, among: free) {
+                try settle(leftover, of: table)
+            } else if SQLName(leftover.name) == SQLName(Self.commonName) {
+                withheld.append(
+                    Plan.Withheld(
+                        .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
+                        reason: "an upgrade that did not end left it, and whose it is the configuration does not tell"))
+                try keepReferences(to: leftover, besides: nil, of: nil)
+            }
+        }
+    }
+
+    // MARK: What becomes of it
+
+    private mutating func settle(_ leftover: TableState, of table: VersionedTable) throws {
+        guard let present = state.table(table.name) else {
+            taken.append((table.name, leftover.name))
+            return
+        }
+        let rows = LeftoverRows(leftover: leftover, table: present, owner: table, state: state)
+        let isHeld = try rows.areAllInTable()
+        let isNeeded = user(of: leftover) != nil
+        if state.isAdopted || isHeld && !isNeeded {
+            // Since the app was opened with both, an empty table is one that its user emptied.
+            try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
+        } else if try !state.holdsRows(present.name) {
+            makeRoom(present, for: leftover, "it is empty, and")
+        } else if try rows.areCopies() {
+            makeRoom(present, for: leftover, "it holds copies, and")
+        } else if isHeld || table.leftoverRows == .keep {
+            try dropOrKeep(leftover, besides: present, of: table, isHeld: isHeld)
+        } else {
+            throw StoreError(
+                .migration, path: state.connection.path,
+                "an upgrade that did not end left the table \(leftover.name) beside \(present.name), and which rows "
+                    + "count cannot be told: each holds rows that the other lacks, or another table refers to keys "
+                    + "that mean other rows in both",
+                advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
+                    + "or bring the rows together by hand; nothing was changed")
+        }
+    }
+
+    /// The new table goes; what it has besides rows is made again.
+    private mutating func makeRoom(_ table: TableState, for leftover: TableState, _ reason: String) {
+        taken.append((table.name, leftover.name))
+        before.append(
+            Plan.Operation(
+                .dropTable, table: table.name, sql: ["DROP TABLE main.\(SQL.quoted(identifier: table.name))"],
+                reason: "\(reason) an upgrade that did not end left the rows in \(leftover.name)"))
+        let wantedObjects = Set(wanted.objects.map { SQLName($0.name) })
+        for object in state.objects where object.type != "view" && SQLName(object.table) == SQLName(table.name) {
+            guard !wantedObjects.contains(SQLName(object.name)) else { continue }
+            after.append(
+                Plan.Operation(
+                    object.type == "index" ? .createIndex : .createTrigger, table: table.name, object: object.name,
+                    sql: [object.sql], reason: "the table that made room had it"))
+        }
+        state = state.without(table: table.name)
+    }
+
+    private mutating func dropOrKeep(
+        _ leftover: TableState, besides table: TableState, of owner: VersionedTable, isHeld: Bool
+    ) throws {
+        let reason: String
+        if !isHeld {
+            reason = "an upgrade that did not end left it, and it holds rows that \(table.name) lacks"
+        } else if let user = user(of: leftover) {
+            reason = "an upgrade that did not end left it, and \(user) needs it"
+        } else {
+            after.append(
+                Plan.Operation(
+                    .dropTable, table: leftover.name,
+                    sql: ["DROP TABLE main.\(SQL.quoted(identifier: leftover.name))"],
+                    reason: "an upgrade that did not end left it, and \(table.name) has every row of it"))
+            return
+        }
+        withheld.append(
+            Plan.Withheld(
+                .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name), reason: reason))
+        if !isHeld { try keepReferences(to: leftover, besides: table, of: owner) }
+    }
+
+    /// Rows that mean rows of the old table are not made to refer to others of the new one, or to none.
+    private mutating func keepReferences(
+        to leftover: TableState, besides table: TableState?, of owner: VersionedTable?
+    ) throws {
+        let references = LeftoverReferences(leftover: leftover, table: table, owner: owner, state: state)
+        for reference in try references.meaningLeftover() where wanted.table(reference.child) != nil {
+            keptReferences.append((reference.child, reference.column, leftover.name))
+            withheld.append(
+                Plan.Withheld(
+                    .changeTable, table: reference.child, column: reference.column,
+                    reason: "its foreign key goes on leading to \(leftover.name), whose rows it means"))
+        }
+    }
+
+    /// What would be left without the table: the foreign keys of declared tables are compared with their declaration.
+    private func user(of leftover: TableState) -> String? {
+        let name = SQLName(leftover.name)
+        let declared = Set(tables.map { SQLName($0.name) })
+        if let table = state.tables.first(where: {
+            SQLName($0.name) != name && !declared.contains(SQLName($0.name)) && $0.references.contains(name)
+        }) {
+            return "a foreign key of \(table.name)"
+        }
+        return state.objects.first {
+            $0.type == "view" || SQLName($0.table) != name ? name.isMentioned(in: $0.sql) : false
+        }
+        .map { "the \($0.type) \($0.name)" }
+    }
+}

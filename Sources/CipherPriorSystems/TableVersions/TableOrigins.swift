@@ -1,0 +1,68 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// Which tables may have had the name of an old table that is gone.
+///
+/// What shows it is the order in which tables were made: the new table of an upgrade is made after everything that its
+/// renaming reached, and SQLite gives `sqlite_master` its rows in that order.
+struct TableOrigins {
+    private let name: SQLName
+    private let wanted: WantedSchema
+    private let state: DatabaseState
+    /// The place of each table in that order.
+    private var places: [SQLName: Int64] = [:]
+    /// The tables that had the name once, by the foreign keys of tables whose declaration tells which parent is meant.
+    private var shown: Set<SQLName> = []
+
+    init(of name: String, wanted: WantedSchema, state: DatabaseState) throws {
+        self.name = SQLName(name)
+        self.wanted = wanted
+        self.state = state
+        var places: [SQLName: Int64] = [:]
+        try state.connection.forEachRow("SELECT name, rowid FROM main.sqlite_master WHERE type = 'table'") { row in
+            places[SQLName(try row.get(at: 0))] = try row.get(Int64.self, at: 1)
+        }
+        self.places = places
+        for child in state.tables where child.references.contains(self.name) {
+            for key in try TableShape(child, in: state.connection).facts.foreignKeys
+            where key.parent == self.name {
+                if let parent = try parent(of: key, in: child.name) { shown.insert(SQLName(parent)) }
+            }
+        }
+    }
+
+    /// The table that a foreign key means; `nil` where several can be meant, or none.
+    func parent(of key: TableShape.ForeignKey, in child: String) throws -> String? {
+        let declared = wanted.table(child)?.facts.foreignKeys.first {
+            $0.columns.map(\.first) == key.columns.map(\.first)
+        }
+        let fitting = wanted.tables.filter { table in
+            state.table(table.name) != nil && isNewer(table.name, than: child)
+                && declared.map { $0.parent == SQLName(table.name) } ?? hasKey(table, for: key)
+        }
+        return fitting.count == 1 ? fitting.first?.name : nil
+    }
+
+    /// Of tables, the one that was the last to have the name; `nil` where it is not shown.
+    func latest(of tables: [String]) -> String? {
+        guard tables.count > 1 else { return tables.first }
+        let had = tables.filter { shown.contains(SQLName($0)) }
+        guard let table = had.first, had.count == 1 else { return nil }
+        return tables.allSatisfy { $0 == table || isNewer(table, than: $0) } ? table : nil
+    }
+
+    private func isNewer(_ table: String, than other: String) -> Bool {
+        guard let place = places[SQLName(table)], let otherPlace = places[SQLName(other)] else { return false }
+        return place > otherPlace
+    }
+
+    /// Whether a table has the columns that a foreign key refers to, and they are a key of it.
+    private func hasKey(_ table: TableShape, for key: TableShape.ForeignKey) -> Bool {
+        let primary = Set(table.columns.primaryKey.map { SQLName($0.name) })
+        let named = Set(key.columns.compactMap { $0.last ?? nil })
+        guard !named.isEmpty else { return primary.count == key.columns.count }
+        return named == primary || table.facts.keys.contains { Set($0.parts.map(\.column)) == named }
+    }
+}

@@ -1,0 +1,72 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// The table in which an app keeps a version for each of its tables.
+package struct TableVersionRecord {
+    package static let table = "tableVersion"
+    package static let createSQL =
+        "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE)"
+
+    /// The versions of one table, in all rows that name it.
+    private var versions: [SQLName: [Double]] = [:]
+    private var isThere = false
+
+    /// Reads the versions of the tables that the app knows; rows of others are its own affair.
+    ///
+    /// - Throws: ``StoreError`` with `recordedVersion` where a version is no number or negative; it never shows the value.
+    init(in state: DatabaseState, of tables: [VersionedTable]) throws {
+        guard let found = state.table(Self.table) else { return }
+        isThere = true
+        for column in ["name", "version"] where found.column(column) == nil {
+            throw Self.failure(
+                state, "the table \(Self.table), which records the versions, has no column \(column)")
+        }
+        let known = Set(tables.map { SQLName($0.name) })
+        try state.connection.forEachRow("SELECT name, version FROM main.tableVersion") { row in
+            guard case .text(let name) = row.value(at: 0), known.contains(SQLName(name)) else { return }
+            switch row.value(at: 1) {
+            case .integer(let integer) where integer >= 0: versions[SQLName(name), default: []].append(Double(integer))
+            case .real(let real) where real >= 0: versions[SQLName(name), default: []].append(real)
+            case .integer, .real:
+                throw Self.failure(state, "the version of \(name) in \(Self.table) is negative")
+            case .text, .blob, .null:
+                throw Self.failure(state, "the version of \(name) in \(Self.table) is not a number")
+            }
+        }
+    }
+
+    /// The version of a table, the highest of several; `nil` where none is recorded.
+    func version(of table: String) -> Double? {
+        versions[SQLName(table)]?.max()
+    }
+
+    /// What brings the record of a table to its version; `nil` where every row of it says so already.
+    func operation(for table: VersionedTable) -> Plan.Operation? {
+        let found = versions[SQLName(table.name)] ?? []
+        guard found.isEmpty || found.contains(where: { $0 != table.version }) else { return nil }
+        let name = SQL.quoted(text: table.name)
+        let version = Self.literal(table.version)
+        return Plan.Operation(
+            .sql, table: Self.table, object: "\(Self.table).\(table.name)",
+            sql: [
+                found.isEmpty
+                    ? "INSERT INTO main.tableVersion (name, version) VALUES (\(name), \(version))"
+                    : "UPDATE main.tableVersion SET version = \(version) WHERE name = \(name) COLLATE NOCASE"
+            ],
+            reason: "the recorded version of \(table.name) is \(found.max().map(Self.literal) ?? "missing")")
+    }
+
+    /// A version as people write it: 2 and not 2.0.
+    static func literal(_ version: Double) -> String {
+        Int64(exactly: version).map { "\($0)" } ?? "\(version)"
+    }
+
+    private static func failure(_ state: DatabaseState, _ detail: String) -> StoreError {
+        StoreError(
+            .recordedVersion, path: state.connection.path, detail,
+            advice: "correct the row: it must be a number from 0 up; nothing was changed")
+    }
+}

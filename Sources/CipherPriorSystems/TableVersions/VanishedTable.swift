@@ -1,0 +1,149 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// What names an old table that an upgrade of the app's has dropped.
+///
+/// Since SQLite 3.25 the renaming that began the upgrade made views and triggers name the old table, since 3.26 always
+/// foreign keys too, and they lead nowhere once it is dropped. Each is given the name of the table that it meant, where
+/// only one can be meant; else it is kept, and reported. Foreign keys of declared tables follow their declaration.
+struct VanishedTable {
+    /// What makes views and triggers anew, before the schema is changed.
+    private(set) var before: [Plan.Operation] = []
+    /// What makes the foreign keys of undeclared tables lead to a table again, behind the changes.
+    private(set) var after: [Plan.Operation] = []
+    private(set) var findings: [Plan.Finding] = []
+    /// The state that the schema is compared with.
+    private(set) var state: DatabaseState
+
+    private let name: String
+    private let wanted: WantedSchema
+    private let origins: TableOrigins
+
+    /// - Parameter name: A name that no table has any more.
+    init(_ name: String, wanted: WantedSchema, state: DatabaseState, collations: [Collation]) throws {
+        self.name = name
+        self.wanted = wanted
+        self.state = state
+        origins = try TableOrigins(of: name, wanted: wanted, state: state)
+        let isUsed =
+            state.tables.contains { $0.references.contains(SQLName(name)) }
+            || state.objects.contains { SQLName(name).isMentioned(in: $0.sql) }
+        guard isUsed, state.table(name) == nil, !state.objects.contains(where: { SQLName($0.name) == SQLName(name) })
+        else { return }
+        try mendObjects(collations)
+        try mendForeignKeys()
+    }
+
+    private func finding(_ subject: String, _ table: String, _ detail: String) -> Plan.Finding {
+        .kept(
+            subject, table: table,
+            because:
+                "\(detail) \(name), which an upgrade of the app's dropped, and it cannot be told which table is meant")
+    }
+
+    // MARK: Views and triggers
+
+    private mutating func mendObjects(_ collations: [Collation]) throws {
+        let old = SQLName(name)
+        let declared = Set(wanted.objects.map { SQLName($0.name) })
+        let named = state.objects.filter { object in
+            object.type != "index" && !declared.contains(SQLName(object.name)) && old.isMentioned(in: object.sql)
+        }
+        guard !named.isEmpty else { return }
+        let scratch = try ScratchDatabase(after: state.connection, collations)
+        let dangling = try scratch.dangling()
+        let affected = named.filter { dangling.messages(about: $0).contains(where: old.isMentioned) }
+        guard !affected.isEmpty else { return }
+        let isColumn = state.tables.contains { $0.column(name) != nil }
+        let isUnclear = isColumn && affected.contains { SQLTokens($0.sql).isUnclear(old) }
+        guard scratch.isComplete, !isUnclear, let table = try owner(of: affected, dangling, in: scratch) else {
+            findings += affected.map { finding("the \($0.type) \($0.name)", $0.table, "it names") }
+            return
+        }
+        let mended = affected.map { object in
+            var object = object
+            object.sql = SQLTokens(object.sql).renamingTable(old, as: table, isColumn: isColumn)
+            return object
+        }
+        state = state.replacing(mended)
+        remake(mended, as: table)
+    }
+
+    /// The one table with which all of them can be compiled.
+    ///
+    /// It is one table that they all mean: where a view or trigger names a table that is not there, SQLite renames no other.
+    private func owner(
+        of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in scratch: ScratchDatabase
+    ) throws -> String? {
+        var fitting: [String] = []
+        for table in wanted.tables where state.table(table.name) != nil {
+            let shape = try TableShape(table.name, in: state.connection)
+            try scratch.connection.execute(SQL(text: shape.text.createSQL(name: name)))
+            let rest = try scratch.dangling()
+            if objects.allSatisfy({ object in
+                rest.messages(about: object).isSubset(of: dangling.messages(about: object))
+                    && !rest.messages(about: object).contains(where: SQLName(name).isMentioned)
+            }) {
+                fitting.append(table.name)
+            }
+            try scratch.connection.execute("DROP TABLE main.\(identifier: name)")
+        }
+        return origins.latest(of: fitting)
+    }
+
+    private mutating func remake(_ mended: [DatabaseState.Object], as table: String) {
+        let views = mended.filter { $0.type == "view" }
+        let ofViews = Set(views.map { SQLName($0.name) })
+        let triggers = mended.filter { $0.type == "trigger" }
+        let reason = "it names \(name), which an upgrade of the app's dropped, and means \(table)"
+        before += triggers.filter { !ofViews.contains(SQLName($0.table)) }.map { operation(.dropTrigger, $0, reason) }
+        before += views.map { operation(.dropView, $0, reason) } + views.map { operation(.createView, $0, reason) }
+        // A view takes its triggers along.
+        let dropped = Set(triggers.map { SQLName($0.name) })
+        before += state.objects.filter { object in
+            object.type == "trigger"
+                && (ofViews.contains(SQLName(object.table)) || dropped.contains(SQLName(object.name)))
+        }.map { operation(.createTrigger, $0, reason) }
+    }
+
+    private func operation(
+        _ kind: Plan.Operation.Kind, _ object: DatabaseState.Object, _ reason: String
+    ) -> Plan.Operation {
+        let isDrop = kind == .dropView || kind == .dropTrigger
+        let drop = "DROP \(object.type.uppercased()) main.\(SQL.quoted(identifier: object.name))"
+        return Plan.Operation(
+            kind, table: object.table, object: object.name, sql: [isDrop ? drop : object.sql], reason: reason)
+    }
+
+    // MARK: Foreign keys
+
+    private mutating func mendForeignKeys() throws {
+        for child in state.tables where child.references.contains(SQLName(name)) && wanted.table(child.name) == nil {
+            let shape = try TableShape(child, in: state.connection)
+            var text = shape.text
+            var parents: Set<String> = []
+            for key in shape.facts.foreignKeys where key.parent == SQLName(name) {
+                guard let parent = try origins.parent(of: key, in: child.name) else {
+                    findings.append(finding("the table \(child.name)", child.name, "a foreign key of it leads to"))
+                    continue
+                }
+                parents.insert(parent)
+                for case let column?? in key.columns.map(\.first) {
+                    text = text.mapping { $0.leading(column, from: SQLName(name), to: parent) }
+                }
+            }
+            guard !parents.isEmpty else { continue }
+            let own = state.objects.filter { $0.type != "view" && SQLName($0.table) == SQLName(child.name) }
+            let rebuild = TableRebuild(
+                of: shape, to: try wanted.scratch.shape(of: text, name: shape.name),
+                temporaryName: state.freeName(for: shape), objects: own.map(\.sql))
+            after.append(
+                Plan.Operation(
+                    .rebuildTable, table: child.name, sql: rebuild.statements,
+                    reason: "a foreign key of it leads to \(name), which an upgrade of the app's dropped, and means "
+                        + parents.sorted().joined(separator: " and ")))
+        }
+    }
+}

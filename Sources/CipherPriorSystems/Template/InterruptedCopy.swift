@@ -1,0 +1,385 @@
+package import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+package import CipherSQLite
+internal import CipherSQLiteFormat
+package import CipherSchemaMigration
+internal import CipherSystemFiles
+
+/// The copy in which an app's own upgrade was collecting the rows, where that upgrade did not end.
+///
+/// It fills a copy of the template beside the database, deletes the database, and renames the copy. So without a
+/// database the copy is whole: it is the database. Beside a database it may be half filled, and the database counts.
+package struct InterruptedCopy {
+    /// The database.
+    let paths: DatabasePaths
+    /// The copy.
+    package let copy: DatabasePaths
+    /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
+    private let isLink: Bool
+    private let collations: [Collation]
+    private let version: RecordedVersion
+    private let template: String
+    private let leftover: SchemaTemplate.Leftover?
+
+    /// Returns `nil` where the schema comes from elsewhere than a template.
+    package init(
+        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation]
+    ) throws {
+        self.paths = paths
+        copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
+        isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
+        self.collations = collations
+        version = recordedVersion
+        self.template = template.file
+        leftover = template.leftover
+    }
+
+    /// Which file counts.
+    package enum Finding {
+        /// The database, or there is nothing else.
+        case database
+        /// The copy: there is no database, or none with tables.
+        case copy
+        /// The database was the copy, whose log still has the copy's name.
+        case log
+    }
+
+    /// Tells which file counts; changes nothing.
+    ///
+    /// - Throws: ``StoreError`` that names the copy, where nobody can say what it holds, and one with `migration` that
+    ///   names `template.leftover`, where the app must say which counts.
+    package func finding(_ surface: Inspector.Surface) throws -> Finding {
+        guard !isLink else { return .database }
+        switch surface {
+        case .opaque: return .database
+        case .missing, .empty: return try copyHoldsTables() ? .copy : .database
+        case .staleSidecar: return try isLogOfDeletedDatabase() && copyHoldsTables() ? .copy : .database
+        case .plaintext: return try findingBesideDatabase()
+        }
+    }
+
+    /// Whether a log or journal is all that is left of the database: what it says is in the copy, which was whole before the
+    /// database was deleted.
+    private func isLogOfDeletedDatabase() throws -> Bool {
+        guard try FileSystem.size(paths.database) ?? 0 == 0,
+            try !SidecarScan.isStale(paths, databaseIsPlaintext: true)
+        else { return false }
+        // In WAL mode and without a log the copy may have been given another name too late for its log.
+        guard try FileSystem.exists(copy.database), try Inspector(copy).header().isWriteAheadLog,
+            try !SidecarScan.holdsPages(copy)
+        else { return true }
+        return try !isLog(paths, of: copy)
+    }
+
+    /// Whether the log of one database may go on from another.
+    private func isLog(_ log: DatabasePaths, of database: DatabasePaths) throws -> Bool {
+        let header = try Inspector(database).header()
+        guard let file = try SidecarFile(log.wal), let claims = try LogHeader(file), header.isWriteAheadLog,
+            claims.pageSize == header.pageSize, try !SidecarScan.isStale(log, databaseIsPlaintext: true)
+        else { return false }
+        return try !LogGeneration(
+            paths: log, firstPage: { try DatabaseFile(path: database.database).read(at: 0, count: FileHeader.length) },
+            opening: { $0 }
+        ).isOther()
+    }
+
+    /// Whether the copy holds tables.
+    private func copyHoldsTables() throws -> Bool {
+        let inspector = Inspector(copy, collations: collations)
+        switch try inspector.surface() {
+        case .missing, .empty: return false
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .opaque:
+            throw StoreError(
+                .corrupt, path: copy.database,
+                "the database is missing, and what an upgrade that did not end left here is no plaintext database",
+                advice: "restore the database from a backup; nothing was changed")
+        case .plaintext:
+            // With a journal to roll back first it cannot be read, and it certainly holds something.
+            return try inspector.readingPlaintext(Self.holdsTables) != false
+        }
+    }
+
+    private static func holdsTables(_ connection: Connection) throws -> Bool {
+        try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table')") == true
+    }
+
+    /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
+    /// the copy was renamed.
+    private func findingBesideDatabase() throws -> Finding {
+        let inspector = Inspector(paths, collations: collations)
+        let facts = try inspector.readingPlaintext {
+            (holdsTables: try Self.holdsTables($0), isKnown: try HistoryTable.exists($0))
+        }
+        guard let facts, !facts.isKnown, try inspector.header().isWriteAheadLog, try !SidecarScan.holdsPages(paths)
+        else { return .database }
+        if try FileSystem.exists(copy.database) {
+            if !facts.holdsTables { return try copyHoldsTables() ? .copy : .database }
+            guard try leftover != .database && isAhead() else { return .database }
+            return try answered(
+                .copy, "the database, which is in WAL mode and has no log, or \(name), which has all its rows and more")
+        }
+        guard try leftover != .database && isLog(copy, of: paths) else { return .database }
+        return try answered(
+            .log, "the database as it is, or with \(name)-wal, the log of the copy that may have become the database")
+    }
+
+    private func answered(_ finding: Finding, _ question: String) throws -> Finding {
+        guard leftover == nil else { return finding }
+        throw StoreError(
+            .migration, path: paths.database,
+            "an upgrade of the app's own did not end, and it cannot be told which counts: \(question)",
+            advice: "set template.leftover in the configuration to \"copy\" where the copy and its log count, or to "
+                + "\"database\" to leave them where they are; nothing was changed")
+    }
+
+    /// What a plan should say of it; `nil` where there is none.
+    package func note(_ surface: Inspector.Surface) throws -> String? {
+        if isLink { return linkNote }
+        switch try finding(surface) {
+        case .copy:
+            return "an upgrade of the app's own did not end: \(name) holds the rows and would become the database"
+        case .log:
+            return "an upgrade of the app's own did not end: the database would get its log, \(name)-wal"
+        case .database:
+            guard try FileSystem.exists(copy.database) else { return nil }
+            return
+                "an upgrade of the app's own left \(name): it would be removed once the database is shown to have all its rows"
+        }
+    }
+
+    private var linkNote: String {
+        "\(copy.database) is a symbolic link, which no upgrade of the app's makes: it and what it leads to are left alone"
+    }
+
+    private var name: String { FileSystem.split(copy.database).name }
+
+    // MARK: Without a database
+
+    /// Gives the copy the database's name, which must be free or that of a file that holds nothing more.
+    ///
+    /// The upgrade lock is held. Returns what is to be told.
+    package func takeOver(busyTimeout: Int32) throws -> [String] {
+        guard FileSystem.canWriteInFolder(paths.folder) else {
+            throw StoreError(
+                .permission, path: paths.folder,
+                "\(name) is to become the database, and the folder cannot be written",
+                advice: "give this user the permission to write it; nothing was changed")
+        }
+        let present = try FileSystem.status(paths.database)
+        guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
+        let identity = OriginalFile(copy.database, status)
+        let ownership = try SoleOwnership.find(identity, timeout: busyTimeout)
+        let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
+        let hold = try SourceHold(
+            copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
+            collations: collations)
+        var warnings = [
+            "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
+                + "it had deleted"
+        ]
+        do {
+            // A log or journal goes by the name of its database, so none may be left when the name changes.
+            try hold.settle()
+            try hold.file.sync()
+            let old = try hold.becomeOldFile()
+            guard try old.isAsItWas() else { throw FileUsers.others([]).busy(copy.database) }
+            warnings += try rename(over: present, busyTimeout)
+            warnings += old.endAfterRenaming()
+        } catch {
+            _ = hold.giveBack()
+            throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
+        }
+        if isWriteAheadLog, let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: busyTimeout) {
+            warnings.append("the file is not in WAL mode any more: \(reason)")
+        }
+        return warnings
+    }
+
+    /// Returns what is to be told.
+    ///
+    /// The copy is leased, so nothing here may open it.
+    private func rename(over present: FileSystem.Status?, _ busyTimeout: Int32) throws -> [String] {
+        let folder = try paths.openFolder()
+        let status = try folder.status(paths.name)
+        guard status?.identity == present?.identity, status?.size == present?.size else { throw madeMeanwhile() }
+        var warnings: [String] = []
+        if let status {
+            let old = try lock(status, busyTimeout)
+            // A journal without pages still cuts a database to the length that it tells of.
+            try removeSidecars()
+            guard try old.isAsItWas() else { throw madeMeanwhile() }
+            try folder.rename(copy.name, to: paths.name)
+            // A power loss may bring the old file's name back, until the folder is synced.
+            let isDurable = (try? folder.sync()) == true
+            warnings = old.end(spoiling: isDurable && status.links == 1)
+        } else {
+            try removeSidecars()
+            guard try folder.renameIfFree(copy.name, to: paths.name) else { throw madeMeanwhile() }
+            _ = try? folder.sync()
+        }
+        return warnings
+    }
+
+    private func removeSidecars() throws {
+        for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
+    }
+
+    /// Locks the file that the copy replaces.
+    private func lock(_ status: FileSystem.Status, _ busyTimeout: Int32) throws -> OldFile {
+        guard status.size > 0 else { return try OldFile(empty: paths, status, timeout: busyTimeout) }
+        let identity = OriginalFile(paths.database, status)
+        let hold = try SourceHold(
+            paths, identity, SoleOwnership.find(identity, timeout: busyTimeout), key: nil,
+            wasWriteAheadLog: try Inspector(paths).header().isWriteAheadLog, busyTimeout: busyTimeout,
+            collations: collations)
+        do {
+            try hold.settle()
+            return try hold.becomeOldFile()
+        } catch {
+            _ = hold.giveBack()
+            throw error
+        }
+    }
+
+    /// Gives the log of the copy that has become the database its name.
+    ///
+    /// The upgrade lock is held. Returns what is to be told.
+    package func takeLog() throws -> String {
+        let log = FileSystem.split(copy.wal).name
+        let isDone: Bool? = try DatabaseFile(path: paths.database, access: .readWrite).whileUnused {
+            try removeSidecars()
+            let folder = try paths.openFolder()
+            guard try folder.renameIfFree(log, to: FileSystem.split(paths.wal).name) else { return false }
+            try FileSystem.removeIfPresent(copy.sharedMemory)
+            _ = try? folder.sync()
+            return true
+        }
+        guard isDone == true else { throw FileUsers.others([]).busy(paths.database) }
+        return "an upgrade of the app's own had not ended: \(log) was taken for the log of the database"
+    }
+
+    private func madeMeanwhile() -> StoreError {
+        StoreError(
+            .busy, path: paths.database, "another program made the file at the same moment",
+            advice: "try again; nothing was changed")
+    }
+
+    // MARK: Beside a database
+
+    /// Removes the copy beside an upgraded database, which it would otherwise outlive in plaintext.
+    ///
+    /// Only where the database is shown to have every row of it. Returns what is to be told.
+    ///
+    /// - Parameter open: Opens the upgraded database for reading and writing.
+    package func sweep(_ open: () throws -> Connection) throws -> String? {
+        guard !isLink else { return linkNote }
+        guard try FileSystem.exists(copy.database) else {
+            guard try SidecarScan.holdsPages(copy) else { return nil }
+            return "\(copy.wal), which an upgrade of the app's own left, is still there and readable"
+        }
+        let reason: String
+        do {
+            let lacking = try tableLacking(open)
+            if lacking == nil, try remove() { return "\(name), which an upgrade of the app's own left, was removed" }
+            reason =
+                lacking.map { "rows of its table \($0) are not in the database" } ?? "another connection has it open"
+        } catch {
+            reason = "it could not be compared with the database: \(StoreError.reason(error))"
+        }
+        return "\(copy.database), which an upgrade of the app's own left, is still there and readable: \(reason)"
+    }
+
+    /// A table of the copy with rows that the database lacks.
+    private func tableLacking(_ open: () throws -> Connection) throws -> String? {
+        let inspector = Inspector(copy, collations: collations)
+        switch try inspector.surface() {
+        case .missing, .empty: return nil
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .opaque: throw inspector.keyDoesNotFit()
+        case .plaintext: break
+        }
+        let connection = try open()
+        defer { connection.close() }
+        try connection.attachPlaintext(copy.database, as: Self.schema)
+        try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
+        return try tables(connection).first { name in
+            // Rows of the template are none of the user's.
+            let others = try ["main", Self.templateSchema].map { try RowComparison.Table(name, in: $0, connection) }
+            return try !rows(of: .init(name, in: Self.schema, connection), name).isContained(in: others, connection)
+        }
+    }
+
+    private static let schema = "interrupted"
+    private static let templateSchema = "template"
+
+    /// The tables of the copy.
+    private func tables(_ connection: Connection) throws -> [String] {
+        try connection.values(
+            String.self,
+            """
+            SELECT name FROM interrupted.sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) <> 0
+            AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name
+            """)
+    }
+
+    private func rows(of table: RowComparison.Table, _ name: String) -> RowComparison {
+        var rows = RowComparison(table: table)
+        if case .table(let column) = version, SQLName(column.table) == SQLName(name) {
+            // The record of the version is newer in one of them.
+            rows.condition = column.condition.isEmpty ? " WHERE 0" : " WHERE NOT coalesce((\(column.terms)), 0)"
+        }
+        return rows
+    }
+
+    /// Whether the copy has every row of a database that CipherStore has not upgraded yet, and more of the user's.
+    ///
+    /// Where it cannot be read, the copy is not whole.
+    private func isAhead() throws -> Bool {
+        guard try Inspector(copy, collations: collations).surface() == .plaintext else { return false }
+        do {
+            // Nothing is left beside either.
+            return try ReadOnlyAccess.withConnection(copy, nil, collations, isAlone: false) { _ in
+                try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: false) { connection in
+                    try connection.attachPlaintext(copy.database, as: Self.schema, isReadOnly: true)
+                    try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
+                    return try isAhead(connection)
+                }
+            }
+        } catch is DatabaseError {
+            return false
+        }
+    }
+
+    private func isAhead(_ connection: Connection) throws -> Bool {
+        var hasMore = false
+        for name in try tables(connection) {
+            let present = try RowComparison.Table(name, in: "main", connection)
+            // Rows of a table that is new have not come from the database.
+            guard !present.columns.isEmpty else { continue }
+            let copied = try RowComparison.Table(name, in: Self.schema, connection)
+            let names = Set(present.columns.map(SQLName.init))
+            let common = copied.columns.filter { names.contains(SQLName($0)) }
+            guard !common.isEmpty else { continue }
+            let own = RowComparison.Table(name, columns: common, in: "main")
+            let other = RowComparison.Table(name, columns: common, in: Self.schema)
+            guard try rows(of: own, name).isContained(in: [other], connection) else { return false }
+            let seeds = try RowComparison.Table(name, in: Self.templateSchema, connection)
+            if !hasMore { hasMore = try !rows(of: other, name).isContained(in: [own, seeds], connection) }
+        }
+        return hasMore
+    }
+
+    /// Returns whether nobody had it open.
+    private func remove() throws -> Bool {
+        let isDone: Bool? = try DatabaseFile(path: copy.database, access: .readWrite).whileUnused {
+            for path in [copy.database, copy.wal, copy.sharedMemory, copy.journal] {
+                try FileSystem.removeIfPresent(path)
+            }
+            return true
+        }
+        return isDone == true
+    }
+}

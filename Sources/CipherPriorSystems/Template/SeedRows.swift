@@ -1,0 +1,140 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// The rows that a template brings for one table.
+struct SeedRows {
+    private let table: String
+    private let template: TemplateDatabase
+    private let columns: [String]
+    private let key: [String]
+    private let count: Int
+
+    /// - Parameter isNew: Whether the user's database has no such table yet.
+    /// - Returns: `nil` where the table has no key by which a row could be known, and is not new: its rows were brought
+    ///   when it was made.
+    init?(_ table: String, of template: TemplateDatabase, isNew: Bool) throws {
+        self.table = table
+        self.template = template
+        let (found, count) = try template.read { connection in
+            (
+                try ColumnState.read(table: table, from: connection).filter { $0.generation == nil },
+                try connection.value(Int.self, "SELECT count(*) FROM main.\(identifier: table)") ?? 0
+            )
+        }
+        columns = found.map(\.name)
+        key = found.filter { $0.primaryKeyPosition > 0 }.map(\.name)
+        self.count = count
+        if key.isEmpty && !isNew { return nil }
+    }
+
+    /// The step of a plan that brings them.
+    var operation: Plan.Operation {
+        let rows = count == 1 ? "1 row" : "\(count) rows"
+        return Plan.Operation(
+            .copyRows, table: table,
+            reason: "the template brings \(rows); a row of the user's with the same key stays as it is",
+            action: Plan.Operation.Action("\(rows) of the template") { [self] in try copy(to: $0) })
+    }
+
+    /// The rows that will not come because a row of the user's has the value of a unique column under another key; `nil`
+    /// where there are none.
+    func excluded(
+        by present: TableState, _ state: DatabaseState, renamed: [String: String]
+    ) throws -> Plan.Finding? {
+        func name(_ column: String) -> String? {
+            let former = renamed.first { SQLName($0.key) == SQLName(column) }?.value
+            return present.column(column)?.name ?? former.flatMap { present.column($0)?.name }
+        }
+        func match(_ parts: [String]) -> String? {
+            let names = parts.map(name)
+            guard !parts.isEmpty, !names.contains(nil) else { return nil }
+            return zip(parts, names).map { part, name in
+                "\(SQL.quoted(column: name ?? "")) = seed.value\((columns.firstIndex(of: part) ?? 0) + 1)"
+            }.joined(separator: " AND ")
+        }
+        let unique = try uniqueColumns().compactMap(match)
+        guard !unique.isEmpty, let isKnown = match(key) else { return nil }
+        let table = "main.\(SQL.quoted(identifier: present.name))"
+        let places = columns.indices.map { $0 + 1 }
+        let seed = places.map { "?\($0) AS value\($0)" }.joined(separator: ", ")
+        let isTaken = unique.map { "EXISTS (SELECT 1 FROM \(table) WHERE \($0))" }.joined(separator: " OR ")
+        let isExcluded =
+            "SELECT NOT EXISTS (SELECT 1 FROM \(table) WHERE \(isKnown)) AND (\(isTaken)) FROM (SELECT \(seed)) AS seed"
+        var count = 0
+        try forEachSeed { values in
+            if try state.connection.value(Bool.self, SQL(text: isExcluded, values: values)) == true { count += 1 }
+        }
+        guard count > 0 else { return nil }
+        return Plan.Finding(
+            .warning, table: self.table, count: count,
+            message:
+                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not come: rows of the "
+                + "user's have what must be unique in \(count == 1 ? "it" : "them") under other keys")
+    }
+
+    /// The columns of which no two rows of the template's table may have the same values, besides its key.
+    private func uniqueColumns() throws -> [[String]] {
+        try template.read { source in
+            var found: [[String]] = []
+            var indexes: [String] = []
+            try source.forEachRow("PRAGMA main.index_list(\(identifier: table))") { row in
+                let isPartial = row.count > 4 ? try row.get(Bool.self, at: 4) : false
+                if try row.get(Bool.self, at: 2) && row.get(String.self, at: 3) != "pk" && !isPartial {
+                    indexes.append(try row.get(at: 1))
+                }
+            }
+            for index in indexes {
+                var parts: [String?] = []
+                try source.forEachRow("PRAGMA main.index_info(\(identifier: index))") { row in
+                    parts.append(try row.get(String?.self, at: 2))
+                }
+                // An expression has no name.
+                if !parts.contains(nil) { found.append(parts.compactMap { $0 }) }
+            }
+            return found
+        }
+    }
+
+    private var names: String { columns.map { SQL.quoted(column: $0) }.joined(separator: ", ") }
+
+    /// Copies the rows whose keys the table lacks.
+    ///
+    /// A row that another unique column of the user's rows excludes is left out too. No trigger fires: the app's own
+    /// upgrade began with a copy of the file, in which the rows were already.
+    private func copy(to connection: Connection) throws {
+        let target = "main.\(SQL.quoted(identifier: table))"
+        let values = (1...max(columns.count, 1)).map { "?\($0)" }.joined(separator: ", ")
+        let isKnown = columns.enumerated().filter { key.contains($0.element) }
+            .map { "\(SQL.quoted(column: $0.element)) IS ?\($0.offset + 1)" }.joined(separator: " AND ")
+        let condition = key.isEmpty ? "" : " WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(isKnown))"
+        let insert = "INSERT OR IGNORE INTO \(target) (\(names)) SELECT \(values)\(condition)"
+        try connection.withoutTriggers {
+            try forEachSeed { try connection.execute(SQL(text: insert, values: $0)) }
+        }
+    }
+
+    /// Lends the values of each row of the template; a failure of `body` is none of the template's.
+    private func forEachSeed(_ body: ([Value]) throws -> Void) throws {
+        do {
+            try template.read { source in
+                try source.forEachRow(SQL(text: "SELECT \(names) FROM main.\(SQL.quoted(identifier: table))")) { row in
+                    do {
+                        try body((0..<row.count).map { row.value(at: $0) })
+                    } catch let error as DatabaseError {
+                        throw Refusal(error: error)
+                    }
+                }
+            }
+        } catch let refusal as Refusal {
+            throw refusal.error
+        }
+    }
+
+    /// A failure of the user's database, which is none of the template.
+    private struct Refusal: Error {
+        let error: DatabaseError
+    }
+}

@@ -1,0 +1,130 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+/// The database that an app ships as the model of the user's: read through SQLite alone, and never written.
+struct TemplateDatabase {
+    let path: String
+    private let collations: [Collation]
+
+    init(path: String, collations: [Collation]) {
+        self.path = path
+        self.collations = collations
+    }
+
+    /// What the template holds besides rows.
+    struct Content {
+        /// Its tables, without SQLite's own, CipherStore's, and those in which virtual tables keep their content.
+        var tables: [Table] = []
+        /// The texts of its indexes, views and triggers.
+        var objects: [(name: String, sql: String)] = []
+        /// The version that it has by its own record.
+        var version: SchemaVersion?
+    }
+
+    /// A table of the template.
+    struct Table {
+        let name: String
+        let sql: String
+        /// Whether it brings rows; a virtual table brings none.
+        let holdsRows: Bool
+    }
+
+    /// Lends a read-only connection to the template.
+    ///
+    /// - Throws: ``StoreError`` that names the template, where it is missing, encrypted, empty or damaged.
+    func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+        let inspector = Inspector(try DatabasePaths(path), collations: collations)
+        switch try inspector.surface() {
+        case .missing:
+            throw StoreError(
+                .missingFile, path: path, "there is no template", advice: "check template.file; nothing was changed")
+        case .empty: throw failure("the template is empty")
+        case .opaque: throw failure("the template is encrypted or no database at all; it must be a plaintext one")
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .plaintext: break
+        }
+        guard let result = try inspector.readingPlaintext(body) else { throw inspector.needsRecovery() }
+        return result
+    }
+
+    /// Reads what the template holds besides rows.
+    ///
+    /// - Parameters:
+    ///   - record: Where the version is recorded, in the template as in the user's database.
+    ///   - wanted: The version that it should be.
+    func content(record: RecordedVersion, wanted: SchemaVersion) throws -> Content {
+        // What is assumed of users' databases says nothing of the template, which the app can mend.
+        let fractions: RecordedVersion.Fractions = wanted.isDotted ? .refused : .asWritten
+        return try content(record, fractions)
+    }
+
+    private func content(_ record: RecordedVersion, _ fractions: RecordedVersion.Fractions) throws -> Content {
+        try read { connection in
+            var content = try readObjects(connection)
+            guard !content.tables.isEmpty else { throw failure("the template is empty: it has no table") }
+            switch record {
+            case .userVersion:
+                // 0 is what a template has whose maker recorded nothing.
+                let version = try record.read(from: connection, databasePath: path, fractions)
+                content.version = version == .zero ? nil : version
+            case .table(let column):
+                guard let version = try record.read(from: connection, databasePath: path, fractions) else {
+                    throw StoreError(
+                        .recordedVersion, path: path,
+                        "the template has no record of its version in \(column.table).\(column.column)",
+                        advice: "record it there as in the user's database, or correct recordedVersion")
+                }
+                content.version = version
+            case .stepRecords, .propertyList, .custom: break
+            }
+            return content
+        }
+    }
+
+    /// Looks into every page, before rows are taken from it.
+    func checkPages() throws {
+        let complaint = try read { try $0.value(String.self, "PRAGMA quick_check(1)") }
+        guard complaint == "ok" else {
+            throw StoreError(
+                .corrupt, path: path, "the template is damaged",
+                advice: "install the app again; nothing was changed")
+        }
+    }
+
+    private func readObjects(_ connection: Connection) throws -> Content {
+        var content = Content()
+        var tables: [(name: String, sql: String, isVirtual: Bool)] = []
+        try connection.forEachRow(
+            """
+            SELECT type = 'table', name, sql, coalesce(rootpage, 0) = 0 FROM main.sqlite_master
+            WHERE sql IS NOT NULL ORDER BY rowid
+            """
+        ) { row in
+            let name = try row.get(String.self, at: 1)
+            guard !SQLName(name).isOfSQLite, !SQLName(name).isOfCipherStore else { return }
+            if try row.get(Bool.self, at: 0) {
+                tables.append((name, try row.get(at: 2), try row.get(at: 3)))
+            } else {
+                content.objects.append((name, try row.get(at: 2)))
+            }
+        }
+        let shadows = tables.filter(\.isVirtual).map { $0.name + "_" }
+        for table in tables where !shadows.contains(where: { SQLName(table.name).hasPrefix($0) }) {
+            let holdsRows =
+                try !table.isVirtual
+                && connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table.name))") == true
+            content.tables.append(Table(name: table.name, sql: table.sql, holdsRows: holdsRows))
+        }
+        return content
+    }
+
+    private func failure(_ detail: String) -> StoreError {
+        StoreError(
+            .configuration, path: path, detail,
+            advice: "give the database that the app ships as template.file; nothing was changed")
+    }
+}

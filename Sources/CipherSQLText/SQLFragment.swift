@@ -1,0 +1,67 @@
+/// SQL that is pasted into a statement and must keep to its place there: a column's definition, a constraint, an expression.
+///
+/// SQLite itself judges whether the whole is valid; this judges what SQLite cannot see, namely where one part ends.
+package struct SQLFragment {
+    private let bytes: [UInt8]
+    private let isColumn: Bool
+    private var position = 0
+    private var depth = 0
+
+    /// What is wrong with a text, as the end of a sentence about it; `nil` where it keeps to its place.
+    ///
+    /// - Parameter isColumn: Whether it is one element of a list, on a line with the next.
+    package static func fault(in text: String, isColumn: Bool = false) -> String? {
+        var scanner = SQLFragment(bytes: Array(text.utf8), isColumn: isColumn)
+        return scanner.fault()
+    }
+
+    private init(bytes: [UInt8], isColumn: Bool) {
+        self.bytes = bytes
+        self.isColumn = isColumn
+    }
+
+    private mutating func fault() -> String? {
+        guard !bytes.contains(0) else { return "contains a NUL character" }
+        while position < bytes.count {
+            let byte = bytes[position]
+            position += 1
+            switch byte {
+            case UInt8(ascii: "("): depth += 1
+            case UInt8(ascii: ")"):
+                depth -= 1
+                if depth < 0 { return "has a closing parenthesis without an opening one" }
+            case UInt8(ascii: ",") where isColumn && depth == 0:
+                return "has a comma outside of parentheses, and declares one column"
+            case UInt8(ascii: ";"): return "contains a semicolon"
+            case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"):
+                if !skip(past: [byte]) { return "has a quotation mark that is not closed" }
+            case UInt8(ascii: "["):
+                if !skip(past: [UInt8(ascii: "]")]) { return "has a bracket that is not closed" }
+            case UInt8(ascii: "-") where next == UInt8(ascii: "-"):
+                guard !isColumn else { return "contains a comment to the end of the line" }
+                if !skip(past: [UInt8(ascii: "\n")]) { return "has a comment that is not closed" }
+            case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
+                position += 1
+                if !skip(past: Array("*/".utf8)) { return "has a comment that is not closed" }
+            default: break
+            }
+        }
+        return depth > 0 ? "has an opening parenthesis without a closing one" : nil
+    }
+
+    private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    /// Moves behind the next occurrence.
+    ///
+    /// A doubled quotation mark ends one text and begins the next, which comes to the same.
+    private mutating func skip(past end: [UInt8]) -> Bool {
+        while position < bytes.count {
+            if bytes[position...].starts(with: end) {
+                position += end.count
+                return true
+            }
+            position += 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,92 @@
+package import CipherSQLite
+
+/// A name as SQLite compares names: byte by byte, ASCII letters without regard to case.
+///
+/// `String` compares by canonical equivalence, by which an `é` in one scalar equals an `é` in two; to SQLite these are
+/// two tables.
+package struct SQLName: Hashable, Sendable {
+    /// The bytes of the name, its ASCII letters in lower case.
+    package let folded: [UInt8]
+
+    package init(_ text: String) {
+        folded = Self.fold(text)
+    }
+
+    package init(of name: SchemaName) {
+        folded = name.folded
+    }
+
+    /// The name with its ASCII letters in lower case.
+    package var text: String { String(decoding: folded, as: UTF8.self) }
+
+    /// Whether the name begins with `prefix`.
+    package func hasPrefix(_ prefix: String) -> Bool {
+        folded.starts(with: Self.fold(prefix))
+    }
+
+    /// Whether SQLite alone makes things of this name.
+    package var isOfSQLite: Bool { hasPrefix("sqlite_") }
+
+    /// Whether this library alone makes things of this name.
+    package var isOfCipherStore: Bool { hasPrefix("cipherstore_") }
+
+    /// A name by which SQL can ask for the rowid of a table where no column has taken it.
+    package static func ofRowID(besides columns: some Sequence<SQLName>) -> String? {
+        let taken = Set(columns)
+        return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }
+    }
+
+    /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
+    ///
+    /// Finds too much rather than too little, for instance a name inside of a string.
+    package func isMentioned(in sql: String) -> Bool {
+        // By pointers, and no byte is copied: every name may be looked for in every text of a large schema.
+        sql.withBytes { text in
+            folded.withUnsafeBufferPointer { name in
+                guard !name.isEmpty, text.count >= name.count else { return false }
+                for start in 0...(text.count - name.count) {
+                    var length = 0
+                    while length < name.count, Self.fold(text[start + length]) == name[length] { length += 1 }
+                    guard length == name.count else { continue }
+                    let end = start + length
+                    if (start == 0 || !Self.isPartOfWord(Self.fold(text[start - 1])))
+                        && (end == text.count || !Self.isPartOfWord(Self.fold(text[end])))
+                    {
+                        return true
+                    }
+                }
+                return false
+            }
+        }
+    }
+
+    private static func fold(_ text: String) -> [UInt8] {
+        var bytes = Array(text.utf8)
+        bytes.withUnsafeMutableBufferPointer { bytes in
+            for place in 0..<bytes.count { bytes[place] = fold(bytes[place]) }
+        }
+        return bytes
+    }
+
+    /// A byte, A to Z as a to z.
+    private static func fold(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte }
+
+    /// Whether a folded byte belongs to a word.
+    ///
+    /// Source: SQLite's tokenizer, where every byte from 0x80 on belongs to a name.
+    static func isPartOfWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"),
+            UInt8(ascii: "$"), 0x80...:
+            true
+        default: false
+        }
+    }
+}
+
+extension SQLName: Comparable {
+    /// By byte.
+    package static func < (left: SQLName, right: SQLName) -> Bool {
+        left.folded.lexicographicallyPrecedes(right.folded)
+    }
+}

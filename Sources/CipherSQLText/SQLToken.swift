@@ -1,0 +1,57 @@
+/// A piece of SQL text.
+package struct SQLToken: Sendable, Equatable {
+    package enum Kind: Sendable {
+        /// A keyword, or a name without quotes.
+        case word
+        /// A name in double quotes, backticks or brackets.
+        case quotedName
+        /// Text or a blob in single quotes.
+        case literal
+        case number
+        case symbol
+    }
+
+    package let kind: Kind
+    /// Where it stands in the bytes of the text.
+    package let range: Range<Int>
+    /// A name without its quotes, and anything else as it stands there.
+    package let content: String
+
+    package var isName: Bool { kind == .word || kind == .quotedName }
+
+    /// Whether it is a keyword or symbol; a quoted name is none.
+    package func isKeyword(_ text: String) -> Bool {
+        (kind == .word || kind == .symbol) && SQLName(content) == SQLName(text)
+    }
+
+    /// Whether it stands for a name.
+    package func isNamed(_ name: SQLName) -> Bool { isName && SQLName(content) == name }
+
+    // Without quotes they are values; with them they are names, or text.
+    private static let values = Set(
+        ["true", "false", "null", "current_time", "current_date", "current_timestamp"].map(SQLName.init))
+
+    /// The same for tokens that mean the same to SQLite, which compares bytes.
+    package var normalized: SQLWord {
+        switch kind {
+        case .word, .number, .symbol: SQLWord(bytes: SQLName(content).folded)
+        case .quotedName:
+            SQLWord(
+                bytes: (Self.values.contains(SQLName(content)) ? Array("\"".utf8) : []) + SQLName(content).folded)
+        case .literal: SQLWord(bytes: Array(content.utf8))
+        }
+    }
+}
+
+/// A token without its formatting, compared by its bytes.
+package struct SQLWord: Sendable, Hashable, ExpressibleByStringLiteral {
+    package let bytes: [UInt8]
+
+    package init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    package init(stringLiteral value: String) {
+        bytes = Array(value.utf8)
+    }
+}

@@ -1,0 +1,117 @@
+internal import CipherSQLite
+
+/// The text of a CREATE TABLE statement in its parts: columns, table constraints, and what stands behind them.
+///
+/// SQLite has accepted the statement before; this finds where one part ends and the next begins.
+package struct TableText: Sendable, Equatable {
+    /// A column or a table constraint.
+    package struct Item: Sendable, Equatable {
+        /// The column's name; `nil` for a table constraint.
+        package var column: String?
+        /// Its text.
+        package var text: String
+
+        package init(column: String? = nil, text: String) {
+            self.column = column
+            self.text = text
+        }
+
+        /// By byte, as SQLite compares.
+        package static func == (left: Item, right: Item) -> Bool {
+            left.column.map(SQLName.init) == right.column.map(SQLName.init)
+                && left.text.utf8.elementsEqual(right.text.utf8)
+        }
+
+        /// Whether it is the table constraint that makes the primary key, with or without a name.
+        package var isPrimaryKey: Bool {
+            let words = SQLTokens.normalized(text)
+            let key: [SQLWord] = ["primary", "key"]
+            return column == nil
+                && (words.starts(with: key) || (words.first == "constraint" && words.dropFirst(2).starts(with: key)))
+        }
+
+        /// Whether it names a column, for instance in a constraint.
+        package func mentions(_ name: SQLName) -> Bool { SQLTokens(text).tokens.contains { $0.isNamed(name) } }
+    }
+
+    /// Columns first, then constraints.
+    package var items: [Item]
+    /// What follows the last parenthesis, such as `WITHOUT ROWID`.
+    package var suffix: String
+
+    /// `nil` where the text is no list of columns.
+    package init?(_ sql: String) {
+        let all = SQLTokens(sql)
+        guard let open = all.tokens.firstIndex(where: { $0.kind == .symbol && $0.content == "(" }),
+            let close = all.closing(open)
+        else { return nil }
+        items = Self.split(all, open + 1..<close)
+        let rest = all.tokens[(close + 1)...]
+        suffix = rest.isEmpty ? "" : Self.slice(all, rest.startIndex..<rest.endIndex)
+    }
+
+    package var columns: [Item] { items.filter { $0.column != nil } }
+    package var constraints: [Item] { items.filter { $0.column == nil } }
+
+    package func column(_ name: SQLName) -> Item? { items.first { $0.column.map(SQLName.init) == name } }
+
+    /// The statement for a table of some name.
+    package func createSQL(name: String) -> String {
+        let list = items.map(\.text).joined(separator: ", ")
+        let end = suffix.isEmpty ? "" : " \(suffix)"
+        return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(list))\(end)"
+    }
+
+    /// Appends a column behind the others and before the constraints.
+    package mutating func append(column: Item) {
+        items.insert(column, at: columns.count)
+    }
+
+    package func hasOption(_ words: SQLWord...) -> Bool {
+        let suffix = SQLTokens.normalized(self.suffix)
+        return suffix.indices.contains { suffix[$0...].starts(with: words) }
+    }
+
+    private static let constraintWords = ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"]
+
+    private static func split(_ all: SQLTokens, _ range: Range<Int>) -> [Item] {
+        var items: [Item] = []
+        var start = range.lowerBound
+        var depth = 0
+        for index in range.lowerBound...range.upperBound {
+            let token = all.tokens[index]
+            if index < range.upperBound {
+                if token.kind == .symbol, token.content == "(" { depth += 1 }
+                if token.kind == .symbol, token.content == ")" { depth -= 1 }
+                guard depth == 0, token.kind == .symbol, token.content == "," else { continue }
+            }
+            if start < index {
+                let first = all.tokens[start]
+                let isConstraint = constraintWords.contains { first.isKeyword($0) }
+                items.append(Item(column: isConstraint ? nil : name(first), text: slice(all, start..<index)))
+            }
+            start = index + 1
+        }
+        return items
+    }
+
+    /// SQLite takes text in single quotes for a name where a name must stand.
+    private static func name(_ token: SQLToken) -> String {
+        guard token.kind == .literal, token.content.utf8.count >= 2 else { return token.content }
+        let inner = token.content.utf8.dropFirst().dropLast()
+        var result: [UInt8] = []
+        var isSecond = false
+        for byte in inner {
+            isSecond = byte == UInt8(ascii: "'") && !isSecond
+            if byte != UInt8(ascii: "'") || isSecond { result.append(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    private static func slice(_ all: SQLTokens, _ range: Range<Int>) -> String {
+        guard !range.isEmpty else { return "" }
+        let bytes = all.bytes[
+            all.tokens[range.lowerBound].range.lowerBound..<all.tokens[range.upperBound - 1].range.upperBound]
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

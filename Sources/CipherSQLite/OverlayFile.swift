@@ -1,0 +1,185 @@
+internal import CCipherEngine
+internal import CipherErrors
+
+/// How much of a database may be changed in memory.
+final class OverlayBudget {
+    /// In bytes.
+    private var left: Int
+    private var isEnded = false
+    /// Whether more was wanted.
+    private(set) var isExceeded = false
+
+    init(_ bytes: Int) {
+        left = bytes
+    }
+
+    func take(_ bytes: Int) -> Bool {
+        guard bytes <= left else {
+            isExceeded = true
+            return false
+        }
+        left -= bytes
+        return true
+    }
+
+    func give(_ bytes: Int) {
+        if !isEnded { left += bytes }
+    }
+
+    /// Nothing more may be changed.
+    func end() { (left, isEnded) = (0, true) }
+}
+
+/// A file whose changes stay in memory: what was not written is read from the file beneath, which is never written.
+final class OverlayFile: LayeredFile {
+    private static let blockSize = 4096
+
+    /// Another connection's file, which stays open meanwhile; `nil` for an empty one.
+    private let base: UnsafeMutablePointer<sqlite3_file>?
+    private let budget: OverlayBudget
+    private var blocks: [Int64: UnsafeMutableRawPointer] = [:]
+    private var size: Int64 = 0
+    /// How much of the file beneath still shows.
+    private var baseSize: Int64 = 0
+
+    init(over base: UnsafeMutablePointer<sqlite3_file>?, _ budget: OverlayBudget) throws {
+        self.base = base
+        self.budget = budget
+        guard let base else { return }
+        let result = base.pointee.pMethods.pointee.xFileSize(base, &size)
+        guard result == SQLITE_OK else {
+            throw DatabaseError(extendedCode: result, message: "the file cannot be measured")
+        }
+        baseSize = size
+    }
+
+    deinit {
+        for block in blocks.values { block.deallocate() }
+        budget.give(blocks.count * Self.blockSize)
+    }
+
+    func getSize(_ size: inout Int64) -> Int32 {
+        size = self.size
+        return SQLITE_OK
+    }
+
+    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
+        if blocks.isEmpty, offset + Int64(count) <= baseSize { return readBase(into: buffer, count, offset) }
+        var done = 0
+        while done < count {
+            let (block, start, length) = part(at: offset + Int64(done), of: count - done)
+            if let content = blocks[block] {
+                (buffer + done).copyMemory(from: content + start, byteCount: length)
+            } else {
+                let result = readBase(into: buffer + done, length, offset + Int64(done))
+                guard result == SQLITE_OK else { return result }
+            }
+            done += length
+        }
+        return offset + Int64(count) > size ? DescriptorFile.shortRead : SQLITE_OK
+    }
+
+    func write(_ content: UnsafeRawPointer, count: Int, offset: Int64) -> Int32 {
+        var done = 0
+        while done < count {
+            let (block, start, length) = part(at: offset + Int64(done), of: count - done)
+            if blocks[block] == nil {
+                guard budget.take(Self.blockSize) else { return SQLITE_FULL }
+                let memory = UnsafeMutableRawPointer.allocate(byteCount: Self.blockSize, alignment: 16)
+                let result = readBase(into: memory, Self.blockSize, block * Int64(Self.blockSize))
+                guard result == SQLITE_OK else {
+                    memory.deallocate()
+                    return result
+                }
+                blocks[block] = memory
+            }
+            blocks[block]?.advanced(by: start).copyMemory(from: content + done, byteCount: length)
+            done += length
+        }
+        size = max(size, offset + Int64(count))
+        return SQLITE_OK
+    }
+
+    func truncate(to newSize: Int64) -> Int32 {
+        let (last, start, _) = part(at: newSize, of: 1)
+        for (block, content) in blocks where block >= last {
+            guard block == last, start > 0 else {
+                content.deallocate()
+                budget.give(Self.blockSize)
+                blocks[block] = nil
+                continue
+            }
+            (content + start).initializeMemory(as: UInt8.self, repeating: 0, count: Self.blockSize - start)
+        }
+        size = min(size, newSize)
+        baseSize = min(baseSize, newSize)
+        return SQLITE_OK
+    }
+
+    func sync() -> Int32 { SQLITE_OK }
+    func close() -> Int32 { SQLITE_OK }
+
+    private func part(at offset: Int64, of count: Int) -> (block: Int64, start: Int, length: Int) {
+        let start = Int(offset % Int64(Self.blockSize))
+        return (offset / Int64(Self.blockSize), start, min(count, Self.blockSize - start))
+    }
+
+    /// What the file beneath has there, and zeros where it has nothing.
+    private func readBase(into buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
+        let available = base == nil ? 0 : Int(max(0, min(Int64(count), baseSize - offset)))
+        (buffer + available).initializeMemory(as: UInt8.self, repeating: 0, count: count - available)
+        guard available > 0, let base else { return SQLITE_OK }
+        return base.pointee.pMethods.pointee.xRead(base, buffer, Int32(available), offset)
+    }
+}
+
+extension Connection {
+    /// Lends a connection to the same database whose changes stay in memory and are gone afterwards.
+    ///
+    /// Neither the file nor anything beside it is written. This connection must be in a read transaction, which keeps the
+    /// file as it is. In WAL mode other connections go on writing; what they commit meanwhile shows in
+    /// `PRAGMA data_version` once the transaction has ended, and the result is then worth nothing.
+    /// Source: SQLite, "Write-Ahead Logging", section 8: a log is used without shared memory in exclusive locking mode.
+    ///
+    /// - Parameters:
+    ///   - limit: How many bytes may be changed.
+    ///   - prepare: Readies the connection before it reads, such as with the key.
+    /// - Returns: `nil` where more would be changed.
+    package func rehearsing<Result>(
+        limit: Int, _ prepare: (Connection) throws -> Void, _ body: (Connection) throws -> Result
+    ) throws -> Result? {
+        let budget = OverlayBudget(limit)
+        let database = openFile(SQLITE_FCNTL_FILE_POINTER)
+        let log = openFile(SQLITE_FCNTL_JOURNAL_POINTER)
+        let layer = try FileLayer(hasLog: log != nil) { flags in
+            if flags & SQLITE_OPEN_MAIN_DB != 0 { return try OverlayFile(over: database, budget) }
+            return try OverlayFile(over: flags & SQLITE_OPEN_WAL != 0 ? log : nil, budget)
+        }
+        let connection = try Connection(path: path, mode: .create, through: layer)
+        defer {
+            // Or closing would copy the log into the database.
+            budget.end()
+            connection.close()
+        }
+        _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
+        // The layer's own files, in memory too, and within the limit.
+        try connection.execute("PRAGMA temp_store = FILE")
+        try prepare(connection)
+        if log == nil { _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY") }
+        try connection.execute("PRAGMA wal_autocheckpoint = 0")
+        do {
+            return try body(connection)
+        } catch {
+            guard budget.isExceeded else { throw error }
+            return nil
+        }
+    }
+
+    /// SQLite's own form of the database file, or of its journal or log; `nil` where it is not open.
+    private func openFile(_ which: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        guard sqlite3_file_control(handle, "main", which, &file) == SQLITE_OK, let file, file.pointee.pMethods != nil
+        else { return nil }
+        return file
+    }
+}

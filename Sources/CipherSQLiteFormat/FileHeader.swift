@@ -1,0 +1,97 @@
+package import CipherPrimitives
+package import CipherSQLite
+
+/// The first bytes of a database file: its header, and that of the b-tree page behind it.
+///
+/// Source: SQLite, "Database File Format", section 1.3.
+package struct FileHeader {
+    package static let length = 112
+    private static let magic = Array("SQLite format 3\0".utf8)
+
+    private let bytes: [UInt8]
+    package let fileSize: Int64
+
+    package init(_ file: DatabaseFile) throws {
+        self.init(bytes: try file.read(at: 0, count: Self.length), fileSize: try file.size())
+    }
+
+    package init(bytes: [UInt8], fileSize: Int64) {
+        self.bytes = bytes
+        self.fileSize = fileSize
+    }
+
+    package static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }
+
+    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, and random bytes from 32
+    /// on.
+    ///
+    /// SQLite keeps zeros at 72 to 91, and reads files that have others there. Of those the numbers between and the
+    /// beginning of the first b-tree page tell: random bytes pass with a chance of less than one in 2^60. What does not
+    /// pass is not taken for plaintext.
+    package static func isPlaintext(_ bytes: [UInt8]) -> Bool {
+        guard startsWithMagic(bytes), bytes.count >= 92 else { return false }
+        return bytes[72..<92].allSatisfy { $0 == 0 } || isPlausible(bytes)
+    }
+
+    private static func isPlausible(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count >= length else { return false }
+        let header = FileHeader(bytes: bytes, fileSize: 0)
+        let usable = header.pageSize - Int(bytes[20])
+        guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
+            bytes[21..<24].elementsEqual([64, 32, 32]),
+            // The schema format and the encoding of text.
+            (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
+        else { return false }
+        // The page of the schema's table: a leaf, or one with children.
+        let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
+        let cells = Int(header.big16(103))
+        let content = header.big16(105) == 0 ? 65536 : Int(header.big16(105))
+        return (isLeaf || isInterior) && (isLeaf ? 108 : 112) + 2 * cells <= content && content <= usable
+            && Int(header.big16(101)) < usable && bytes[107] <= 60
+    }
+
+    package var isPlaintext: Bool { Self.isPlaintext(bytes) }
+    package var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
+
+    /// The salt of an encrypted file without a plaintext header.
+    ///
+    /// Source: SQLCipher Design, "Database Salt".
+    package var salt: SecretBytes? {
+        guard bytes.count >= CipherKey.saltLength, !Self.startsWithMagic(bytes) else { return nil }
+        return SecretBytes(bytes[..<CipherKey.saltLength])
+    }
+
+    package var isWriteAheadLog: Bool { bytes.count > 19 && (bytes[18] == 2 || bytes[19] == 2) }
+    package var pageSize: Int {
+        let size = Int(big16(16))
+        return size == 1 ? 65536 : size
+    }
+    /// SQLite's "schema format number", 1 to 4; 0 before the first table.
+    package var schemaFormat: Int { Int(big32(44)) }
+    package var defaultCacheSize: Int { Int(Int32(bitPattern: big32(48))) }
+    /// The version of the library that wrote the file last.
+    package var writerVersion: Int { Int(big32(96)) }
+
+    /// The number of pages that the header claims, where it is to be trusted: its counter must equal the change counter.
+    package var claimedPages: Int? {
+        guard bytes.count >= 100, big32(28) > 0, big32(24) == big32(92) else { return nil }
+        return Int(big32(28))
+    }
+
+    /// What SQLite changes each time that it writes page 1; `nil` where an old release wrote it, which may not have done so
+    /// in a log.
+    package var changeCounter: UInt32? {
+        guard claimedPages != nil, writerVersion >= 3_008_000 else { return nil }
+        return big32(24)
+    }
+
+    private func big16(_ offset: Int) -> UInt16 {
+        guard bytes.count >= offset + 2 else { return 0 }
+        return UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
+    }
+
+    private func big32(_ offset: Int) -> UInt32 {
+        guard bytes.count >= offset + 4 else { return 0 }
+        return bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}

@@ -1,0 +1,161 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// Makes a wanted schema of declared tables, and finds the place where a declaration is wrong.
+struct DeclaredSchema {
+    let tables: [DeclaredTable]
+    let collations: [Collation]
+
+    /// - Throws: ``StoreError`` with `configuration`, which names the table and the column.
+    func wanted() throws -> WantedSchema {
+        try checkNames()
+        var wanted = try WantedSchema(collations: collations)
+        for table in tables { try add(table, to: &wanted) }
+        for table in tables {
+            for index in table.indexes {
+                try wanted.add(index.createSQL(on: table), at: "tableOptions.\(table.name).indexes.\(index.name)")
+            }
+        }
+        return wanted
+    }
+
+    private func checkNames() throws {
+        var seen: Set<SQLName> = []
+        for table in tables {
+            guard seen.insert(SQLName(table.name)).inserted else {
+                throw table.failure(nil, "it is declared twice; SQLite does not tell upper case from lower case")
+            }
+            guard !SQLName(table.name).isOfCipherStore else {
+                throw table.failure(nil, "names that begin with cipherstore_ are CipherStore's own")
+            }
+        }
+    }
+
+    // MARK: Tables
+
+    private func add(_ table: DeclaredTable, to wanted: inout WantedSchema) throws {
+        try checkText(of: table)
+        if let error = try wanted.scratch.refusal(of: table.createSQL, name: table.name) {
+            throw try failure(of: table, error, wanted.scratch)
+        }
+        try wanted.add(table.createSQL, at: "the table \(table.name)")
+        try checkColumns(of: table, wanted)
+        let name = SQLName(table.name)
+        wanted.inherited[name] = table.inherited
+        if let old = table.renamedFrom { wanted.renames.tables[name] = old }
+        var columns: [SQLName: String] = [:]
+        for (new, old) in table.renamedColumns.sorted(by: { $0.key < $1.key }) {
+            guard columns.updateValue(old, forKey: SQLName(new)) == nil else {
+                throw table.failure(nil, "\(new) is renamed twice")
+            }
+        }
+        if !columns.isEmpty { wanted.renames.columns[name] = columns }
+    }
+
+    private func checkText(of table: DeclaredTable) throws {
+        if let fault = SQLName.fault(of: table.name) { throw table.failure(nil, "the name \(fault)") }
+        guard !table.columns.isEmpty else { throw table.failure(nil, "no column is declared") }
+        for column in table.columns {
+            if let fault = SQLName.fault(of: column.name) { throw table.failure(column.name, "the name \(fault)") }
+            if let fault = SQLFragment.fault(in: column.definition) {
+                throw table.failure(column.name, "its definition \(fault)")
+            }
+        }
+        for (index, constraint) in (table.constraints ?? []).enumerated() {
+            if let fault = SQLFragment.fault(in: constraint) {
+                throw table.failure("constraints[\(index)]", "it \(fault)")
+            }
+        }
+        guard table.isStrict != true || Engine.current.hasStrictTables else {
+            throw StoreError(
+                .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not know",
+                advice: "link a SQLCipher with SQLite 3.37 or newer; nothing was changed")
+        }
+    }
+
+    private func checkColumns(of table: DeclaredTable, _ wanted: WantedSchema) throws {
+        let made = wanted.tables.last?.columns.map { SQLName($0.name) } ?? []
+        let declared = table.columns.map { SQLName($0.name) }
+        guard made != declared else { return }
+        let different = (0..<max(made.count, declared.count)).first { index in
+            index >= made.count || index >= declared.count || made[index] != declared[index]
+        }
+        let culprit = table.columns[min(max((different ?? 0) - 1, 0), table.columns.count - 1)]
+        throw table.failure(culprit.name, "its definition declares more than one column")
+    }
+
+    /// The culprit is the column or constraint without which SQLite takes the table, and with which it does not.
+    private func failure(
+        of table: DeclaredTable, _ error: DatabaseError, _ scratch: ScratchDatabase
+    ) throws -> StoreError {
+        var part = table
+        part.columns = [.init(name: "x", definition: "")]
+        part.constraints = nil
+        part.isWithoutRowID = nil
+        if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
+            return table.failure(nil, "SQLite refuses it", error)
+        }
+        for count in 1...table.columns.count {
+            part.columns = Array(table.columns.prefix(count))
+            if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
+                return table.failure(table.columns[count - 1].name, "SQLite refuses it", error)
+            }
+        }
+        let constraints = table.constraints ?? []
+        for count in constraints.indices {
+            part.constraints = Array(constraints.prefix(count + 1))
+            if let error = try scratch.refusal(of: part.createSQL, name: table.name) {
+                return table.failure("constraints[\(count)]", "SQLite refuses it", error)
+            }
+        }
+        return table.failure(nil, "SQLite refuses it", error)
+    }
+}
+
+extension DeclaredTable {
+    /// The statement that makes the table.
+    package var createSQL: String {
+        let parts = columns.map(\.sql) + (constraints ?? [])
+        let options = (isWithoutRowID == true ? ["WITHOUT ROWID"] : []) + (isStrict == true ? ["STRICT"] : [])
+        return "CREATE TABLE \(SQL.quoted(identifier: name)) (\(parts.joined(separator: ", ")))"
+            + (options.isEmpty ? "" : " " + options.joined(separator: ", "))
+    }
+
+    /// What the declaration leaves to the database.
+    fileprivate var inherited: Set<WantedSchema.Inherited> {
+        var parts: Set<WantedSchema.Inherited> = []
+        if constraints == nil { parts.insert(.constraints) }
+        if isWithoutRowID == nil { parts.insert(.rowID) }
+        if isStrict == nil { parts.insert(.strictness) }
+        return parts
+    }
+
+    /// What is wrong with the table, or with a part of it.
+    fileprivate func failure(_ part: String?, _ problem: String, _ underlying: DatabaseError? = nil) -> StoreError {
+        let section = part?.hasPrefix("constraints[") == true ? "tableOptions" : "dbTables"
+        let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
+        return StoreError(
+            .configuration, "the declaration of \(place) cannot be used: \(problem)",
+            advice: "correct it in the configuration; nothing was changed", underlying: underlying)
+    }
+}
+
+extension DeclaredTable.Column {
+    fileprivate var sql: String {
+        let name = SQL.quoted(identifier: name)
+        return definition.isEmpty ? name : "\(name) \(definition)"
+    }
+}
+
+extension DeclaredTable.Index {
+    /// What is just the name of a column may be any name; everything else is SQL.
+    fileprivate func createSQL(on table: DeclaredTable) -> String {
+        let names = Set(table.columns.map { SQLName($0.name) })
+        let parts = columns.map { names.contains(SQLName($0)) ? SQL.quoted(identifier: $0) : $0 }
+        return "CREATE \(isUnique ? "UNIQUE " : "")INDEX \(SQL.quoted(identifier: name)) "
+            + "ON \(SQL.quoted(identifier: table.name)) (\(parts.joined(separator: ", ")))"
+            + (condition.map { " WHERE \($0)" } ?? "")
+    }
+}

@@ -1,0 +1,144 @@
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// What becomes of indexes, views and triggers: those that differ are dropped before the tables are touched, and made
+/// behind them.
+struct ObjectDifference {
+    private(set) var drops: [Plan.Operation] = []
+    private(set) var creations: [Plan.Operation] = []
+    private(set) var withheld: [Plan.Withheld] = []
+    private(set) var findings: [Plan.Finding] = []
+    /// The indexes, views and triggers that there will be.
+    private(set) var remaining: [DatabaseState.Object] = []
+    /// Those of them that are made.
+    private(set) var created: [DatabaseState.Object] = []
+    private var dropped: Set<SQLName> = []
+    private let comparison: SchemaComparison
+    private let path: String
+
+    init(_ comparison: SchemaComparison, _ present: PresentSchema, path: String) throws {
+        self.comparison = comparison
+        self.path = path
+        for object in comparison.wanted.objects { try compare(object, present) }
+        let named = Set(comparison.wanted.objects.map { SQLName($0.name) })
+        for found in present.objects where !named.contains(SQLName(found.object.name)) { try decide(found) }
+        restoreTriggersOfViews(present)
+        // A view takes its triggers along, and they cannot be made before it.
+        drops = drops.filter { $0.kind == .dropTrigger } + drops.filter { $0.kind != .dropTrigger }
+        creations = creations.filter { $0.kind != .createTrigger } + creations.filter { $0.kind == .createTrigger }
+        remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
+    }
+
+    /// A view that is made anew keeps its triggers.
+    private mutating func restoreTriggersOfViews(_ present: PresentSchema) {
+        let views = Set(creations.filter { $0.kind == .createView }.compactMap { $0.object.map(SQLName.init) })
+        for trigger in present.objects.map(\.object) where trigger.type == "trigger" {
+            guard views.contains(SQLName(trigger.table)), dropped.contains(SQLName(trigger.table)),
+                dropped.insert(SQLName(trigger.name)).inserted
+            else { continue }
+            create(trigger, "its view was made anew")
+        }
+    }
+
+    /// The indexes and triggers of a table that are still there when it is made anew, and come back with it.
+    func survivors(of table: PresentSchema.Table, in present: PresentSchema) throws -> [DatabaseState.Object] {
+        let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains(SQLName($0.object.name)) }
+        for object in own { try checkDoubt(object) }
+        return own.map(\.object)
+    }
+
+    // MARK: Wanted ones
+
+    private mutating func compare(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
+        let name = SQLName(object.name)
+        guard
+            let found = present.objects.first(where: {
+                SQLName($0.object.name) == name && $0.object.type == object.type
+            })
+        else {
+            try checkNameIsFree(object, present)
+            create(object, "the schema names it and the database does not have it")
+            return
+        }
+        let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
+        guard !isSame || found.isOutdated else { return }
+        drop(found.object, isSame ? "it names what is renamed" : "the schema defines it otherwise")
+        create(object, isSame ? "it names what was renamed" : "the schema defines it so")
+    }
+
+    private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
+        let name = SQLName(object.name)
+        let isTaken =
+            object.type != "trigger"
+            && (present.tables[name] != nil
+                || present.objects.contains { $0.object.type != "trigger" && SQLName($0.object.name) == name })
+        guard isTaken else { return }
+        throw StoreError(
+            .migration, path: path,
+            "the \(object.type) \(object.name) cannot be made: the database has something else of that name",
+            advice: "rename one of them; nothing was changed")
+    }
+
+    // MARK: Others
+
+    private mutating func decide(_ found: PresentSchema.Object) throws {
+        let object = found.object
+        let isNamed = comparison.wanted.table(object.table) != nil
+        if comparison.unnamedObjects == .drop, object.type == "view" || isNamed {
+            guard comparison.policy != .withhold else {
+                withheld.append(
+                    Plan.Withheld(
+                        object.kinds.withheld, table: object.table, object: object.name,
+                        reason: "the schema does not name it, and destructiveChanges is withhold"))
+                return
+            }
+            drop(object, "the schema does not name it", .removesSchema)
+            findings.append(
+                Plan.Finding(
+                    .removesSchema, table: object.table, message: "drops the \(object.type) \(object.name)"))
+        } else if found.isOutdated {
+            try checkDoubt(found)
+            drop(object, "it names what is renamed")
+            create(object, "it names what was renamed")
+        }
+    }
+
+    private func checkDoubt(_ found: PresentSchema.Object) throws {
+        guard let doubt = found.doubt else { return }
+        throw StoreError(
+            .migration, path: path,
+            "the \(found.object.type) \(found.object.name) names \(doubt), and it cannot be told whether that is what "
+                + "is renamed",
+            advice: "give the \(found.object.type) in the schema, or drop it; nothing was changed")
+    }
+
+    // MARK: Operations
+
+    private mutating func drop(_ object: DatabaseState.Object, _ reason: String, _ risk: Plan.Operation.Risk = .none) {
+        dropped.insert(SQLName(object.name))
+        drops.append(
+            Plan.Operation(
+                object.kinds.drop, table: object.table, object: object.name,
+                sql: ["DROP \(object.type.uppercased()) \(SQL.quoted(identifier: object.name))"], reason: reason,
+                risk: risk))
+    }
+
+    private mutating func create(_ object: DatabaseState.Object, _ reason: String) {
+        remaining.append(object)
+        created.append(object)
+        creations.append(
+            Plan.Operation(
+                object.kinds.create, table: object.table, object: object.name, sql: [object.sql], reason: reason))
+    }
+}
+
+extension DatabaseState.Object {
+    fileprivate var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind, withheld: Plan.Withheld.Kind) {
+        switch type {
+        case "index": (.createIndex, .dropIndex, .dropIndex)
+        case "view": (.createView, .dropView, .dropView)
+        default: (.createTrigger, .dropTrigger, .dropTrigger)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// The work of one comparison.
+struct SchemaDifference {
+    let comparison: SchemaComparison
+    let state: DatabaseState
+    var present: PresentSchema
+    private var changes = SchemaChanges()
+    private var tables: [Plan.Operation] = []
+    /// The tables that the schema names, as they will be.
+    private var results: [SQLName: TableShape] = [:]
+
+    init(_ comparison: SchemaComparison, _ state: DatabaseState) throws {
+        self.comparison = comparison
+        self.state = state
+        present = try PresentSchema(state)
+    }
+
+    private var wanted: WantedSchema { comparison.wanted }
+
+    mutating func compare() throws -> SchemaChanges {
+        changes.notes += try SchemaRenames(wanted: wanted, state: state).apply(to: &present)
+        changes.origins = present.origins
+        let objects = try ObjectDifference(comparison, present, path: state.connection.path)
+        changes.withheld += objects.withheld
+        changes.findings += objects.findings
+        for virtual in wanted.virtualTables { try compareVirtual(virtual) }
+        for table in wanted.tables { results[SQLName(table.name)] = table }
+        let users = ColumnUsers(
+            objects: objects.remaining,
+            tables: present.tables.map { name, table in results[name] ?? table.shape })
+        for table in wanted.tables { try compare(table, objects, users) }
+        try rebuildOutdated(objects)
+        let unnamed = try UnnamedTables(
+            comparison, state, named: results,
+            unnamed: present.tables.filter { results[$0.key] == nil }.mapValues(\.shape),
+            kept: present.tables.compactMapValues(\.reasonToKeep), objects: objects.remaining)
+        changes.withheld += unnamed.withheld
+        changes.findings += unnamed.findings
+        changes.operations = objects.drops + present.operations + tables + unnamed.drops + objects.creations
+        return changes
+    }
+
+    // MARK: Tables
+
+    private mutating func compare(_ table: TableShape, _ objects: ObjectDifference, _ users: ColumnUsers) throws {
+        guard let found = present.tables[SQLName(table.name)] else {
+            try checkNameIsFree(table)
+            tables.append(
+                Plan.Operation(
+                    .createTable, table: table.name, sql: [table.sql],
+                    reason: "the schema names it and the database does not have it"))
+            return
+        }
+        var difference = TableDifference(table, found, in: present, users: users, comparison, state)
+        try difference.compare(
+            survivors: objects.survivors(of: found, in: present),
+            created: objects.created.filter { SQLName($0.table) == SQLName(table.name) })
+        results[SQLName(table.name)] = difference.result
+        tables += difference.operations
+        changes.withheld += difference.withheld
+        changes.findings += difference.findings
+    }
+
+    /// A rename may reach tables that the schema does not name; where the engine does not carry it there, they are made
+    /// again.
+    private mutating func rebuildOutdated(_ objects: ObjectDifference) throws {
+        let named = Set(wanted.tables.map { SQLName($0.name) })
+        let outdated = present.tables.filter { $0.value.isOutdated && !named.contains($0.key) }
+        for table in outdated.values.sorted(by: { $0.name < $1.name }) {
+            let survivors = try objects.survivors(of: table, in: present)
+            tables.append(
+                Plan.Operation(
+                    .rebuildTable, table: table.shape.name,
+                    sql: TableRebuild(
+                        of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
+                        objects: survivors.map(\.sql)
+                    ).statements,
+                    reason: "it refers to what is renamed, and the rename is not carried there"))
+        }
+    }
+
+    private mutating func compareVirtual(_ table: WantedSchema.Object) throws {
+        let sameName = try state.connection.value(
+            String.self, "SELECT sql FROM main.sqlite_master WHERE name = \(table.name) COLLATE NOCASE")
+        guard let sql = sameName else {
+            tables.append(
+                Plan.Operation(
+                    .createTable, table: table.name, sql: [table.sql],
+                    reason: "the schema names it and the database does not have it"))
+            return
+        }
+        if SQLTokens.normalized(sql) != SQLTokens.normalized(table.sql) {
+            changes.withheld.append(
+                Plan.Withheld(
+                    .changeTable, table: table.name, reason: "it is a virtual table, which is never made anew"))
+        }
+    }
+
+    private func checkNameIsFree(_ table: TableShape) throws {
+        let name = SQLName(table.name)
+        guard state.table(table.name)?.isVirtual != true else {
+            throw StoreError(
+                .migration, path: state.connection.path,
+                "\(table.name) is a virtual table in the database, and the schema wants an ordinary one",
+                advice: "take it out of the schema; nothing was changed")
+        }
+        guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {
+            return
+        }
+        throw StoreError(
+            .migration, path: state.connection.path,
+            "the table \(table.name) cannot be made: the database has \(object.type == "index" ? "an" : "a") "
+                + "\(object.type) of that name",
+            advice: "rename one of them; nothing was changed")
+    }
+}

@@ -1,0 +1,236 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// What leads from one table to the wanted one: nothing, appended columns, or a rebuild.
+///
+/// What may not be lost stays: the table that is made is the wanted one with the columns and definitions that are kept.
+struct TableDifference {
+    private(set) var operations: [Plan.Operation] = []
+    private(set) var withheld: [Plan.Withheld] = []
+    private(set) var findings: [Plan.Finding] = []
+    /// The table after the operations.
+    private(set) var result: TableShape
+    private let wanted: TableShape
+    private let found: PresentSchema.Table
+    private let users: ColumnUsers
+    private let comparison: SchemaComparison
+    private let state: DatabaseState
+    private let lint: ValueLint
+    private let parents: [SQLName: PresentSchema.Table]
+    /// What the rebuild changes, in words.
+    private var reasons: [String] = []
+    private var lostColumns: [SQLName] = []
+
+    init(
+        _ wanted: TableShape, _ found: PresentSchema.Table, in present: PresentSchema, users: ColumnUsers,
+        _ comparison: SchemaComparison, _ state: DatabaseState
+    ) {
+        self.wanted = wanted
+        self.found = found
+        self.users = users
+        self.comparison = comparison
+        self.state = state
+        parents = present.tables
+        lint = ValueLint(state, found, countsRows: state.countsRows || comparison.policy != .withhold)
+        result = found.shape
+    }
+
+    private var existing: TableShape { found.shape }
+
+    /// - Parameters:
+    ///   - survivors: The table's indexes and triggers that come back with a rebuild.
+    ///   - created: Those that are made afterwards.
+    mutating func compare(survivors: [DatabaseState.Object], created: [DatabaseState.Object]) throws {
+        var plan = TableTarget(
+            wanted, existing, inherits: comparison.wanted.inherited[SQLName(wanted.name)] ?? [])
+        try keepColumns(in: &plan)
+        try changeColumns(in: &plan)
+        let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
+        let check = RowCheck(lint.counting, found, target)
+        findings += try check.duplicates(created)
+        guard found.isOutdated || !target.isSame(as: existing) else { return }
+        result = target
+        findings += try check.checks()
+        if !comparison.rowsFollow { findings += try check.references(to: parents) }
+        guard try !addColumns(target) else { return }
+        // SQLite drops an index together with a column in it just so.
+        let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
+        findings += try check.duplicates(kept)
+        findings += try ValueCheck(lint: lint.counting, existing: existing, target: target).findings()
+        rebuild(target, kept)
+    }
+
+    // MARK: Columns that the schema does not name
+
+    private mutating func keepColumns(in target: inout TableTarget) throws {
+        for column in existing.columns where wanted.column(SQLName(column.name)) == nil {
+            let user = users.user(of: column.name, in: existing.name)
+            let kept = found.keptColumns[SQLName(column.name)]
+            if comparison.policy == .withhold || user != nil || kept != nil {
+                // At a launch that has nothing to do, not even whole columns are read.
+                let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
+                let reason =
+                    kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
+                        "; it holds \(values.of("value"))"
+                    }
+                    ?? ""
+                withheld.append(
+                    Plan.Withheld(
+                        .dropColumn, table: existing.name, column: column.name, rows: values.number,
+                        reason: "the schema does not name it\(reason)"))
+                target.keep(SQLName(column.name))
+            } else {
+                let values = try lint.values(of: column)
+                let name = "\(existing.name).\(column.name)"
+                findings.append(
+                    Plan.Finding(
+                        values.isZero ? .removesSchema : .losesData, table: existing.name, column: column.name,
+                        count: values.number,
+                        message: values.isZero
+                            ? "drops \(name), which holds no value" : "drops \(values.of("non-NULL value")) of \(name)")
+                )
+                target.lose(SQLName(column.name))
+                lostColumns.append(SQLName(column.name))
+                reasons.append("\(column.name) goes")
+            }
+        }
+    }
+
+    // MARK: Columns that are defined otherwise
+
+    private mutating func changeColumns(in target: inout TableTarget) throws {
+        var withheldKeyColumn: SQLName?
+        var changes: [(column: SQLName, reason: String)] = []
+        for column in wanted.columns {
+            let name = SQLName(column.name)
+            guard let old = existing.column(name), !wanted.defines(name, like: existing) else { continue }
+            let difference =
+                "declared as \(wanted.definition(of: column)), in the database as \(existing.definition(of: old))"
+            let changed = try changedValues(old, column)
+            if !changed.isZero, comparison.policy == .withhold {
+                withheld.append(
+                    Plan.Withheld(
+                        .changeColumn, table: existing.name, column: old.name, rows: changed.number,
+                        reason: "\(difference); the change would alter \(changed.of("value"))"))
+                target.keepDefinition(of: name)
+                if old.primaryKeyPosition != 0 || column.primaryKeyPosition != 0 { withheldKeyColumn = name }
+                continue
+            }
+            if !changed.isZero {
+                findings.append(
+                    Plan.Finding(
+                        .losesData, table: existing.name, column: old.name, count: changed.number,
+                        message: "alters \(changed.of("value")) of \(existing.name).\(old.name): \(difference)"))
+            }
+            changes.append((name, "\(old.name) is \(difference)"))
+        }
+        let kept = withheldKeyColumn.map { keepKey(in: &target, because: $0) } ?? []
+        reasons += changes.filter { !kept.contains($0.column) }.map(\.reason)
+    }
+
+    /// A primary key changes as a whole or not at all: a table would else be left with none, or with half of one.
+    ///
+    /// Returns the other columns that stay with it.
+    private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
+        target.keepKey()
+        var kept: Set<SQLName> = []
+        let reason = "the primary key stays as it is, for the change of \(withheldColumn.text) is withheld"
+        for column in wanted.columns where SQLName(column.name) != withheldColumn {
+            let name = SQLName(column.name)
+            let old = existing.column(name)
+            guard column.primaryKeyPosition != 0 || old.map({ $0.primaryKeyPosition != 0 }) == true,
+                !wanted.defines(name, like: existing)
+            else { continue }
+            if old == nil {
+                target.leaveOut(name)
+            } else {
+                target.keepDefinition(of: name)
+            }
+            kept.insert(name)
+            guard !withheld.contains(where: { $0.column.map(SQLName.init) == name }) else { continue }
+            withheld.append(
+                Plan.Withheld(
+                    .changeColumn, table: existing.name, column: old?.name ?? column.name, reason: reason))
+        }
+        return kept
+    }
+
+    /// The values that would not come back if the change were undone.
+    private func changedValues(_ old: ColumnState, _ new: ColumnState) throws -> ValueLint.Count {
+        if new.generation != nil { return try lint.values(of: old) }
+        // In a strict table nothing is stored in a column of type ANY as anything else.
+        let isAny = wanted.facts.isStrict && SQLName(new.type) == SQLName("ANY")
+        guard !isAny, Affinity(old.type) != Affinity(new.type) else { return ValueLint.Count(number: 0) }
+        return try lint.changed(by: new.type, in: SQLName(new.name), from: Affinity(old.type))
+    }
+
+    // MARK: Operations
+
+    /// Appends what is missing, where nothing else differs and SQLite can append it.
+    private mutating func addColumns(_ target: TableShape) throws -> Bool {
+        let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }
+        guard !missing.isEmpty, !found.isOutdated, try differsOnly(by: missing, target) else { return false }
+        let holdsRows = try state.holdsRows(found.name)
+        var added: [Plan.Operation] = []
+        for column in missing {
+            guard let item = target.text.column(SQLName(column.name)),
+                try comparison.wanted.scratch.canAdd(
+                    item, to: existing, after: added.compactMap(\.column),
+                    isVirtual: column.generation == .virtual, holdsRows: holdsRows)
+            else { return false }
+            added.append(
+                Plan.Operation(
+                    .addColumn, table: existing.name, column: column.name,
+                    sql: ["ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"],
+                    reason: "the schema names it and the table does not have it"))
+        }
+        operations += added
+        return true
+    }
+
+    private func differsOnly(by missing: [ColumnState], _ target: TableShape) throws -> Bool {
+        let names = Set(missing.map { SQLName($0.name) })
+        var text = target.text
+        text.items.removeAll { item in item.column.map { names.contains(SQLName($0)) } ?? false }
+        do {
+            return try comparison.wanted.scratch.shape(of: text, name: existing.name).isSame(as: existing)
+        } catch is DatabaseError {
+            // A constraint names a missing column, for instance.
+            return false
+        }
+    }
+
+    /// Where the engine renames columns itself, it has done so by then.
+    private var columnSources: [SQLName: String] {
+        guard !found.keepsOldColumns else { return found.columns }
+        return found.columns.filter { found.replacedColumns.contains($0.key) }
+    }
+
+    /// What the table as a whole gets or loses.
+    private func options(_ target: TableShape) -> [String] {
+        [
+            ("AUTOINCREMENT", existing.facts.isAutoincrement, target.facts.isAutoincrement),
+            ("WITHOUT ROWID", existing.facts.isWithoutRowID, target.facts.isWithoutRowID),
+            ("STRICT", existing.facts.isStrict, target.facts.isStrict),
+        ].compactMap { option, had, has in had == has ? nil : has ? "it becomes \(option)" : "it loses \(option)" }
+    }
+
+    private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
+        let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }.map { "\($0.name) is missing" }
+        let renamed = found.isOutdated ? ["it names what is renamed"] : []
+        let all = reasons + options(target) + missing + renamed
+        operations.append(
+            Plan.Operation(
+                .rebuildTable, table: existing.name,
+                sql: TableRebuild(
+                    of: existing, to: target, temporaryName: state.freeName(for: existing),
+                    renamedColumns: columnSources,
+                    objects: survivors.map(\.sql)
+                ).statements,
+                reason: all.isEmpty ? "its constraints differ from the schema's" : all.joined(separator: "; "),
+                risk: findings.contains { $0.severity == .losesData }
+                    ? .losesData : findings.contains { $0.severity == .removesSchema } ? .removesSchema : .none))
+    }
+}

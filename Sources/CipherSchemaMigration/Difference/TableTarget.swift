@@ -1,0 +1,101 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// The table that is to be: the wanted one, with what is kept of the one that is there.
+struct TableTarget {
+    private let wanted: TableShape
+    private let existing: TableShape
+    private var changed: [SQLName: TableText.Item] = [:]
+    private var kept: [TableText.Item] = []
+    private var lost: [SQLName] = []
+    private var leftOut: Set<SQLName> = []
+    private var keepsKey = false
+    private let inherits: Set<WantedSchema.Inherited>
+
+    init(_ wanted: TableShape, _ existing: TableShape, inherits: Set<WantedSchema.Inherited>) {
+        self.wanted = wanted
+        self.existing = existing
+        self.inherits = inherits
+    }
+
+    /// Keeps a column that the wanted table does not have.
+    mutating func keep(_ column: SQLName) {
+        if let item = existing.text.column(column) { kept.append(item) }
+    }
+
+    /// Keeps a column's definition.
+    mutating func keepDefinition(of column: SQLName) {
+        changed[column] = existing.text.column(column)
+    }
+
+    /// Keeps the primary key that is there, in whatever words it is given.
+    mutating func keepKey() { keepsKey = true }
+
+    /// Leaves a column out that is not there yet.
+    mutating func leaveOut(_ column: SQLName) { leftOut.insert(column) }
+
+    /// Lets a column go.
+    mutating func lose(_ column: SQLName) { lost.append(column) }
+
+    /// The first that SQLite takes, from the one that keeps most to the one that keeps values only.
+    ///
+    /// A column that is kept may for instance belong to a primary key, and the wanted table have another.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where it takes none.
+    func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
+        var failure: DatabaseError?
+        for text in [
+            text(kept, withConstraints: true), text(kept, withConstraints: false),
+            text(kept.map(bare), withConstraints: false),
+        ] {
+            do {
+                return try scratch.shape(of: text, name: existing.name)
+            } catch let error as DatabaseError {
+                failure = error
+            }
+        }
+        throw StoreError(
+            .migration, path: path,
+            "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
+            advice: "correct the schema; nothing was changed", underlying: failure)
+    }
+
+    private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {
+        var text = wanted.text
+        text.items.removeAll { item in
+            item.column.map { leftOut.contains(SQLName($0)) } ?? (keepsKey && item.isPrimaryKey)
+        }
+        text.items = text.items.map { item in item.column.flatMap { changed[SQLName($0)] } ?? item }
+        for column in kept { text.append(column: column) }
+        let constraints = withConstraints ? keptConstraints : keptKey
+        text.items += constraints.filter { !text.items.contains($0) }
+        let isWithoutRowID = (keepsKey || inherits.contains(.rowID) ? existing : wanted).facts.isWithoutRowID
+        let isStrict = (inherits.contains(.strictness) ? existing : wanted).facts.isStrict
+        text.suffix = ((isWithoutRowID ? ["WITHOUT ROWID"] : []) + (isStrict ? ["STRICT"] : [])).joined(separator: ", ")
+        return text
+    }
+
+    private var keptConstraints: [TableText.Item] {
+        let hasKey = wanted.columns.contains { $0.primaryKeyPosition > 0 }
+        return existing.text.constraints.filter { constraint in
+            if constraint.isPrimaryKey, keepsKey || hasKey { return keepsKey }
+            guard !lost.contains(where: constraint.mentions) else { return false }
+            guard inherits.contains(.constraints) else {
+                return kept.contains { $0.column.map { constraint.mentions(SQLName($0)) } ?? false }
+            }
+            return true
+        }
+    }
+
+    private var keptKey: [TableText.Item] { keepsKey ? existing.text.constraints.filter(\.isPrimaryKey) : [] }
+
+    /// The column with its type and default alone.
+    private func bare(_ item: TableText.Item) -> TableText.Item {
+        guard let name = item.column, let column = existing.column(SQLName(name)) else { return item }
+        let value = column.defaultSQL.map { " DEFAULT (\($0))" } ?? ""
+        let type = column.type.isEmpty ? "" : " \(column.type)"
+        return TableText.Item(column: name, text: "\(SQL.quoted(identifier: name))\(type)\(value)")
+    }
+}

@@ -1,0 +1,131 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// The rows whose foreign keys refer to nothing.
+///
+/// Legacy databases have such rows, so a migration is held to make no new ones, not to leave none. One that was there
+/// before may go on: in its row, or in another one that means the same missing row, for a step may copy rows.
+struct ForeignKeyViolations {
+    /// A child table and the columns of a foreign key.
+    ///
+    /// Not the parent, for a key that is made to lead to another table is no better and no worse for a row that it leads
+    /// nowhere from. Nor the number that SQLite gives a foreign key: it shifts when a column with another is appended.
+    private struct Reference: Hashable {
+        let child: SQLName
+        let columns: [SQLName]
+    }
+
+    /// A row, by its rowid or primary key, and the key by which it refers to nothing.
+    private struct Row: Hashable {
+        let identity: [SQLWord]
+        let key: [SQLWord]
+    }
+
+    private struct Rows {
+        let child: String
+        let parent: String
+        let rows: [Row]
+    }
+
+    private var found: [Reference: Rows] = [:]
+    /// Tables whose foreign keys SQLite cannot check, for instance since their parent's column is not unique.
+    private var uncheckable: [SQLName: (name: String, error: DatabaseError)] = [:]
+    private let tables: Set<SQLName>
+
+    /// Checks every table that has foreign keys.
+    init(in connection: Connection, tables: [TableState]) throws {
+        self.tables = Set(tables.map { SQLName($0.name) })
+        for table in tables where !table.references.isEmpty {
+            do {
+                for key in try ViolatedForeignKey.all(of: table, among: tables, connection) {
+                    var rows: [Row] = []
+                    try connection.forEachRow(SQL(text: key.violations)) { row in
+                        let words = (0..<row.count).map { Self.word(row.value(at: $0)) }
+                        rows.append(
+                            Row(identity: Array(words[key.columns.count...]), key: Array(words[..<key.columns.count])))
+                    }
+                    let reference = Reference(child: SQLName(table.name), columns: key.columns.map(SQLName.init))
+                    found[reference] = Rows(
+                        child: table.name, parent: key.parent, rows: rows + (found[reference]?.rows ?? []))
+                }
+            } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+                uncheckable[SQLName(table.name)] = (table.name, error)
+            }
+        }
+    }
+
+    /// The same for values that a change of the column's type makes of each other.
+    private static func word(_ value: Value) -> SQLWord {
+        switch value {
+        case .null: SQLWord(bytes: [])
+        case .integer(let integer): SQLWord(bytes: Array("\(integer)".utf8))
+        case .real(let real): SQLWord(bytes: Array((Int64(exactly: real).map { "\($0)" } ?? "\(real)").utf8))
+        case .text(let text): SQLWord(bytes: Array(text.utf8))
+        case .blob(let bytes): SQLWord(bytes: Array(bytes))
+        }
+    }
+
+    // MARK: Comparing
+
+    /// Fails where there is a violation that was not there before.
+    ///
+    /// - Parameter origins: What the renamed tables were.
+    func requireNoneBeyond(
+        _ before: ForeignKeyViolations, origins: [SQLName: Plan.Origin], path: String
+    ) throws {
+        // What went with its table may have been copied elsewhere before.
+        let renamed = Set(origins.values.map(\.table))
+        var gone = before.found.filter { !tables.contains($0.key.child) && !renamed.contains($0.key.child) }
+            .map { (parent: SQLName($0.value.parent), keys: Self.counted($0.value.rows.map(\.key))) }
+        for (reference, rows) in found {
+            let origin = origins[reference.child]
+            let child = origin?.table ?? reference.child
+            // Of a table that could not be checked before, nobody can say which violations are new.
+            guard before.uncheckable[child] == nil else { continue }
+            let old = before.found[
+                Reference(child: child, columns: reference.columns.map { origin?.columns[$0] ?? $0 })]
+            var new = Self.beyond(old?.rows ?? [], in: rows.rows)
+            for index in gone.indices
+            where gone[index].parent == SQLName(rows.parent) || !tables.contains(gone[index].parent) {
+                new.removeAll { Self.take($0.key, from: &gone[index].keys) }
+            }
+            guard new.isEmpty else {
+                throw StoreError(
+                    .migration, path: path,
+                    "the migration would leave rows of \(rows.child), \(new.count) in number, that refer to rows of "
+                        + "\(rows.parent) which do not exist",
+                    advice: "correct the schema or the rows; nothing was changed")
+            }
+        }
+        for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
+            throw StoreError(
+                .migration, path: path,
+                "after the migration the foreign keys of \(failure.name) could not be checked",
+                advice: "correct the schema; nothing was changed", underlying: failure.error)
+        }
+    }
+
+    /// The rows for which no row stands that was there before: the same one with the same key, another one with the same
+    /// key, or the same one with another key.
+    private static func beyond(_ old: [Row], in rows: [Row]) -> [Row] {
+        var left = counted(old)
+        let changed = rows.filter { !take($0, from: &left) }
+        var away = Dictionary(
+            left.map { ($0.key.key, Array(repeating: $0.key.identity, count: $0.value)) }, uniquingKeysWith: +)
+        let others = changed.filter { away[$0.key]?.popLast() == nil }
+        var identities = counted(away.values.joined().filter { !$0.isEmpty })
+        return others.filter { !take($0.identity, from: &identities) }
+    }
+
+    private static func counted<Element>(_ elements: [Element]) -> [Element: Int] {
+        Dictionary(elements.map { ($0, 1) }, uniquingKeysWith: +)
+    }
+
+    private static func take<Element>(_ element: Element, from counts: inout [Element: Int]) -> Bool {
+        guard let count = counts[element], count > 0 else { return false }
+        counts[element] = count - 1
+        return true
+    }
+}

@@ -1,0 +1,127 @@
+internal import CipherErrors
+internal import CipherSQLite
+
+/// Runs the operations of a plan inside of the caller's transaction.
+struct PlanExecutor {
+    let connection: Connection
+    /// What the app's own steps may do to rows.
+    let policy: StepPolicy
+    /// Counts what they do; `nil` where there is nothing that a user could lose.
+    let census: StepCensus?
+    /// Whether what steps may do anyway is counted as well.
+    var countsAll = false
+
+    /// - Parameters:
+    ///   - isJudged: Whether steps may be refused.
+    ///   - isAll: Whether no more operations of the migration follow.
+    /// - Returns: The operations with their effects, and what was lost.
+    /// - Throws: ``StoreError`` that names the operation, or what steps lose that may not; the caller rolls back.
+    func apply(
+        _ operations: [Plan.Operation], isJudged: Bool = true, isAll: Bool = true
+    ) throws -> (operations: [Plan.Operation], findings: [Plan.Finding]) {
+        // What goes on after SQLite has ended the transaction would be committed bit by bit.
+        let required = connection.requiresTransaction
+        connection.requiresTransaction = true
+        defer { connection.requiresTransaction = required }
+        // A step that may lose rows may also copy those that the next one takes away.
+        let isCounted = countsAll || isJudged && operations.contains { $0.step.map(policy.judges) == true }
+        var applied: [Plan.Operation] = []
+        var findings: [Plan.Finding] = []
+        var refused: [(step: String, loss: Plan.Finding)] = []
+        for operation in operations {
+            // What Swift does outside of the database cannot be taken back.
+            if operation.kind == .swift { try policy.check(refused, connection.path) }
+            var operation = operation
+            do {
+                let outcome = try run(operation, by: isCounted ? census : nil)
+                try checkTransaction(operation)
+                if let outcome { operation.take(outcome) }
+                findings += outcome?.losses ?? []
+                if isJudged, let step = operation.step {
+                    refused += policy.refusing(outcome?.losses ?? [], of: step).map { (step, $0) }
+                }
+            } catch let error as DatabaseError {
+                throw StoreError(migration: error, path: connection.path, action: operation.title)
+            }
+            applied.append(operation)
+        }
+        if isCounted, isJudged, isAll, let census {
+            for (step, loss) in try connection.withinStepsForRows({ try census.leftovers() }) {
+                findings.append(loss)
+                refused += step.map { step in policy.refusing([loss], of: step).map { (step, $0) } } ?? []
+            }
+        }
+        try policy.check(refused, connection.path)
+        return (applied, findings)
+    }
+
+    private func checkTransaction(_ operation: Plan.Operation) throws {
+        guard !connection.isInTransaction else { return }
+        throw StoreError(
+            .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
+            advice: "take COMMIT and ROLLBACK out of it; check the database, for what ran before may have been kept")
+    }
+
+    /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's may
+    /// take, only the app knows.
+    private func run(_ operation: Plan.Operation, by census: StepCensus?) throws -> StepCensus.Outcome? {
+        guard operation.kind == .sql || operation.kind == .swift else {
+            try connection.withinStepsForRows { try keepingRows(of: operation) { try runFreely(operation) } }
+            return nil
+        }
+        func run(
+            _ note: @escaping (StatementAction) -> Void, _ compiled: (([UInt8]) throws -> Void)?
+        ) throws {
+            try StepGuard(allowsSavepoints: operation.kind == .swift, observe: note)
+                .guarding(connection, operation.subject, compiled: compiled) { try runFreely(operation) }
+        }
+        guard let census else {
+            try run({ _ in }, nil)
+            return nil
+        }
+        return try census.observing(operation, run)
+    }
+
+    private func runFreely(_ operation: Plan.Operation) throws {
+        for sql in operation.sql { try connection.execute(SQL(text: sql)) }
+        guard let action = operation.action else { return }
+        do {
+            try connection.lend(action.body)
+        } catch let error as DatabaseError {
+            throw error
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            // The type alone: what an error of the app says may hold values.
+            throw StoreError(
+                .migration, path: connection.path,
+                "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
+                advice: "correct the step; nothing was changed")
+        }
+    }
+
+    /// A rebuilt table has the rows that it had.
+    private func keepingRows(of operation: Plan.Operation, _ body: () throws -> Void) throws {
+        guard operation.kind == .rebuildTable, let table = operation.table else { return try body() }
+        // To count all rows with `*`, SQLite walks through the tree without asking anybody.
+        let count: SQL = "SELECT count(1) FROM main.\(identifier: table)"
+        let before = try connection.value(Int.self, count)
+        try body()
+        let after = try connection.value(Int.self, count)
+        guard before == after else {
+            throw StoreError(
+                .migration, path: connection.path,
+                "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
+                advice: "report this; nothing was changed")
+        }
+    }
+}
+
+extension Plan.Operation {
+    /// What was counted says more of the risk than the statement's text.
+    fileprivate mutating func take(_ outcome: StepCensus.Outcome) {
+        effects = outcome.effects
+        let severities = Set(outcome.losses.map(\.severity))
+        risk = severities.contains(.losesData) ? .losesData : severities.isEmpty ? .none : .removesSchema
+    }
+}

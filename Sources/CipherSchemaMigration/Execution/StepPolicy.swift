@@ -1,0 +1,29 @@
+internal import CipherErrors
+
+/// Which of the app's own steps may take something away.
+struct StepPolicy {
+    let destructiveChanges: DestructiveChanges
+    /// The names of the steps that may.
+    let allowed: Set<String>
+
+    /// Whether it matters what a step takes away.
+    func judges(_ step: String) -> Bool { destructiveChanges != .allow && !allowed.contains(step) }
+
+    /// Those of a step's losses that it may not cause.
+    func refusing(_ losses: [Plan.Finding], of step: String) -> [Plan.Finding] {
+        guard judges(step) else { return [] }
+        return losses.filter { $0.severity == .losesData || destructiveChanges == .refuse && $0.isDestructive }
+    }
+
+    /// - Throws: ``StoreError`` with `destructiveChanges`, which lists all losses with their figures.
+    func check(_ refused: [(step: String, loss: Plan.Finding)], _ path: String) throws {
+        guard !refused.isEmpty else { return }
+        let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+        throw StoreError(
+            .destructiveChanges, path: path,
+            "the migration's own steps would lose something, and destructiveChanges is \(destructiveChanges.rawValue): "
+                + refused.map(\.loss.message).joined(separator: "; "),
+            advice: "name what may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps; "
+                + "nothing was changed")
+    }
+}

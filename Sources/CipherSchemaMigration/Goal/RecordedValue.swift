@@ -1,0 +1,93 @@
+internal import CipherConfigurationText
+internal import CipherErrors
+package import CipherHistory
+internal import CipherSQLite
+
+/// A version as databases and property lists hold it.
+struct RecordedValue {
+    private enum Form {
+        case number(Int)
+        case fraction(Double)
+        case text(String)
+    }
+
+    private let form: Form
+
+    /// The value of a column; `nil` for NULL and blobs.
+    init?(_ value: Value) {
+        switch value {
+        case .integer(let integer):
+            // On a system of 32 bits a larger number is no version.
+            guard let number = Int(exactly: integer) else { return nil }
+            form = .number(number)
+        case .real(let real): form = Self.form(real)
+        case .text(let text): form = .text(text)
+        case .null, .blob: return nil
+        }
+    }
+
+    /// The value of a property list's key; `nil` for what is neither number nor text.
+    init?(_ value: ConfigurationValue) {
+        switch value {
+        case .integer(let integer): form = .number(integer)
+        case .real(let real): form = Self.form(real)
+        case .text(let text): form = .text(text)
+        case .boolean, .list, .dictionary, .other: return nil
+        }
+    }
+
+    // 1.0 is version 1.
+    private static func form(_ real: Double) -> Form {
+        Int(exactly: real).map(Form.number) ?? .fraction(real)
+    }
+
+    /// The version; `nil` where it is none, or negative.
+    ///
+    /// - Parameters:
+    ///   - fractions: What a number that is not whole means.
+    ///   - offset: What is added to a version of one number. One of several numbers has no successor to count from, so
+    ///     with an offset it is no version.
+    ///   - place: What holds the value, for an error.
+    /// - Throws: ``StoreError`` with `recordedVersion` where `fractions` refuse the value.
+    func version(
+        _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
+    ) throws -> SchemaVersion? {
+        let number: Int
+        switch form {
+        case .number(let integer): number = integer
+        case .fraction(let real):
+            guard real > 0, real.isFinite else { return nil }
+            switch fractions {
+            case .asWritten: return offset == 0 ? SchemaVersion("\(real)") : nil
+            case .assumed(let version): return version
+            case .refused:
+                throw StoreError(
+                    .recordedVersion, path: path,
+                    "\(place) holds a number that is not whole, and as numbers the versions 1.1 and 1.10 are the same",
+                    advice: "say with recordedVersion.assume (in Swift assumedVersion) which version such a database "
+                        + "has, or give each one's from a closure (RecordedVersion.custom); nothing was changed")
+            }
+        case .text(let text):
+            guard let version = SchemaVersion(text) else { return nil }
+            if offset == 0 { return version }
+            guard version.components.count <= 1 else { return nil }
+            number = version.components.first ?? 0
+        }
+        let (sum, overflow) = number.addingReportingOverflow(offset)
+        return overflow || sum < 0 ? nil : SchemaVersion(sum)
+    }
+}
+
+extension RecordedVersion {
+    /// What a number that is not whole means as a version.
+    ///
+    /// A column of type REAL, NUMERIC or DECIMAL keeps the text 1.10 as the number 1.1, and so does JSON without quotes.
+    package enum Fractions {
+        /// The version of its digits, as apps without dotted versions that kept theirs as DOUBLE meant it.
+        case asWritten
+        /// This version.
+        case assumed(SchemaVersion)
+        /// An error: nobody can tell.
+        case refused
+    }
+}

@@ -1,0 +1,39 @@
+public import CipherHistory
+
+/// Where the version of a legacy database is recorded.
+///
+/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table; where other code
+/// has written one of them, the higher one counts.
+public enum RecordedVersion: Sendable {
+    /// `PRAGMA user_version`.
+    case userVersion
+    /// A column of a table in the database. Of several rows the highest version counts.
+    case table(VersionColumn)
+    /// Where apps that update in steps keep it: `db_version.db_version_num`, which is the next update to run, else
+    /// `tb_clientstage.version` of the row `id` = 1 and `tableno` = 0, else a `PRAGMA user_version` above 0.
+    case stepRecords
+    /// A number or text in a property list beside the database.
+    case propertyList(file: String, key: String)
+    /// The app's own way, given the path of the database; `nil` where nothing is recorded.
+    case custom(@Sendable (String) throws -> SchemaVersion?)
+
+    /// A table's column that holds a version.
+    public struct VersionColumn: Sendable, Equatable {
+        /// The table's name.
+        public var table: String
+        /// The column's name.
+        public var column: String
+        /// Columns with the text that they must equal, such as `name` = `DBVersion`.
+        public var filter: [String: String]
+        /// What is added to the recorded number, such as -1 where it is the next update to run.
+        public var offset: Int
+
+        /// A table's column that holds a version.
+        public init(table: String, column: String, filter: [String: String] = [:], offset: Int = 0) {
+            self.table = table
+            self.column = column
+            self.filter = filter
+            self.offset = offset
+        }
+    }
+}

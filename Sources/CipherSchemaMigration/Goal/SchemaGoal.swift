@@ -1,0 +1,31 @@
+package import CipherHistory
+package import CipherSQLText
+package import CipherSQLite
+
+/// What a schema migration is to reach, whatever source says it.
+package struct SchemaGoal: Sendable {
+    /// The version of the schema that the app wants.
+    package var version: SchemaVersion
+    /// Where the app records its version.
+    package var recordedVersion = RecordedVersion.userVersion
+    /// What becomes of changes that would lose something.
+    package var destructiveChanges = DestructiveChanges.withhold
+    /// The collations that the app's schema uses.
+    package var collations: [Collation] = []
+    /// What the app runs while its database is opened.
+    package var launch = LaunchHooks()
+
+    /// The defaults.
+    package init(version: SchemaVersion) {
+        self.version = version
+    }
+
+    /// Whether code of the app's own may fill or empty tables after the schema has changed.
+    var hasHooksOnRows: Bool { launch.upgrade != nil || launch.everyLaunch != nil || launch.unchanged != nil }
+
+    /// The table that holds nothing but the app's record; none where it is recorded elsewhere.
+    package var recordTable: Set<SQLName> {
+        guard case .table(let column) = recordedVersion else { return [] }
+        return [SQLName(column.table)]
+    }
+}

@@ -1,0 +1,28 @@
+internal import CipherErrors
+
+/// Judges a plan by what it means for the values in the database.
+struct PlanLint {
+    let policy: DestructiveChanges
+    let path: String
+
+    /// - Throws: ``StoreError`` with `migration` where the values do not allow it, with `destructiveChanges` where the
+    ///   policy does not. It lists all findings, for whoever has to correct them.
+    func check(_ plan: Plan) throws {
+        let impossible = plan.findings.filter { $0.severity == .impossible }
+        guard impossible.isEmpty else {
+            throw StoreError(
+                .migration, path: path, "the schema cannot be reached: \(list(impossible))",
+                advice: "correct the schema or the rows; nothing was changed")
+        }
+        let destructive = plan.findings.filter(\.isDestructive)
+        guard policy == .refuse, !destructive.isEmpty else { return }
+        throw StoreError(
+            .destructiveChanges, path: path,
+            "the schema migration would lose something, and destructiveChanges is refuse: \(list(destructive))",
+            advice: "set it to withhold or allow, or correct the schema; nothing was changed")
+    }
+
+    private func list(_ findings: [Plan.Finding]) -> String {
+        findings.map(\.message).joined(separator: "; ")
+    }
+}

@@ -1,0 +1,64 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// The rows of a table as a plan would leave them, asked of the rows as they are.
+struct ProspectiveRows {
+    let lint: ValueLint
+    let found: PresentSchema.Table
+    let target: TableShape
+    /// The columns of which it can be told beforehand what they would hold, as parts of a SELECT.
+    private var columns: [SQLName: String] = [:]
+
+    init(_ lint: ValueLint, of found: PresentSchema.Table, as target: TableShape) {
+        self.lint = lint
+        self.found = found
+        self.target = target
+        for column in target.columns { columns[SQLName(column.name)] = value(of: column) }
+    }
+
+    /// Counts the rows that fulfil a condition.
+    func count(where condition: String) throws -> ValueLint.Count {
+        try lint.count("\(source) WHERE \(condition)")
+    }
+
+    /// Counts the values that several rows would share.
+    func duplicates(by index: UniqueIndex) throws -> ValueLint.Count {
+        try lint.count(index.duplicates(in: source))
+    }
+
+    /// Whether SQL names none of the columns of which it cannot be told.
+    func knows(_ sql: String) -> Bool {
+        let tokens = SQLTokens(sql).tokens
+        return target.columns.map { SQLName($0.name) }.filter { columns[$0] == nil }
+            .allSatisfy { name in !tokens.contains { $0.isNamed(name) } }
+    }
+
+    private var source: String {
+        let alias = found.shape.rowIDAlias.flatMap { target.column(SQLName($0)) == nil ? [$0] : nil } ?? []
+        let all = alias + columns.sorted { $0.key.text < $1.key.text }.map(\.value)
+        return "(SELECT \(all.joined(separator: ", ")) FROM main.\(SQL.quoted(identifier: found.name))) "
+            + "AS \(SQL.quoted(identifier: target.name))"
+    }
+
+    /// Values that change with the column's type, or that are computed anew, only the change itself can tell.
+    private func value(of column: ColumnState) -> String? {
+        let name = SQLName(column.name)
+        let alias = SQL.quoted(identifier: column.name)
+        guard let old = found.shape.column(name) else {
+            let isOpen = column.generation != nil || target.rowIDColumn?.name == column.name
+            return isOpen ? nil : "\(column.defaultExpression ?? "NULL") AS \(alias)"
+        }
+        let isAlike = column.generation == nil && old.generation == nil && Affinity(old.type) == Affinity(column.type)
+        guard isAlike || target.defines(name, like: found.shape), let present = found.column(name) else { return nil }
+        var value = SQL.quoted(column: present)
+        if column.isNotNull, !old.isNotNull, let filling = column.defaultExpression {
+            value = "coalesce(\(value), \(filling))"
+        }
+        let collation = target.facts.collations[name]
+        if collation != found.shape.facts.collations[name] {
+            value += " COLLATE " + (collation?.first.map { String(decoding: $0.bytes, as: UTF8.self) } ?? "binary")
+        }
+        return "\(value) AS \(alias)"
+    }
+}

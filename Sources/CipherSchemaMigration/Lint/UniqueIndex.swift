@@ -1,0 +1,37 @@
+internal import CipherSQLText
+
+/// What a unique index compares.
+struct UniqueIndex {
+    private let name: String
+    private var parts: [String] = []
+    private var condition: String?
+
+    /// `nil` for an index that is not unique, or whose parts cannot be told apart.
+    init?(_ index: DatabaseState.Object) {
+        let isUnique = SQLTokens(index.sql, first: 2).tokens.contains { $0.isKeyword("UNIQUE") }
+        guard index.type == "index", isUnique, let text = TableText(index.sql), !text.items.isEmpty else { return nil }
+        name = index.name
+        for item in text.items {
+            let all = SQLTokens(item.text)
+            // A number alone would mean a column of the result.
+            guard let last = all.tokens.last, all.tokens.first?.kind != .number else { return nil }
+            let hasOrder = all.tokens.count > 1 && (last.isKeyword("ASC") || last.isKeyword("DESC"))
+            parts.append(hasOrder ? all.replacing([all.tokens.count - 1: ""]) : item.text)
+        }
+        if !text.suffix.isEmpty { condition = SQLTokens(text.suffix).replacing([0: ""]) }
+    }
+
+    /// The values that rows share, as a part of a FROM clause.
+    ///
+    /// - Parameter source: The rows, as another.
+    func duplicates(in source: String) -> String {
+        let conditions = parts.map { "(\($0)) IS NOT NULL" } + (condition.map { ["(\($0))"] } ?? [])
+        return "(SELECT 1 FROM \(source) WHERE \(conditions.joined(separator: " AND ")) "
+            + "GROUP BY \(parts.map { "(\($0))" }.joined(separator: ", ")) HAVING count(*) > 1)"
+    }
+
+    /// What is wrong with such values, in words.
+    func fault(_ duplicates: ValueLint.Count, in table: String) -> String {
+        "\(duplicates.of("value")) of \(table) would have to be unique by the index \(name), and stand in several rows"
+    }
+}

@@ -1,0 +1,110 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// Asks the rows of a table what a change would do to them.
+struct ValueLint {
+    typealias Count = RowCounter.Count
+
+    private let table: PresentSchema.Table
+    private var counter: RowCounter
+
+    init(_ state: DatabaseState, _ table: PresentSchema.Table, countsRows: Bool) {
+        self.table = table
+        counter = RowCounter(connection: state.connection, countsRows: countsRows)
+    }
+
+    /// The same, which counts.
+    var counting: ValueLint {
+        var lint = self
+        lint.counter.countsRows = true
+        return lint
+    }
+
+    /// How many rows fulfil a condition.
+    private func count(where condition: String) throws -> Count {
+        try count("main.\(SQL.quoted(identifier: table.name)) WHERE \(condition)")
+    }
+
+    /// How many rows a FROM clause gives.
+    func count(_ rows: String) throws -> Count { try counter.count(rows) }
+
+    func rows() throws -> Count { try count(where: "1") }
+
+    /// The values that would go with a column; a generated column has none of its own.
+    func values(of column: ColumnState) throws -> Count {
+        guard column.generation == nil, let name = table.column(SQLName(column.name)).map(SQL.quoted(column:))
+        else {
+            return Count(number: 0)
+        }
+        return try count(where: "\(name) IS NOT NULL")
+    }
+
+    func nulls(in column: SQLName) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
+        return try count(where: "\(name) IS NULL")
+    }
+
+    /// The values that would not be the same once they were stored in a column of another type.
+    ///
+    /// A column without affinity would not turn them back.
+    func changed(by type: String, in column: SQLName, from old: Affinity) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
+        // Text becomes a number where it looks like one, which is where it equals that number.
+        let isDifferent = "CAST(CAST(\(name) AS NUMERIC) AS TEXT) <> \(name) COLLATE BINARY"
+        let text =
+            "(typeof(\(name)) = 'text' AND CAST(\(name) AS NUMERIC) = \(name) AND \(old == .none ? "1" : isDifferent))"
+        switch Affinity(type) {
+        case .text where old == .none: return try count(where: "typeof(\(name)) IN ('integer', 'real')")
+        case .text:
+            return try count(where: "typeof(\(name)) = 'real' AND CAST(CAST(\(name) AS TEXT) AS REAL) <> \(name)")
+        case .integer, .numeric: return try count(where: text)
+        case .real:
+            // A number from 2^63 on is none of an integer, and SQLite makes the largest integer of it.
+            return try count(
+                where: "\(text) OR (typeof(\(name)) = 'integer' AND (CAST(CAST(\(name) AS REAL) AS INTEGER) <> \(name) "
+                    + "OR CAST(\(name) AS REAL) >= 9223372036854775808.0))")
+        case .none: return Count(number: 0)
+        }
+    }
+
+    /// The values that a column of a STRICT table does not take.
+    func misfits(of type: String, in column: SQLName) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
+        let kind = "typeof(\(name))"
+        let isNumber = "(\(kind) = 'text' AND CAST(\(name) AS NUMERIC) = \(name))"
+        let isWhole = "CAST(CAST(\(name) AS NUMERIC) AS INTEGER) = CAST(\(name) AS NUMERIC)"
+        switch SQLTokens.normalized(type).first {
+        case "int", "integer":
+            return try count(
+                where: "NOT (\(kind) IN ('integer', 'null') OR ((\(kind) = 'real' OR \(isNumber)) AND \(isWhole)))")
+        case "real": return try count(where: "NOT (\(kind) IN ('integer', 'real', 'null') OR \(isNumber))")
+        case "text": return try count(where: "\(kind) = 'blob'")
+        case "blob": return try count(where: "\(kind) NOT IN ('blob', 'null')")
+        default: return Count(number: 0)
+        }
+    }
+
+    /// The whole numbers that rows would share.
+    func duplicates(ofNumbersIn column: SQLName) throws -> Count {
+        guard let name = table.column(column).map(SQL.quoted(column:)) else { return Count(number: 0) }
+        return try count(
+            "(SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(name) IS NOT NULL "
+                + "GROUP BY CAST(\(name) AS NUMERIC) HAVING count(*) > 1)")
+    }
+
+    /// The values that rows share although a key wants them to differ.
+    func duplicates(of key: TableShape.Key) throws -> Count {
+        var columns: [String] = []
+        var conditions: [String] = []
+        for part in key.parts {
+            guard let name = table.column(part.column).map(SQL.quoted(column:)) else { return Count(number: 0) }
+            let collation = SQL.quoted(identifier: part.collation.text)
+            columns.append("\(name) COLLATE \(collation)")
+            conditions.append("\(name) IS NOT NULL")
+        }
+        return try count(
+            "(SELECT 1 FROM main.\(SQL.quoted(identifier: table.name)) WHERE \(conditions.joined(separator: " AND ")) "
+                + "GROUP BY \(columns.joined(separator: ", ")) HAVING count(*) > 1)")
+    }
+}

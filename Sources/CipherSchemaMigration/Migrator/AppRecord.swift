@@ -1,0 +1,105 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+
+extension RecordedVersion {
+    /// What brings the app's own record in the database to a version; `nil` where nothing is to do.
+    ///
+    /// Code of the app's that is left over, or an older release after a decryption, would begin the old upgrades again by a
+    /// stale number. A record outside of the database is no part of the transaction, and is left to the app.
+    func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
+        for column in columns where state.table(column.table) != nil {
+            let found: SchemaVersion?
+            do {
+                found = try column.read(
+                    from: state.connection, databasePath: state.connection.path,
+                    version.isDotted ? .refused : .asWritten)
+            } catch let error as StoreError where error.code == .recordedVersion {
+                // It counts no longer, or another version is assumed.
+                return nil
+            }
+            if found == nil, column != columns.last(where: { state.table($0.table) != nil }) { continue }
+            guard found ?? .zero < version, let value = try column.value(recording: version, besides: found, state)
+            else { return nil }
+            return Plan.Operation(
+                .sql, table: column.table, object: "\(column.table).\(column.column)",
+                sql: column.statements(recording: value),
+                reason: "the app's own record of the version is \(found?.description ?? "missing")")
+        }
+        return nil
+    }
+}
+
+extension RecordedVersion.VersionColumn {
+    /// A version as it is to be written, in the form of what is there; `nil` where it cannot be.
+    fileprivate func value(
+        recording version: SchemaVersion, besides found: SchemaVersion?, _ state: DatabaseState
+    ) throws -> Value? {
+        var isText = false
+        if let found, case .text = try value(of: found, in: state.connection) { isText = true }
+        guard let number = version.wholeNumber, !isText || offset != 0 else {
+            return offset == 0 && !becomesNumber(version, in: state) ? .text(version.description) : nil
+        }
+        let (difference, overflow) = number.subtractingReportingOverflow(offset)
+        guard !overflow else { return nil }
+        return isText ? .text("\(difference)") : .integer(Int64(difference))
+    }
+
+    /// What is written where a version is recorded, as its writer wrote it.
+    private func value(of version: SchemaVersion, in connection: Connection) throws -> Value? {
+        var found: Value?
+        try connection.forEachRow(
+            SQL(text: "SELECT \(SQL.quoted(column: column)) FROM \(target)\(condition)")
+        ) { row in
+            let value = row.value(at: 0)
+            let other = try RecordedValue(value)?
+                .version(.asWritten, offset: offset, of: column, path: connection.path)
+            if other == version { found = value }
+        }
+        return found
+    }
+
+    /// Whether the column would keep the text as a number, in which 1.10 is 1.1.
+    private func becomesNumber(_ version: SchemaVersion, in state: DatabaseState) -> Bool {
+        guard version.wholeNumber == nil, Double(version.description) != nil,
+            let type = state.table(table)?.column(column)?.type
+        else { return false }
+        return switch Affinity(type) {
+        case .integer, .real, .numeric: true
+        case .text, .none: false
+        }
+    }
+
+    /// The statements that record a version: in the rows that are there, or in a new one.
+    fileprivate func statements(recording value: Value) -> [String] {
+        let names = filter.keys.sorted()
+        let columns = (names + [column]).map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
+        let values = (names.map { SQL.quoted(text: filter[$0] ?? "") } + [literal(value)]).joined(separator: ", ")
+        return [
+            "UPDATE \(target) SET \(SQL.quoted(identifier: column)) = \(literal(value))\(condition)",
+            "INSERT INTO \(target) (\(columns)) SELECT \(values) "
+                + "WHERE NOT EXISTS (SELECT 1 FROM \(target)\(condition))",
+        ]
+    }
+
+    /// Which rows record the version; empty where all do.
+    package var terms: String {
+        filter.sorted { $0.key < $1.key }
+            .map { "\(SQL.quoted(column: $0.key)) = \(SQL.quoted(text: $0.value))" }.joined(separator: " AND ")
+    }
+
+    /// The same as a WHERE clause.
+    package var condition: String { terms.isEmpty ? "" : " WHERE \(terms)" }
+
+    private var target: String { "main.\(SQL.quoted(identifier: table))" }
+
+    private func literal(_ value: Value) -> String {
+        switch value {
+        case .integer(let integer): "\(integer)"
+        case .real(let real): "\(real)"
+        case .text(let text): SQL.quoted(text: text)
+        case .null, .blob: "NULL"
+        }
+    }
+}

@@ -1,0 +1,90 @@
+public import CipherHistory
+
+/// What a schema migration did.
+public struct MigrationReport: Sendable, Equatable {
+    /// The version that was found; `nil` where none was recorded.
+    public var from: SchemaVersion?
+    /// The version that the database has now.
+    public var to: SchemaVersion
+    /// What the history calls this migration; `nil` where nothing was to do, or only a record of the version was put right.
+    public var event: HistoryEvent?
+    /// What was done, in order.
+    public var applied: [Plan.Operation]
+    /// What the schema asks for and was not done, with the reasons.
+    ///
+    /// Rows are counted only where something was applied: a launch that has nothing to do should not read whole tables.
+    public var withheld: [Plan.Withheld]
+    /// What the operations meant for the values in the database.
+    public var findings: [Plan.Finding]
+    /// What else the caller should know.
+    public var notes: [String]
+
+    /// A report of the given parts.
+    package init(
+        from: SchemaVersion?, to: SchemaVersion, event: HistoryEvent? = nil, applied: [Plan.Operation] = [],
+        withheld: [Plan.Withheld] = [], findings: [Plan.Finding] = [], notes: [String] = []
+    ) {
+        self.from = from
+        self.to = to
+        self.event = event
+        self.applied = applied
+        self.withheld = withheld
+        self.findings = findings
+        self.notes = notes
+    }
+
+    init(_ plan: Plan, event: HistoryEvent?) {
+        self.init(
+            from: plan.from, to: plan.to, event: event, applied: plan.operations + plan.everyLaunch,
+            withheld: plan.withheld,
+            findings: plan.findings, notes: plan.notes)
+    }
+
+    /// What an app must not overlook.
+    package var warnings: [String] { findings.warnings }
+
+    /// Which kind of launch this was.
+    public var launch: LaunchKind {
+        if event == .created { return .firstInstall }
+        return isUpdate ? .upgrade(from: from, to: to) : .unchanged
+    }
+
+    /// Whether an older database became the current version at this launch; `false` for a fresh install.
+    public var isUpdate: Bool {
+        event != nil && event != .created && from != to
+    }
+}
+
+extension MigrationReport: Codable {
+    private enum CodingKeys: String, CodingKey { case from, to, event, launch, applied, withheld, findings, notes }
+
+    /// Reads what ``encode(to:)`` wrote.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let text = try container.decodeIfPresent(String.self, forKey: .from)
+        from = text.flatMap { SchemaVersion($0) }
+        if let text, from == nil {
+            throw DecodingError.dataCorruptedError(
+                forKey: .from, in: container, debugDescription: "\(text) is not a version")
+        }
+        to = try container.decode(SchemaVersion.self, forKey: .to)
+        event = try container.decodeIfPresent(HistoryEvent.self, forKey: .event)
+        applied = try container.decode([Plan.Operation].self, forKey: .applied)
+        withheld = try container.decode([Plan.Withheld].self, forKey: .withheld)
+        findings = try container.decodeIfPresent([Plan.Finding].self, forKey: .findings) ?? []
+        notes = try container.decode([String].self, forKey: .notes)
+    }
+
+    /// Writes the report for machine output: `from` is the version's text or null, `launch` the name of its kind.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(from?.description, forKey: .from)
+        try container.encode(to, forKey: .to)
+        try container.encode(event, forKey: .event)
+        try container.encode(launch.name, forKey: .launch)
+        try container.encode(applied, forKey: .applied)
+        try container.encode(withheld, forKey: .withheld)
+        try container.encode(findings, forKey: .findings)
+        try container.encode(notes, forKey: .notes)
+    }
+}

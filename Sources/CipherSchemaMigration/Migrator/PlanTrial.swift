@@ -1,0 +1,54 @@
+internal import CipherErrors
+internal import CipherSQLite
+
+/// Tries a plan on a scratch database of the same schema and without rows.
+///
+/// So a rename that would break a trigger, for instance, is known before a legacy file is encrypted.
+struct PlanTrial {
+    private let plan: Plan
+    private let source: Connection
+    private let collations: [Collation]
+
+    init(_ plan: Plan, on source: Connection, collations: [Collation]) {
+        self.plan = plan
+        self.source = source
+        self.collations = collations
+    }
+
+    /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that would
+    ///   no longer work.
+    func run() throws {
+        guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
+        let scratch = try ScratchDatabase(after: source, collations)
+        // What needs the app's own modules or functions, only the real database can tell.
+        guard scratch.isComplete else { return }
+        let before = try scratch.dangling()
+        try SchemaChangeSettings(scratch.connection).during {
+            try scratch.connection.transaction(.immediate) {
+                // Behind Swift of the app's nobody knows what the schema is.
+                for operation in plan.operations.prefix(while: { $0.kind != .swift }) {
+                    try apply(operation, in: scratch)
+                }
+            }
+        }
+        guard !plan.operations.contains(where: { $0.kind == .swift }) else { return }
+        try scratch.dangling().requireNoneBeyond(before, origins: plan.origins, path: source.path)
+    }
+
+    private func apply(_ operation: Plan.Operation, in scratch: ScratchDatabase) throws {
+        do {
+            switch operation.kind {
+            // The rows stand elsewhere, and the record is CipherStore's own.
+            case .copyRows, .stamp, .swift: return
+            case .sql:
+                for sql in operation.sql { _ = try scratch.run(.init(place: operation.subject, sql: sql)) }
+            default:
+                for sql in operation.sql { try scratch.connection.execute(SQL(text: sql)) }
+            }
+        } catch let error as DatabaseError {
+            throw StoreError(
+                .migration, path: source.path, "the schema cannot be reached: \(operation.title) would fail",
+                advice: "correct the schema, or the rename that leads to it; nothing was changed", underlying: error)
+        }
+    }
+}

@@ -1,0 +1,266 @@
+internal import CipherErrors
+package import CipherHistory
+internal import CipherSQLText
+package import CipherSQLite
+
+/// Brings the schema of an open database to the version of the configuration.
+///
+/// Knows no source: it has a plan made, applies it in one transaction, and records that it did.
+package struct SchemaMigrator {
+    private let goal: SchemaGoal
+    private let source: any SchemaSource
+    private let policy: StepPolicy
+    /// The file that the configuration comes from.
+    private let file: String?
+
+    /// A migrator to a goal, with a source that says how to reach it.
+    ///
+    /// - Parameters:
+    ///   - destructiveSteps: The app's own steps that may lose rows or values, by their names.
+    ///   - file: The file that the configuration comes from, for errors.
+    package init(
+        goal: SchemaGoal, source: any SchemaSource, destructiveSteps: Set<String> = [], file: String? = nil
+    ) {
+        self.goal = goal
+        self.source = source
+        policy = StepPolicy(destructiveChanges: goal.destructiveChanges, allowed: destructiveSteps)
+        self.file = file
+    }
+
+    private var version: SchemaVersion { goal.version }
+    private var launch: LaunchHooks { goal.launch }
+    private var recordedVersion: RecordedVersion { goal.recordedVersion }
+
+    // MARK: Planning
+
+    /// Plans without changing anything; a read-only connection will do.
+    ///
+    /// - Parameters:
+    ///   - recorded: What the app recorded, which counts while CipherStore has recorded nothing.
+    ///   - isTried: Whether the plan is tried on a database without rows.
+    /// - Throws: ``StoreError`` with `downgrade` where the database is newer, with `migration` where the schema cannot
+    ///   be reached.
+    package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
+        try planning(connection) {
+            let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
+            if isTried { try PlanTrial(plan, on: connection, collations: goal.collations).run() }
+            return plan
+        }
+    }
+
+    /// What the rows are asked ends, also in a file whose pages lead back to each other.
+    private func planning(_ connection: Connection, _ body: () throws -> Plan) throws -> Plan {
+        try reportingFailures(connection, "planning") {
+            try connection.withinStepsForRows { try connection.transaction(.deferred, body) }
+        }
+    }
+
+    /// The source's plan, with the record of the version.
+    private func completePlan(for state: DatabaseState) throws -> Plan {
+        try checkVersion(state)
+        try checkText(state)
+        try checkStepNames(state)
+        var plan = try source.plan(for: state)
+        plan.isRecordOnly = plan.operations.isEmpty
+        if let warning = state.records.warning { plan.findings.append(Plan.Finding(.warning, message: warning)) }
+        try PlanLint(policy: policy.destructiveChanges, path: state.connection.path).check(plan)
+        let isBegun = !state.isAdopted || plan.operations.contains { $0.kind == .createTable }
+        if state.isFresh(besides: recordedVersion.tables), isBegun, let recorded = state.recorded, recorded > .zero {
+            plan.findings.append(
+                Plan.Finding(
+                    .warning,
+                    message:
+                        "version \(recorded) is recorded, but the database holds no tables: nothing was there to keep"))
+        }
+        if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }
+        launch.add(for: launchKind(state), to: &plan)
+        if let stamp = stamp(for: state) { plan.operations.append(stamp) }
+        return plan
+    }
+
+    /// What records the version; `nil` where it is recorded.
+    private func stamp(for state: DatabaseState) -> Plan.Operation? {
+        let isReached = state.isAdopted && state.recorded == version
+        if isReached && state.records.userVersionToSet == nil { return nil }
+        let history = state.hasHistory ? [] : [HistoryTable.createSQL]
+        // A version of several numbers is recorded by the entry in the history, and user_version is left alone.
+        let record = version.wholeNumber.map { ["PRAGMA user_version = \($0)"] } ?? []
+        return Plan.Operation(
+            .stamp, sql: history + record,
+            reason: state.records.difference
+                ?? (state.isAdopted
+                    ? "the database has version \(state.recorded ?? .zero)"
+                    : "CipherStore has recorded no version yet"))
+    }
+
+    /// Refuses a schema that a comparison would read repaired: it would be written again under another name.
+    private func checkText(_ state: DatabaseState) throws {
+        guard source.comparesSchema, let entry = state.entryThatIsNoText else { return }
+        throw StoreError(
+            .migration, path: state.connection.path,
+            "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
+            advice: "leave the schema to the app (a configuration without a schema source), or rename what it names; "
+                + "nothing was changed")
+    }
+
+    private func checkStepNames(_ state: DatabaseState) throws {
+        guard !policy.allowed.isEmpty else { return }
+        let names = source.stepNames + (launch.upgrade == nil ? [] : [LaunchHooks.upgradeName])
+        guard let unknown = policy.allowed.subtracting(names).min() else { return }
+        throw StoreError(
+            .configuration, path: state.connection.path,
+            "destructiveSteps names \(unknown), and there is no such step",
+            advice: names.isEmpty ? "take it out: there are no steps" : "the steps are \(names.joined(separator: ", "))"
+        )
+    }
+
+    private func checkVersion(_ state: DatabaseState) throws {
+        guard (0...Int(Int32.max)).contains(version.wholeNumber ?? 0) else {
+            throw StoreError(
+                .configuration, path: state.connection.path,
+                "\(version) cannot be a schema version: user_version holds 0 to \(Int32.max)",
+                advice: "choose another dbVersion")
+        }
+        if let recorded = state.recorded, recorded > version {
+            throw StoreError.downgrade(from: recorded, state.records, to: version, path: state.connection.path)
+        }
+    }
+
+    // MARK: Migrating
+
+    /// Plans, applies and records, all in one transaction; writes nothing where nothing is to do.
+    ///
+    /// - Parameter recorded: Gives what the app recorded. Asked only while CipherStore has recorded nothing, and asked
+    ///   again once the write lock is held, for another process may have been faster.
+    /// - Throws: ``StoreError``. The database is then as it was.
+    package func migrate(
+        _ connection: Connection, recorded: () throws -> SchemaVersion?
+    ) throws -> MigrationReport {
+        guard !connection.isInTransaction else {
+            throw StoreError(
+                .migration, path: connection.path, "a schema migration cannot begin inside of a transaction",
+                advice: "end the transaction first")
+        }
+        // Without the write lock first: most launches have nothing to do, and need not wait for anyone.
+        let preview = try planning(connection) {
+            try completePlan(for: DatabaseState(of: connection, countsRows: false, recorded: recorded))
+        }
+        guard !preview.isEmpty || !preview.everyLaunch.isEmpty else { return MigrationReport(preview, event: nil) }
+        return try applying(connection) {
+            let (plan, event) = try applyLocked(connection, recorded)
+            return MigrationReport(plan, event: event)
+        }
+    }
+
+    /// Does what ``migrate(_:recorded:)`` would do, up to the app's own Swift, on a database that is thrown away.
+    ///
+    /// - Returns: The plan, with what the app's own SQL did to the rows.
+    /// - Throws: ``StoreError`` as ``migrate(_:recorded:)`` does.
+    package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
+        var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
+        if let swift = plan.firstSwift {
+            plan.notes.append("rehearsed up to \(swift), which is the app's own Swift")
+        } else {
+            plan.isRehearsed = true
+        }
+        return plan
+    }
+
+    private func applying<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
+        try reportingFailures(connection, "the transaction") {
+            try SchemaChangeSettings(connection).during { try connection.transaction(.immediate, body) }
+        }
+    }
+
+    /// The part that runs under the write lock.
+    private func applyLocked(
+        _ connection: Connection, _ recorded: () throws -> SchemaVersion?, isRehearsal: Bool = false
+    ) throws -> (plan: Plan, event: HistoryEvent?) {
+        var (state, plan) = try connection.withinStepsForRows {
+            let state = try DatabaseState(of: connection, recorded: recorded)
+            return (state, try completePlan(for: state))
+        }
+        let isNew = event(for: state) == .created
+        let executor = PlanExecutor(
+            connection: connection, policy: policy,
+            census: isNew ? nil : StepCensus(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
+        if isRehearsal, let swift = plan.firstSwift {
+            // What Swift does elsewhere could not be undone.
+            try plan.apply(with: executor, endingBefore: swift)
+            return (plan, nil)
+        }
+        guard !plan.isEmpty else {
+            try plan.apply(with: executor)
+            return (plan, nil)
+        }
+        let (violations, dangling) = try connection.withinStepsForRows {
+            (
+                try ForeignKeyViolations(in: connection, tables: state.tables),
+                try DanglingObjects(in: connection, state)
+            )
+        }
+        try plan.apply(with: executor)
+        // Code that writes to the records at every launch must not make the history grow at every launch.
+        if plan.isRecordOnly, state.isAdopted, state.recorded == version { return (plan, nil) }
+        let event = event(for: state)
+        try HistoryTable.append(
+            event, from: state.recorded, to: version, checksum: plan.fingerprint, detail: detail(of: plan),
+            record: try record(connection).json(), in: connection)
+        try connection.withinStepsForRows { try verify(connection, plan.origins, against: violations, dangling) }
+        return (plan, event)
+    }
+
+    /// The schema as it is now, and the steps that led to it.
+    private func record(_ connection: Connection) throws -> SchemaRecord {
+        SchemaRecord(
+            schema: try SchemaDescription(of: connection),
+            steps: try source.recordedSteps.filter { $0.version <= version })
+    }
+
+    /// Plans again, which must find nothing left to do.
+    private func verify(
+        _ connection: Connection, _ origins: [SQLName: Plan.Origin], against violations: ForeignKeyViolations,
+        _ dangling: DanglingObjects
+    ) throws {
+        let after = try DatabaseState(of: connection, countsRows: false) { nil }
+        try ForeignKeyViolations(in: connection, tables: after.tables)
+            .requireNoneBeyond(violations, origins: origins, path: connection.path)
+        try DanglingObjects(in: connection, after)
+            .requireNoneBeyond(dangling, origins: origins, path: connection.path)
+        let rest = try completePlan(for: after)
+        guard let left = rest.operations.first else { return }
+        throw StoreError(
+            .migration, path: connection.path,
+            "after the migration \(left.title) was still left to do",
+            advice: "correct the schema; nothing was changed")
+    }
+
+    private func event(for state: DatabaseState) -> HistoryEvent {
+        if state.isAdopted { return .migrated }
+        // A recorded version without any table is no fresh install: something is gone.
+        return state.isFresh(besides: recordedVersion.tables) && state.recorded ?? .zero == .zero ? .created : .adopted
+    }
+
+    private func launchKind(_ state: DatabaseState) -> LaunchKind {
+        if event(for: state) == .created { return .firstInstall }
+        return state.recorded == version ? .unchanged : .upgrade(from: state.recorded, to: version)
+    }
+
+    private func detail(of plan: Plan) -> String {
+        (plan.operations.map(\.title) + plan.notes + plan.findings.warnings).joined(separator: "; ")
+    }
+
+    // MARK: Surroundings
+
+    private func reportingFailures<Result>(
+        _ connection: Connection, _ action: String, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError(migration: error, path: connection.path, action: action)
+        } catch let error as StoreError where error.code == .configuration && error.path == nil {
+            throw error.at(file)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/// A 64-bit FNV-1a checksum over texts, against mistakes and not against forgery.
+///
+/// Source: Fowler, Noll and Vo, "The FNV Non-Cryptographic Hash Algorithm".
+package struct Checksum {
+
+    package init() {}
+
+    private var state: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    /// Adds a text with its length, so that pieces cannot be shifted from one to the next.
+    package mutating func add(_ text: String) {
+        add(Array(text.utf8))
+    }
+
+    /// Adds bytes with their number.
+    mutating func add(_ bytes: [UInt8]) {
+        for byte in Array("\(bytes.count):".utf8) + bytes {
+            state = (state ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+    }
+
+    /// Sixteen hexadecimal digits.
+    package var text: String {
+        let digits = String(state, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

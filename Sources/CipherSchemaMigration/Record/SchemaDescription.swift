@@ -1,0 +1,128 @@
+internal import CipherSQLText
+package import CipherSQLite
+
+/// A schema, object by object, in a form that does not depend on how its SQL is formatted.
+///
+/// SQLite's own tables, CipherStore's, and those in which virtual tables keep their content are left out.
+package struct SchemaDescription: Sendable, Equatable, Codable {
+    /// A table, view, index or trigger.
+    package struct Object: Sendable, Codable {
+        /// `table`, `view`, `index` or `trigger`.
+        package var type: String
+        package var name: String
+        /// The columns of an ordinary table.
+        package var columns: [Column]?
+        /// Of the normal form of the SQL; for an ordinary table, of what is no column.
+        package var checksum: String
+    }
+
+    /// A column of an ordinary table.
+    package struct Column: Sendable, Codable {
+        package var name: String
+        /// Type and constraints in the normal form.
+        package var definition: String
+    }
+
+    /// In the order of the schema.
+    package var objects: [Object]
+
+    /// Describes the schema of a database; a read-only connection will do.
+    package init(of connection: Connection) throws {
+        var rows: [(type: String, name: String, table: String, sql: String)] = []
+        // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table's.
+        try connection.forEachRow(
+            "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
+        ) { row in
+            rows.append(
+                (
+                    try row.get(at: 0), try row.get(SchemaName.self, at: 1).recorded,
+                    try row.get(SchemaName.self, at: 2).recorded, try row.get(at: 3)
+                ))
+        }
+        let shadows = ShadowTables(tables: rows.filter { $0.type == "table" }.map { ($0.name, $0.sql) })
+        objects = rows.filter { row in
+            [row.name, row.table].allSatisfy { name in
+                !SQLName(name).isOfSQLite && !SQLName(name).isOfCipherStore && !shadows.contains(name)
+            }
+        }.map { Object(type: $0.type, name: $0.name, sql: $0.sql) }
+    }
+
+    /// What tells this schema from another that was expected, object by object; nothing where they are alike.
+    package func differences(from expected: SchemaDescription) -> [SchemaMismatch] {
+        expected.objects.flatMap { wanted -> [SchemaMismatch] in
+            guard let found = object(like: wanted) else { return [SchemaMismatch(.missing, wanted)] }
+            return found.differences(from: wanted)
+        } + objects.filter { expected.object(like: $0) == nil }.map { SchemaMismatch(.unexpected, $0) }
+    }
+
+    private func object(like other: Object) -> Object? {
+        objects.first { $0.type == other.type && SQLName($0.name) == SQLName(other.name) }
+    }
+
+    /// Whether nothing tells them apart.
+    package static func == (left: SchemaDescription, right: SchemaDescription) -> Bool {
+        left.differences(from: right).isEmpty
+    }
+}
+
+extension SchemaName {
+    /// As it is where it is text; else with its bytes shown, for two names must not become one.
+    fileprivate var recorded: String { String(validating: bytes, as: UTF8.self) ?? description }
+}
+
+extension SchemaDescription.Object {
+    fileprivate init(type: String, name: String, sql: String) {
+        self.init(type: type, name: name, columns: nil, checksum: "")
+        var sum = Checksum()
+        if type == "table", !ShadowTables.isVirtual(sql), let table = TableText(sql) {
+            columns = table.columns.map { column in
+                let definition = SQLTokens(column.text).tokens.dropFirst()
+                return .init(name: column.column ?? "", definition: NormalizedSQL(definition).text)
+            }
+            // In an order of its own: how constraints and options follow on each other means nothing.
+            let options = SQLTokens(table.suffix).tokens.split { $0.isKeyword(",") }
+            let rest = table.constraints.map { NormalizedSQL($0.text).text } + options.map { NormalizedSQL($0).text }
+            for part in rest.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) { sum.add(part) }
+        } else {
+            sum.add(NormalizedSQL(sql).text)
+        }
+        checksum = sum.text
+    }
+
+    fileprivate func differences(from wanted: Self) -> [SchemaMismatch] {
+        guard let columns, let wantedColumns = wanted.columns else {
+            let isAlike = checksum == wanted.checksum && (columns == nil) == (wanted.columns == nil)
+            return isAlike ? [] : [SchemaMismatch(.differs, self)]
+        }
+        var differences: [SchemaMismatch] = []
+        for column in wantedColumns {
+            guard let found = columns.first(where: { $0.isNamed(like: column) }) else {
+                differences.append(SchemaMismatch(.missing, self, column))
+                continue
+            }
+            if !found.definition.utf8.elementsEqual(column.definition.utf8) {
+                differences.append(
+                    SchemaMismatch(.differs, self, column, expected: column.definition, found: found.definition))
+            }
+        }
+        for column in columns where !wantedColumns.contains(where: { $0.isNamed(like: column) }) {
+            differences.append(SchemaMismatch(.unexpected, self, column))
+        }
+        // A column that is missing moves the others; that is said already.
+        let isReordered = !zip(common(columns, wantedColumns), common(wantedColumns, columns))
+            .allSatisfy { $0.isNamed(like: $1) }
+        if isReordered { differences.append(SchemaMismatch(.reordered, self)) }
+        if checksum != wanted.checksum { differences.append(SchemaMismatch(.differs, self)) }
+        return differences
+    }
+
+    private func common(
+        _ columns: [SchemaDescription.Column], _ others: [SchemaDescription.Column]
+    ) -> [SchemaDescription.Column] {
+        columns.filter { column in others.contains { $0.isNamed(like: column) } }
+    }
+}
+
+extension SchemaDescription.Column {
+    fileprivate func isNamed(like other: Self) -> Bool { SQLName(name) == SQLName(other.name) }
+}

@@ -1,0 +1,70 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLText
+internal import CipherSQLite
+
+/// Tables, one at a time: each is gone again when the answer is there.
+extension ScratchDatabase {
+    /// What SQLite makes of a table's text.
+    ///
+    /// - Throws: `DatabaseError` where it refuses the text.
+    package func shape(of text: TableText, name: String) throws -> TableShape {
+        try connection.execute(SQL(text: text.createSQL(name: name)))
+        let shape = try TableShape(name, in: connection)
+        try drop(name)
+        return shape
+    }
+
+    /// What SQLite says against a CREATE TABLE statement; `nil` where it takes it.
+    func refusal(of sql: String, name: String) throws -> DatabaseError? {
+        do {
+            try connection.savepoint {
+                try connection.execute(SQL(text: sql))
+                try drop(name)
+            }
+            return nil
+        } catch let error as DatabaseError {
+            return error
+        }
+    }
+
+    /// Lets SQLite say whether it can append a column to a table of this kind.
+    ///
+    /// The stand-in has the table's columns and no constraints. CHECK is left out: whether rows satisfy it only the
+    /// rows themselves can tell.
+    ///
+    /// - Parameters:
+    ///   - added: The columns that are appended before this one.
+    ///   - isVirtual: What a virtual column has in a row depends on the row; a stand-in cannot answer for it.
+    ///   - holdsRows: Some columns can be appended to empty tables only.
+    func canAdd(
+        _ column: TableText.Item, to table: TableShape, after added: [String], isVirtual: Bool, holdsRows: Bool
+    ) throws -> Bool {
+        let name = SQL.quoted(identifier: table.name)
+        let isStrict = table.facts.isStrict
+        let existing =
+            table.columns.filter { $0.generation == nil }
+            .map { SQL.quoted(identifier: $0.name) + (isStrict ? " \($0.type)" : "") }
+            + table.columns.filter { $0.generation != nil }
+            .map { SQL.quoted(identifier: $0.name) + (isStrict ? " ANY" : "") }
+            + added.map { SQL.quoted(identifier: $0) + (isStrict ? " ANY" : "") }
+        let suffix = isStrict ? " STRICT" : ""
+        try connection.execute("PRAGMA ignore_check_constraints = ON")
+        try connection.execute(SQL(text: "CREATE TABLE \(name) (\(existing.joined(separator: ", ")))\(suffix)"))
+        if holdsRows, !isVirtual { try connection.execute(SQL(text: "INSERT INTO \(name) DEFAULT VALUES")) }
+        let sql = "ALTER TABLE \(name) ADD COLUMN \(column.text)"
+        let isTaken: Bool
+        do {
+            try connection.execute(SQL(text: sql))
+            isTaken = true
+        } catch is DatabaseError {
+            isTaken = false
+        }
+        try drop(table.name)
+        return isTaken
+    }
+
+    private func drop(_ table: String) throws {
+        try connection.execute("DROP TABLE \(identifier: table)")
+    }
+}

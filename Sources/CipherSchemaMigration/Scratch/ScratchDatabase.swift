@@ -1,0 +1,126 @@
+internal import CipherErrors
+internal import CipherSQLText
+package import CipherSQLite
+
+/// A private database, next to without rows, in which SQLite makes a schema or takes a statement before anything is
+/// changed.
+///
+/// Without a name SQLite makes such a database, and removes it when it is closed. The settings keep even the schema from
+/// being written anywhere.
+package struct ScratchDatabase {
+    package let connection: Connection
+    /// The database that errors are about.
+    let subject: String?
+    /// Whether everything of the database that it was made after could be made here.
+    package private(set) var isComplete = true
+
+    /// An empty one.
+    package init(_ collations: [Collation], about subject: String? = nil) throws {
+        self.subject = subject
+        connection = try Connection(path: "", mode: .create)
+        connection.allowDoubleQuotedStrings()
+        _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
+        try connection.execute("PRAGMA cache_spill = OFF")
+        for collation in collations { try connection.register(collation) }
+    }
+
+    /// One with the schema of a database.
+    package init(after source: Connection, _ collations: [Collation]) throws {
+        try self.init(collations, about: source.path)
+        enum Kind: Int { case virtualTable, table, view, other }
+        var statements: [Kind: [(name: SQLName, sql: String)]] = [:]
+        try source.forEachRow(
+            """
+            SELECT name, sql, CASE type WHEN 'table' THEN coalesce(rootpage, 0) <> 0 WHEN 'view' THEN 2 ELSE 3 END
+            FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid
+            """
+        ) { row in
+            let name = SQLName(try row.get(at: 0))
+            guard !name.isOfSQLite, !name.isOfCipherStore else { return }
+            statements[Kind(rawValue: try row.get(at: 2)) ?? .other, default: []].append((name, try row.get(at: 1)))
+        }
+        // Virtual tables first: they make the tables behind them.
+        var made: Set<SQLName> = []
+        var latest: Int64 = 0
+        for table in statements[.virtualTable] ?? [] where !made.contains(table.name) {
+            try makeAlone(table.sql)
+            try connection.forEachRow("SELECT name, rowid FROM main.sqlite_master WHERE rowid > \(latest)") { row in
+                made.insert(SQLName(try row.get(at: 0)))
+                latest = try row.get(at: 1)
+            }
+        }
+        // A table or view can be made where no other is known, an index or a trigger cannot.
+        for kind in [Kind.table, .view, .other] {
+            let texts = (statements[kind] ?? []).filter { !made.contains($0.name) }.map(\.sql)
+            try make(texts, forgetting: kind != .other)
+        }
+    }
+
+    /// Makes objects, and notes where one cannot be made.
+    ///
+    /// - Parameter forgetting: Whether none of them needs to be known to make the next.
+    private mutating func make(_ statements: [String], forgetting: Bool) throws {
+        var areAllTaken = true
+        do {
+            try connection.transaction {
+                try connection.execute("CREATE TEMP TABLE cipherstore_held (type, name, tbl_name, rootpage, sql)")
+                let latest = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM main.sqlite_master")
+                // Where it is not known, SQLite makes a second one.
+                let isTaken: SQL = "rowid > \(forgetting ? latest : 0) AND name <> 'sqlite_sequence'"
+                try connection.makeObjects(statements.count) { number in
+                    let statement: Statement
+                    do {
+                        statement = try Statement(SQL(text: statements[number]), on: connection)
+                    } catch is DatabaseError {
+                        areAllTaken = false
+                        return
+                    }
+                    while try statement.step() {}
+                } takeRows: {
+                    try connection.execute(
+                        "INSERT INTO temp.cipherstore_held SELECT * FROM main.sqlite_master WHERE \(isTaken)")
+                    try writeSchema("DELETE FROM main.sqlite_master WHERE \(isTaken)")
+                    if forgetting { try connection.forgetSchema("main") }
+                }
+                try writeSchema(
+                    "INSERT INTO main.sqlite_master SELECT * FROM temp.cipherstore_held ORDER BY rowid")
+                if forgetting { try connection.forgetSchema("main") }
+                try connection.execute("DROP TABLE temp.cipherstore_held")
+            }
+            isComplete = isComplete && areAllTaken
+        } catch is DatabaseError {
+            // One failed not until it ran, which only the end of a transaction of its own undoes whole.
+            try connection.execute("PRAGMA writable_schema = OFF")
+            for sql in statements { try makeAlone(sql) }
+        }
+    }
+
+    private func writeSchema(_ sql: SQL) throws {
+        try connection.execute("PRAGMA writable_schema = ON")
+        try connection.execute(sql)
+        try connection.execute("PRAGMA writable_schema = OFF")
+    }
+
+    /// Makes an object, or notes that it cannot be made.
+    private mutating func makeAlone(_ sql: String) throws {
+        do {
+            try connection.execute(SQL(text: sql))
+        } catch is DatabaseError {
+            // A module, function or collation that only the app has: what needs it cannot be tried out here.
+            isComplete = false
+        }
+    }
+
+    /// - Parameter previous: An earlier moment of the same database.
+    package func snapshot(after previous: SchemaSnapshot = SchemaSnapshot()) throws -> SchemaSnapshot {
+        try SchemaSnapshot(of: connection, after: previous)
+    }
+
+    /// The views, indexes and triggers.
+    func objects() throws -> [DatabaseState.Object] { try DatabaseState.readObjects(connection) }
+
+    /// The views and triggers that cannot be compiled.
+    package func dangling() throws -> DanglingObjects {
+        try DanglingObjects(in: connection, DatabaseState(of: connection, countsRows: false) { nil })
+    }
+}

@@ -1,0 +1,25 @@
+internal import CipherSQLText
+
+/// Who would be left without a column if it were dropped.
+struct ColumnUsers {
+    /// The views and triggers that there will be.
+    let objects: [DatabaseState.Object]
+    /// The tables that there will be.
+    let tables: [TableShape]
+
+    /// Finds too many rather than too few.
+    func user(of column: String, in table: String) -> String? {
+        let (column, table) = (SQLName(column), SQLName(table))
+        let object = objects.first { object in
+            object.type != "index" && column.isMentioned(in: object.sql)
+                && (SQLName(object.table) == table || table.isMentioned(in: object.sql))
+        }
+        if let object { return "the \(object.type) \(object.name)" }
+        let child = tables.first { child in
+            child.facts.foreignKeys.contains { key in
+                key.parent == table && key.columns.contains { $0.last == .some(column) }
+            }
+        }
+        return child.map { "a foreign key of \($0.name)" }
+    }
+}

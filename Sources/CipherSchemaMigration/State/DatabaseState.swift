@@ -1,0 +1,157 @@
+package import CipherCatalog
+package import CipherHistory
+internal import CipherSQLText
+package import CipherSQLite
+
+/// What a database is before a migration: its tables, its other objects and its version.
+///
+/// True for as long as the transaction in which it was read. Rows are counted when a source asks.
+package struct DatabaseState {
+    /// A view, an index or a trigger.
+    package struct Object: Sendable, Equatable {
+        package var type: String
+        package var name: String
+        /// The table of an index or a trigger.
+        package var table: String
+        package var sql: String
+    }
+
+    /// For what a source reads beyond tables and version, such as version records of its own.
+    package let connection: Connection
+    /// The tables in the order of the schema, without SQLite's own.
+    package private(set) var tables: [TableState]
+    /// Views, indexes and triggers.
+    package private(set) var objects: [Object]
+    /// The version that counts: CipherStore's own record once there is one, else what the app recorded.
+    package let recorded: SchemaVersion?
+    /// CipherStore's own record.
+    let records: VersionRecords
+    /// `PRAGMA user_version`, whatever it means.
+    package let userVersion: Int
+    /// Whether the history table is there.
+    package let hasHistory: Bool
+    /// Whether CipherStore has recorded the version that counts, so that it knows the schema.
+    package let isAdopted: Bool
+    /// Whether whole tables may be read to count their rows.
+    let countsRows: Bool
+    /// The first entry of the schema whose name or definition is not valid UTF-8, and so is repaired in what was read.
+    let entryThatIsNoText: SchemaName?
+    /// Whether a table was left out that the database has until it is dropped.
+    private(set) var lacksTables = false
+
+    /// Reads the state.
+    ///
+    /// - Parameters:
+    ///   - recorded: Asked for the app's own record, only while CipherStore has none.
+    ///   - countsRows: Whether ``rowCount(of:)`` may read whole tables.
+    package init(
+        of connection: Connection, countsRows: Bool = true, recorded: () throws -> SchemaVersion?
+    ) throws {
+        self.connection = connection
+        self.countsRows = countsRows
+        hasHistory = try HistoryTable.exists(connection)
+        records = try VersionRecords(connection)
+        isAdopted = records.isOwn
+        userVersion = try connection.value(Int.self, "PRAGMA main.user_version") ?? 0
+        self.recorded = try records.version ?? recorded()
+        entryThatIsNoText = try Self.entryThatIsNoText(connection)
+        objects = try Self.readObjects(connection)
+        tables = try Self.readTables(connection)
+    }
+
+    /// A table by its name.
+    package func table(_ name: String) -> TableState? {
+        let wanted = SQLName(name)
+        return tables.first { SQLName($0.name) == wanted }
+    }
+
+    /// The state without a table, its indexes and its triggers, for a source that has it dropped first.
+    package func without(table name: String) -> DatabaseState {
+        var state = self
+        state.lacksTables = true
+        state.tables.removeAll { SQLName($0.name) == SQLName(name) }
+        state.objects.removeAll { $0.type != "view" && SQLName($0.table) == SQLName(name) }
+        return state
+    }
+
+    /// The state with other texts of views, indexes and triggers, for a source that has them made anew first.
+    package func replacing(_ texts: [Object]) -> DatabaseState {
+        var state = self
+        state.objects = objects.map { object in
+            texts.first { $0.type == object.type && SQLName($0.name) == SQLName(object.name) } ?? object
+        }
+        return state
+    }
+
+    /// Whether nothing of an app's is in the database but tables that hold its record of the version.
+    func isFresh(besides recordTables: Set<SQLName>) -> Bool {
+        objects.allSatisfy { recordTables.contains(SQLName($0.table)) }
+            && tables.allSatisfy {
+                SQLName($0.name) == SQLName(HistoryTable.name) || recordTables.contains(SQLName($0.name))
+            }
+    }
+
+    /// How many rows a table holds; `nil` where this state does not count.
+    package func rowCount(of table: String) throws -> Int? {
+        countsRows ? try countedRows(of: table) : nil
+    }
+
+    /// How many rows a table holds, counted in every case.
+    package func countedRows(of table: String) throws -> Int {
+        // To count all rows with `*`, SQLite walks through the tree without asking anybody.
+        // Not kept: asked about one table after the other, it would push all else out of the cache.
+        try connection.withStatement("SELECT count(1) FROM main.\(identifier: table)", isKept: false) { statement in
+            try statement.step() ? Int(statement.integer(0)) : 0
+        }
+    }
+
+    /// Whether a table holds any row.
+    package func holdsRows(_ table: String) throws -> Bool {
+        try connection.value(Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table))") ?? false
+    }
+
+    private static func entryThatIsNoText(_ connection: Connection) throws -> SchemaName? {
+        var found: SchemaName?
+        try connection.forEachRow("SELECT name, tbl_name, sql FROM main.sqlite_master") { row in
+            for column in 0..<3 where found == nil {
+                if try row.get(SchemaName?.self, at: column)?.isUnicode == false { found = try row.get(at: 0) }
+            }
+        }
+        return found
+    }
+
+    private static func readTables(_ connection: Connection) throws -> [TableState] {
+        var found: [(name: String, isVirtual: Bool, sql: String?)] = []
+        try connection.forEachRow(
+            "SELECT name, coalesce(rootpage, 0) = 0, sql FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid"
+        ) { found.append((try $0.get(at: 0), try $0.get(at: 1), try $0.get(at: 2))) }
+        return try found.filter { !SQLName($0.name).isOfSQLite }.map { name, isVirtual, sql in
+            let mayRefer = !isVirtual && sql?.isLike("%references%") ?? false
+            return TableState(
+                name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
+                isVirtual: isVirtual, sql: sql, references: mayRefer ? try readReferences(of: name, connection) : [])
+        }
+    }
+
+    private static func readReferences(of table: String, _ connection: Connection) throws -> [SQLName] {
+        var names: [SQLName] = []
+        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
+            names.append(SQLName(try row.get(at: 2)))
+        }
+        return names
+    }
+
+    static func readObjects(_ connection: Connection) throws -> [Object] {
+        var objects: [Object] = []
+        // The indexes of UNIQUE and PRIMARY KEY have no text; they belong to their table.
+        try connection.forEachRow(
+            "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type <> 'table' AND sql IS NOT NULL"
+        ) { row in
+            objects.append(
+                Object(
+                    type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
+                    sql: try row.get(at: 3)))
+        }
+        return objects
+    }
+}

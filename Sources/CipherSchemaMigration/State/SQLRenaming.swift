@@ -1,0 +1,149 @@
+package import CipherSQLText
+internal import CipherSQLite
+
+/// Renaming in text that SQLite has accepted, token by token.
+extension SQLTokens {
+    private func replacing(_ new: String, where condition: (Int) -> Bool) -> String {
+        var replacements: [Int: String] = [:]
+        for index in tokens.indices where condition(index) { replacements[index] = SQL.quoted(identifier: new) }
+        return replacing(replacements)
+    }
+
+    /// What a name in a view, index or trigger stands for, by where it stands.
+    private enum Use { case table, column, either }
+
+    private func use(of index: Int) -> Use {
+        func token(_ place: Int, is words: String...) -> Bool {
+            tokens.indices.contains(place) && words.contains(where: tokens[place].isKeyword)
+        }
+        if token(index + 1, is: ".") { return .table }
+        if token(index - 1, is: ".") { return token(index - 2, is: "main", "temp") ? .table : .column }
+        if token(index - 1, is: "FROM", "JOIN", "INTO", "UPDATE") || token(index - 2, is: "OR") { return .table }
+        // The first ON of a trigger or an index; others begin conditions.
+        let isIndex = tokens.prefix(4).contains { $0.isKeyword("INDEX") }
+        let isTrigger = tokens.prefix(4).contains { $0.isKeyword("TRIGGER") }
+        if isIndex || isTrigger, tokens.firstIndex(where: { $0.isKeyword("ON") }) == index - 1 { return .table }
+        if isIndex || token(index - 1, is: "OF") { return .column }
+        return .either
+    }
+
+    /// In a view, index or trigger: every name that is the table's.
+    ///
+    /// - Parameter isColumn: Whether a column has that name too; what can be either is then left as it is.
+    package func renamingTable(_ old: SQLName, as new: String, isColumn: Bool) -> String {
+        let own = ownName
+        return replacing(new) { index in
+            guard tokens[index].isNamed(old), index != own else { return false }
+            switch use(of: index) {
+            case .table: return true
+            case .column: return false
+            case .either: return !isColumn && !(index > 0 && tokens[index - 1].isKeyword("AS"))
+            }
+        }
+    }
+
+    /// Whether a name stands where it can be a table's or a column's.
+    package func isUnclear(_ name: SQLName) -> Bool {
+        let own = ownName
+        return tokens.indices.contains { tokens[$0].isNamed(name) && $0 != own && use(of: $0) == .either }
+    }
+
+    /// In a view, index or trigger: every name that is the column's.
+    func renamingColumn(_ old: SQLName, as new: String) -> String {
+        let own = ownName
+        return replacing(new) { index in
+            tokens[index].isNamed(old) && index != own && !isCall(index)
+                && !(index > 0 && (tokens[index - 1].isKeyword("AS") || tokens[index - 1].isKeyword("COLLATE")))
+        }
+    }
+
+    /// The place of the object's own name.
+    private var ownName: Int? {
+        guard let kind = tokens.firstIndex(where: { ["INDEX", "TRIGGER", "VIEW"].contains(where: $0.isKeyword) }) else {
+            return nil
+        }
+        let next = kind + 1
+        let skipsCondition = next < tokens.count && tokens[next].isKeyword("IF")
+        return skipsCondition ? next + 3 : next
+    }
+
+    private func isCall(_ index: Int) -> Bool {
+        tokens[index].kind == .word && index + 1 < tokens.count && tokens[index + 1].isKeyword("(")
+    }
+
+    /// The table that REFERENCES names before the parenthesis in which a token stands.
+    fileprivate func referencedTable(around index: Int) -> SQLName? {
+        var start = index
+        while start > 0, !tokens[start].isKeyword("(") { start -= 1 }
+        guard start >= 2, tokens[start - 2].isKeyword("REFERENCES") else { return nil }
+        return SQLName(tokens[start - 1].content)
+    }
+
+    fileprivate func renamingReferences(to old: SQLName, as new: String) -> String {
+        replacing(new) { $0 > 0 && tokens[$0].isNamed(old) && tokens[$0 - 1].isKeyword("REFERENCES") }
+    }
+
+    /// - Parameters:
+    ///   - child: The column whose foreign key is meant; `nil` where the whole text is about it.
+    ///   - old: The only table that it is to lead away from; `nil` for any.
+    fileprivate func leading(_ child: SQLName?, from old: SQLName?, to parent: String) -> String {
+        replacing(parent) { index in
+            guard index > 0, tokens[index - 1].isKeyword("REFERENCES"), old.map(tokens[index].isNamed) ?? true else {
+                return false
+            }
+            return child.map { name in tokens[..<index].contains { $0.isNamed(name) } } ?? true
+        }
+    }
+
+    fileprivate func renamingReferenced(_ old: SQLName, as new: String, of table: SQLName) -> String {
+        replacing(new) { tokens[$0].isNamed(old) && referencedTable(around: $0) == table }
+    }
+
+    /// In a column or constraint of the table itself.
+    fileprivate func renamingOwnColumn(_ old: SQLName, as new: String, of table: SQLName, isItem: Bool) -> String {
+        replacing(new) { index in
+            guard index > 0 else { return isItem }
+            let parent = referencedTable(around: index)
+            return tokens[index].isNamed(old) && depth(at: index) > 0 && !isCall(index)
+                && (parent == nil || parent == table)
+        }
+    }
+}
+
+extension TableText.Item {
+    func renamingReferences(to old: SQLName, as new: String) -> TableText.Item {
+        TableText.Item(column: column, text: SQLTokens(text).renamingReferences(to: old, as: new))
+    }
+
+    /// Makes the foreign key of a column lead to another table.
+    ///
+    /// - Parameter old: The only table that it is to lead away from; `nil` for any.
+    package func leading(_ child: SQLName, from old: SQLName? = nil, to parent: String) -> TableText.Item {
+        guard let column else {
+            return TableText.Item(column: nil, text: SQLTokens(text).leading(child, from: old, to: parent))
+        }
+        guard SQLName(column) == child else { return self }
+        return TableText.Item(column: column, text: SQLTokens(text).leading(nil, from: old, to: parent))
+    }
+
+    func renamingReferenced(_ old: SQLName, as new: String, of table: SQLName) -> TableText.Item {
+        TableText.Item(column: column, text: SQLTokens(text).renamingReferenced(old, as: new, of: table))
+    }
+}
+
+extension TableText {
+    package func mapping(_ body: (Item) -> Item) -> TableText {
+        var text = self
+        text.items = items.map(body)
+        return text
+    }
+
+    /// Renames a column of this table in its columns, constraints and references to itself.
+    func renamingColumn(_ old: SQLName, as new: String, of table: SQLName) -> TableText {
+        mapping { item in
+            let isItem = item.column.map(SQLName.init) == old
+            let text = SQLTokens(item.text).renamingOwnColumn(old, as: new, of: table, isItem: isItem)
+            return Item(column: isItem ? new : item.column, text: text)
+        }
+    }
+}

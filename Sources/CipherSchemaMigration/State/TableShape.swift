@@ -1,0 +1,199 @@
+package import CipherCatalog
+internal import CipherErrors
+package import CipherSQLText
+package import CipherSQLite
+
+/// A table as SQLite sees it, together with its text.
+package struct TableShape: Sendable, Equatable {
+    /// The table's name.
+    package var name: String
+    /// Its CREATE statement, as `sqlite_master` keeps it.
+    package var sql: String
+    /// Its columns, generated ones too.
+    package let columns: [ColumnState]
+    /// Where each stands in `columns`: a table may have two thousand.
+    private let places: [SQLName: Int]
+    package let text: TableText
+    package let facts: Facts
+
+    /// What makes two tables the same or not, beyond the columns themselves; in no order.
+    package struct Facts: Sendable, Equatable {
+        /// The column collations, and the expressions of generated columns.
+        var collations: [SQLName: [SQLWord]] = [:]
+        var generated: [SQLName: [SQLWord]] = [:]
+        var checks: Set<[SQLWord]> = []
+        var conflicts: Set<[SQLWord]> = []
+        var deferrals: Set<[SQLWord]> = []
+        package var foreignKeys: Set<ForeignKey> = []
+        package var keys: Set<Key> = []
+        var isStrict = false
+        var isWithoutRowID = false
+        var isAutoincrement = false
+    }
+
+    /// A foreign key, by names.
+    package struct ForeignKey: Sendable, Hashable {
+        package var parent: SQLName
+        /// Child column and parent column; the latter is missing where the parent's primary key is meant.
+        package var columns: [[SQLName?]] = []
+        var rules: [String]
+    }
+
+    /// The columns of UNIQUE or PRIMARY KEY, in order.
+    package struct Key: Sendable, Hashable {
+        package struct Part: Sendable, Hashable {
+            package var column: SQLName
+            var isDescending: Bool
+            var collation: SQLName
+        }
+
+        var origin: String
+        package var parts: [Part]
+    }
+
+    /// Reads a table of a database.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where its text is not understood.
+    package init(_ name: String, in connection: Connection) throws {
+        let sql = try connection.value(
+            String.self,
+            "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = \(name) COLLATE NOCASE")
+        try self.init(name, sql, ColumnState.read(table: name, from: connection), in: connection)
+    }
+
+    /// The same of an ordinary table that was read before: SQLite looks the whole schema through to find one text.
+    package init(_ table: TableState, in connection: Connection) throws {
+        try self.init(table.name, table.sql, table.columns, in: connection)
+    }
+
+    private init(_ name: String, _ found: String?, _ columns: [ColumnState], in connection: Connection) throws {
+        guard let sql = found, let text = TableText(sql) else {
+            throw StoreError(
+                .migration, path: connection.path, "the definition of \(name) cannot be read",
+                advice: "verify the file; nothing was changed")
+        }
+        self.name = name
+        self.sql = sql
+        self.text = text
+        self.columns = columns
+        places = Dictionary(columns.enumerated().map { (SQLName($1.name), $0) }) { first, _ in first }
+        facts = try Facts(of: text, sql, name, connection)
+    }
+
+    package func column(_ name: SQLName) -> ColumnState? { places[name].map { columns[$0] } }
+
+    /// The column that is another name of the rowid.
+    package var rowIDColumn: ColumnState? {
+        guard !facts.isWithoutRowID else { return nil }
+        let key = columns.primaryKey
+        guard let column = key.first, key.count == 1, SQLName(column.type) == SQLName("INTEGER") else { return nil }
+        // `INTEGER PRIMARY KEY DESC` is an ordinary column with an index.
+        return facts.keys.contains { $0.origin == "pk" } ? nil : column
+    }
+
+    /// A name of the rowid that no column has taken; `nil` where there is none or where it cannot be named.
+    var rowIDAlias: String? {
+        facts.isWithoutRowID ? nil : SQLName.ofRowID(besides: columns.map { SQLName($0.name) })
+    }
+
+    // MARK: Comparing
+
+    /// Whether a column is defined alike in both.
+    func defines(_ column: SQLName, like other: TableShape) -> Bool {
+        guard let mine = self.column(column), let theirs = other.column(column) else { return false }
+        return mine.isDefined(like: theirs) && facts.collations[column] == other.facts.collations[column]
+            && facts.generated[column] == other.facts.generated[column]
+    }
+
+    /// A column's definition in SQL's words, with what only the text tells.
+    func definition(of column: ColumnState) -> String {
+        let name = SQLName(column.name)
+        // For messages: a schema that is compared is valid UTF-8, or was refused.
+        func text(_ words: [SQLWord]) -> String {
+            words.map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: " ")
+        }
+        return column.definition + (facts.collations[name].map { " COLLATE \(text($0).uppercased())" } ?? "")
+            + (facts.generated[name].map { " AS (\(text($0)))" } ?? "")
+    }
+
+    /// Whether SQLite sees the same in both; the order of columns and the name do not count.
+    package func isSame(as other: TableShape) -> Bool {
+        columns.count == other.columns.count && facts == other.facts
+            && columns.allSatisfy { defines(SQLName($0.name), like: other) }
+    }
+}
+
+extension TableShape.Facts {
+    fileprivate init(of text: TableText, _ sql: String, _ name: String, _ connection: Connection) throws {
+        isStrict = text.hasOption("strict")
+        isWithoutRowID = text.hasOption("without", "rowid")
+        for item in text.items { add(item) }
+        // SQLite is asked only about what the text can hold: a schema may have tens of thousands of tables.
+        if sql.isLike("%references%") { try readForeignKeys(name, connection) }
+        if sql.isLike("%primary%") || sql.isLike("%unique%") { try readKeys(name, connection) }
+    }
+
+    /// What SQLite's pragmas do not tell, taken from the text.
+    private mutating func add(_ item: TableText.Item) {
+        let all = SQLTokens(item.text)
+        let words = all.tokens.map(\.normalized)
+        let column = item.column.map(SQLName.init)
+        for (index, token) in all.tokens.enumerated() where token.kind == .word {
+            let rest = words[(index + 1)...]
+            switch words[index] {
+            case "autoincrement": isAutoincrement = true
+            case "check" where rest.first == "(": checks.insert(group(all, index + 1))
+            case "as" where rest.first == "(":
+                guard let column, all.depth(at: index) == 0 else { break }
+                generated[column] = group(all, index + 1)
+            case "collate":
+                guard let column, all.depth(at: index) == 0, let name = rest.first, name != "binary" else { break }
+                collations[column] = [name]
+            case "conflict":
+                guard let action = rest.first, action != "abort" else { break }
+                let subject = column.map { [SQLWord(bytes: $0.folded)] } ?? words
+                conflicts.insert(subject + words[max(0, index - 3)..<index] + [action])
+            case "deferrable": deferrals.insert((column == nil ? words : Array(words.prefix(1))) + rest.prefix(2))
+            default: break
+            }
+        }
+    }
+
+    private func group(_ all: SQLTokens, _ open: Int) -> [SQLWord] {
+        guard let close = all.closing(open) else { return [] }
+        return all.tokens[(open + 1)..<close].map(\.normalized)
+    }
+
+    private mutating func readForeignKeys(_ table: String, _ connection: Connection) throws {
+        var found: [Int: TableShape.ForeignKey] = [:]
+        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
+            let id = try row.get(Int.self, at: 0)
+            let fresh = TableShape.ForeignKey(
+                parent: SQLName(try row.get(at: 2)),
+                rules: [try row.get(at: 5), try row.get(at: 6), try row.get(at: 7)])
+            var key = found[id] ?? fresh
+            key.columns.append([SQLName(try row.get(at: 3)), try row.get(String?.self, at: 4).map(SQLName.init)])
+            found[id] = key
+        }
+        foreignKeys = Set(found.values)
+    }
+
+    private mutating func readKeys(_ table: String, _ connection: Connection) throws {
+        var indexes: [(name: String, origin: String)] = []
+        try connection.forEachRow("PRAGMA main.index_list(\(identifier: table))") { row in
+            let origin = try row.get(String.self, at: 3)
+            if origin != "c" { indexes.append((try row.get(at: 1), origin)) }
+        }
+        for index in indexes {
+            var parts: [TableShape.Key.Part] = []
+            try connection.forEachRow("PRAGMA main.index_xinfo(\(identifier: index.name))") { row in
+                guard try row.get(Bool.self, at: 5) else { return }
+                parts.append(
+                    TableShape.Key.Part(
+                        column: SQLName(try row.get(String?.self, at: 2) ?? ""), isDescending: try row.get(at: 3),
+                        collation: SQLName(try row.get(String?.self, at: 4) ?? "")))
+            }
+            keys.insert(TableShape.Key(origin: index.origin, parts: parts))
+        }
+    }
+}

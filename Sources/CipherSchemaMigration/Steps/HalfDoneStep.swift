@@ -1,0 +1,142 @@
+internal import CipherErrors
+
+/// Tells which statements of a step have run before, in a system that ran them one by one without a transaction.
+struct HalfDoneStep {
+    let name: String
+    let passages: [StepCourse.Passage]
+    let path: String
+    /// Whether SQLite takes a statement as the database is now.
+    let canRun: (PlacedStatement) throws -> Bool
+    let evidence: InsertEvidence
+    /// The statements that may run once more, whatever they have done.
+    let repeatable: Set<String>
+    /// The statements of earlier steps: what they make too tells nothing of this step.
+    let earlier: Set<String>
+
+    /// What is known of a step's statements.
+    struct Answer {
+        /// By index, why a statement is left out.
+        var skipped: [Int: String] = [:]
+    }
+
+    /// - Throws: ``StoreError`` where it cannot be told.
+    func answer(for found: SchemaSnapshot) throws -> Answer {
+        let isAdditive = passages.allSatisfy(\.change.isAdditive)
+        let done = isAdditive ? try additive(found) : try prefix(found)
+        guard let last = done.max() else { return try begunWithRows() }
+        let isMissing = { (passage: StepCourse.Passage) in
+            !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
+        }
+        var answer = Answer()
+        for index in done { answer.skipped[index] = "what it makes is there already" }
+        // A statement that takes a table away too has renamed it.
+        let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
+        let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
+        var proof = last
+        for (index, passage) in passages.enumerated().reversed() where passage.traits.writesRows {
+            // While nothing of the schema goes, what cannot run for want of something could not run before.
+            let mayLack = index > last || isAdditive && passages[..<index].contains(where: isMissing)
+            if mayLack, try !canRun(passage.statement) { continue }
+            if index < proof {
+                answer.skipped[index] =
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is there"
+                continue
+            }
+            guard !mayRepeat(passage) else { continue }
+            switch try evidence.answer(for: passage, made: made) {
+            case .ran:
+                answer.skipped[index] = "its rows are there already"
+                // In a table that was there before, they may be others.
+                if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
+            case .notRun: continue
+            case .unclear, .unknown: throw unclear(passage)
+            }
+        }
+        return answer
+    }
+
+    /// Where the schema shows no effect, the first rows may be there all the same.
+    private func begunWithRows() throws -> Answer {
+        var answer = Answer()
+        var open: StepCourse.Passage?
+        for (index, passage) in passages.enumerated()
+        where passage.traits.writesRows && !mayRepeat(passage) {
+            guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
+            switch try evidence.answer(for: passage) {
+            case .ran: answer.skipped[index] = "its rows are there already"
+            case .notRun: continue
+            case .unclear: throw unclear(passage)
+            case .unknown: open = open ?? passage
+            }
+        }
+        // Once a row tells that the step was begun, it may have gone on.
+        if !answer.skipped.isEmpty, let open { throw unclear(open) }
+        return answer
+    }
+
+    private func mayRepeat(_ passage: StepCourse.Passage) -> Bool {
+        passage.mayRepeat || repeatable.contains(passage.statement.place)
+    }
+
+    private func unclear(_ passage: StepCourse.Passage) -> StoreError {
+        let isInsert = passage.traits.deletes.isEmpty && passage.traits.updates.isEmpty
+        return StoreError(
+            .migration, path: path,
+            "\(name) was begun before and not ended, and nobody can tell whether "
+                + "\(passage.statement.place) has run: once more, it might "
+                + (isInsert ? "make rows twice" : "change rows a second time"),
+            advice: (isInsert ? "write it as INSERT OR IGNORE, or so " : "write it so ")
+                + "that it may run again and name it in updates.repeatable, or repair the database by hand; nothing was "
+                + "changed")
+    }
+
+    /// Statements that only add are told one by one.
+    private func additive(_ found: SchemaSnapshot) throws -> Set<Int> {
+        var done: Set<Int> = []
+        for (index, passage) in passages.enumerated() {
+            let added = passage.change.added
+            let there = added.filter(found.has)
+            guard !there.isEmpty else { continue }
+            if let absent = added.subtracting(there).min(by: { $0.description < $1.description }) {
+                throw differs(passage, "it makes the \(absent) too, which is missing")
+            }
+            if let other = there.first(where: { found.definitions[$0] != passage.change.after.definitions[$0] }) {
+                throw differs(passage, "the \(other) is there and is another")
+            }
+            done.insert(index)
+        }
+        return done
+    }
+
+    /// A step that also takes away or renames was begun at its beginning: some first statements have run.
+    private func prefix(_ found: SchemaSnapshot) throws -> Set<Int> {
+        guard let first = passages.first else { return [] }
+        let moments = [first.change.before] + passages.map(\.change.after)
+        let touched = passages.reduce(into: Set<SchemaSnapshot.Item>()) { $0.formUnion($1.change.touched) }
+        // Only what the step itself gives several definitions is told by its definition.
+        let redefined = touched.filter { item in Set(moments.compactMap { $0.definitions[item] }).count > 1 }
+        let count = moments.firstIndex { moment in
+            touched.allSatisfy { item in
+                guard moment.has(item) == found.has(item) else { return false }
+                guard redefined.contains(item) else { return true }
+                // What no moment gives is what the database had otherwise before the step, and kept.
+                let isKnown = moments.contains { $0.definitions[item] == found.definitions[item] }
+                return moment.definitions[item] == (isKnown ? found : first.change.before).definitions[item]
+            }
+        }
+        guard let count else {
+            throw StoreError(
+                .migration, path: path,
+                "\(name) was neither left alone nor run from its beginning: the database fits no moment of it",
+                advice: "repair the database by hand; nothing was changed")
+        }
+        return Set((0..<count).filter { passages[$0].traits.isDefinition })
+    }
+
+    private func differs(_ passage: StepCourse.Passage, _ detail: String) -> StoreError {
+        StoreError(
+            .migration, path: path,
+            "a part of what \(passage.statement.place) makes is in the database already: \(detail)",
+            advice: "repair the database by hand; nothing was changed")
+    }
+}

@@ -1,0 +1,79 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// Tells from the rows of the database whether an INSERT has run before.
+struct InsertEvidence {
+    enum Answer {
+        /// Its rows are there; once more, it could not make them.
+        case ran
+        /// None of its rows is there.
+        case notRun
+        /// Equal rows are there, which may be others, or some rows are there by their keys.
+        case unclear
+        /// It is no INSERT of values that could be looked for.
+        case unknown
+    }
+
+    let rehearsal: ScratchDatabase
+    let state: DatabaseState
+
+    /// - Parameter made: The tables that the step itself has made, which had no rows before.
+    func answer(for passage: StepCourse.Passage, made: Set<SQLName> = []) throws -> Answer {
+        let traits = passage.traits
+        guard traits.deletes.isEmpty, traits.updates.isEmpty, traits.inserts.count == 1,
+            let name = traits.inserts.first,
+            let table = state.tables.first(where: { SQLName($0.name) == name }), !table.isVirtual
+        else { return .unknown }
+        if try made.contains(name) && !state.holdsRows(table.name) { return .notRun }
+        guard Self.givesValues(passage.statement.sql) else { return .unknown }
+        let shape = try TableShape(table, in: state.connection)
+        let columns = shape.columns.filter { $0.generation == nil }.map(\.name)
+        guard let rows = try rehearsal.rows(of: passage.statement, into: table.name, columns), !rows.isEmpty else {
+            return .unknown
+        }
+        var number = shape.rowIDColumn
+        if let key = number, try !rehearsal.numbers(passage.statement, into: shape, by: key) { number = nil }
+        let answers = Set(try rows.map { try answer(for: Array(zip(columns, $0)), shape, isNumbered: number != nil) })
+        guard let answer = answers.first, answers.count == 1 else { return .unclear }
+        // What is in a table of the step's own may have been these rows, and was changed since.
+        return answer == .notRun && made.contains(name) ? .unclear : answer
+    }
+
+    /// Whether it is a plain `INSERT INTO … VALUES`, which fails where a key is taken.
+    private static func givesValues(_ sql: String) -> Bool {
+        let tokens = SQLTokens(sql).tokens
+        return tokens.first?.isKeyword("INSERT") == true && tokens.dropFirst().first?.isKeyword("INTO") == true
+            && !tokens.contains { $0.isKeyword("SELECT") || $0.isKeyword("CONFLICT") }
+    }
+
+    /// - Parameter isNumbered: Whether the statement gives the number of the row, rather than SQLite.
+    private func answer(
+        for row: [(column: String, value: Value)], _ shape: TableShape, isNumbered: Bool
+    ) throws -> Answer {
+        var isKeyed = false
+        for key in shape.facts.keys {
+            let parts = row.filter { part in key.parts.contains { $0.column == SQLName(part.column) } }
+            // NULL is never taken.
+            guard parts.count == key.parts.count, !parts.contains(where: { $0.value == .null }) else { continue }
+            isKeyed = true
+            if try exists(parts, shape.name) { return .ran }
+        }
+        let number = shape.rowIDColumn?.name
+        if isNumbered {
+            guard try exists(row.filter { $0.column == number }, shape.name) else { return .notRun }
+            // What is there under the number may have got it from SQLite.
+            return try exists(row, shape.name) ? .ran : .unclear
+        }
+        return try !isKeyed && exists(row.filter { $0.column != number }, shape.name) ? .unclear : .notRun
+    }
+
+    private func exists(_ parts: [(column: String, value: Value)], _ table: String) throws -> Bool {
+        guard !parts.isEmpty else { return false }
+        let condition = SQL(
+            text: parts.map { "\(SQL.quoted(column: $0.column)) IS ?" }.joined(separator: " AND "),
+            values: parts.map(\.value))
+        return try state.connection.value(
+            Bool.self, "SELECT EXISTS (SELECT 1 FROM main.\(identifier: table) WHERE \(condition))") ?? false
+    }
+}

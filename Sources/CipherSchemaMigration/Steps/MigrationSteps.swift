@@ -1,0 +1,123 @@
+internal import CipherErrors
+public import CipherHistory
+public import CipherSQLite
+
+/// The steps by which an app has changed its schema from version to version.
+///
+/// A new database gets the baseline and then every update; an older one gets the updates above its version, in order.
+public struct MigrationSteps: Sendable {
+    /// How the versions of the updates follow on each other.
+    public enum Numbering: Sendable, Equatable {
+        /// 2, 3, 4 up to the version of the configuration, none left out: the baseline makes version 1.
+        case consecutive
+        /// Versions of the app, of which only some changed the schema.
+        case appVersions
+    }
+
+    /// What a step runs.
+    public enum Work: Sendable {
+        /// SQL, each text of one or several statements.
+        case sql([String])
+        /// Swift, which runs inside of the migration's transaction and must not end it.
+        case swift(@Sendable (Connection) throws -> Void)
+    }
+
+    /// A step that takes the schema to a version.
+    public struct Update: Sendable {
+        /// The version that the schema has afterwards.
+        public var version: SchemaVersion
+        /// What plans, the history and errors call it, such as `sql_update_3.plist`.
+        public var name: String
+        /// What it runs.
+        public var work: Work
+
+        /// A step to a version.
+        public init(_ version: SchemaVersion, name: String? = nil, _ work: Work) {
+            self.version = version
+            self.name = name ?? "update \(version)"
+            self.work = work
+        }
+    }
+
+    /// How the versions of the updates follow on each other.
+    public var numbering: Numbering
+    /// What makes a new database, before all updates.
+    public var baseline: Work
+    /// The updates, in any order.
+    public var updates: [Update]
+    /// SQL that every launch runs, after the updates.
+    public var everyLaunch: [String]
+    /// The statements that may run once more where nobody can tell whether they ran, by their places, such as
+    /// `sql_update_3.plist[1]`.
+    public var repeatable: Set<String>
+    /// What errors call the baseline and the work of every launch.
+    package var names = (baseline: "baseline", everyLaunch: "every launch")
+    /// The folder that the steps come from; `nil` for those in Swift.
+    package var directory: String?
+
+    /// Steps written in Swift.
+    public init(
+        numbering: Numbering = .consecutive, baseline: Work, updates: [Update], everyLaunch: [String] = [],
+        repeatable: Set<String> = []
+    ) {
+        self.numbering = numbering
+        self.baseline = baseline
+        self.updates = updates
+        self.everyLaunch = everyLaunch
+        self.repeatable = repeatable
+    }
+}
+
+extension MigrationSteps {
+    /// The updates in the order of their versions.
+    var ordered: [Update] { updates.sorted { $0.version < $1.version } }
+
+    /// The names of the steps, as plans and errors call them.
+    package var stepNames: [String] { [names.baseline] + ordered.map(\.name) }
+
+    /// The places of all statements.
+    package var places: Set<String> {
+        Set(
+            ordered.flatMap { StepStage(name: $0.name, version: $0.version, work: $0.work).statements ?? [] }
+                .map(\.place))
+    }
+
+    /// Checks that the updates lead to a version: none twice, none beyond it, and of consecutive ones none left out.
+    ///
+    /// - Throws: ``StoreError`` with `configuration`, which names the step.
+    package func check(leadingTo version: SchemaVersion) throws {
+        let ordered = ordered
+        for (first, second) in zip(ordered, ordered.dropFirst()) where first.version == second.version {
+            throw failure(
+                "\(first.name) and \(second.name) are both the step to version \(first.version)",
+                "leave one step for each version")
+        }
+        if let beyond = ordered.first(where: { $0.version > version }) {
+            throw failure(
+                "\(beyond.name) is a step to version \(beyond.version), and the app's version is \(version)",
+                "raise dbVersion, or take the step away")
+        }
+        guard numbering == .consecutive else { return }
+        guard let last = version.wholeNumber else {
+            throw failure(
+                "the steps are numbered one by one, and the app's version is \(version)",
+                "name the steps by the app's versions, such as sql_update_1.10.0.plist")
+        }
+        if let first = ordered.first, first.version < 2 {
+            throw failure(
+                "\(first.name) would never run: version 1 is what the baseline makes", "number the updates from 2 up")
+        }
+        for number in stride(from: 2, through: last, by: 1) {
+            guard number - 2 < ordered.count, ordered[number - 2].version == SchemaVersion(number) else {
+                let name = directory == nil ? "the update" : "sql_update_\(number).plist"
+                throw failure(
+                    "\(name), the step to version \(number), is missing",
+                    "every version from 2 to \(last) needs its step; nothing was changed")
+            }
+        }
+    }
+
+    private func failure(_ detail: String, _ advice: String) -> StoreError {
+        StoreError(.configuration, path: directory, detail, advice: advice)
+    }
+}

@@ -1,0 +1,78 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// The source of an app that changes its schema in steps.
+///
+/// Every statement is tried out on private databases first: one that began empty and took every step, and one of the
+/// schema that the real database has. So a plan tells what is wrong with a step, and what the older system left half
+/// done, without changing anything.
+package struct StepsSource: SchemaSource {
+    let steps: MigrationSteps
+    let version: SchemaVersion
+    let collations: [Collation]
+    /// The tables that hold the app's own record of its version.
+    let recordTables: Set<SQLName>
+
+    package init(_ steps: MigrationSteps, goal: SchemaGoal) {
+        self.steps = steps
+        version = goal.version
+        collations = goal.collations
+        recordTables = goal.recordedVersion.tables
+    }
+
+    package func plan(for state: DatabaseState) throws -> Plan {
+        try steps.check(leadingTo: version)
+        var plan = Plan(from: state.recorded, to: version, fingerprint: fingerprint)
+        let everyLaunch = PlacedStatement.statements(of: steps.everyLaunch, in: steps.names.everyLaunch)
+        plan.everyLaunch = everyLaunch.map {
+            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "every launch does it", step: $0.step)
+        }
+        guard !state.isAdopted || state.recorded != version else { return plan }
+        let stages =
+            [StepStage(name: steps.names.baseline, version: nil, work: steps.baseline)]
+            + steps.ordered.map { StepStage(name: $0.name, version: $0.version, work: $0.work) }
+        let past = try from(state).map { from in stages.filter { $0.version ?? .zero <= from }.count } ?? 0
+        var planning = try StepPlanning(
+            stages: stages, past: past, everyLaunch: everyLaunch, repeatable: steps.repeatable, state: state,
+            collations: collations)
+        try planning.run()
+        plan.operations = planning.operations
+        plan.findings = planning.findings
+        plan.notes = planning.notes
+        return plan
+    }
+
+    /// The version that the steps go on from; `nil` for a new database.
+    private func from(_ state: DatabaseState) throws -> SchemaVersion? {
+        if let recorded = state.recorded, recorded > .zero { return recorded }
+        let own = state.tables.filter {
+            !SQLName($0.name).isOfCipherStore && !recordTables.contains(SQLName($0.name))
+        }
+        guard let table = own.first else { return nil }
+        throw StoreError(
+            .recordedVersion, path: state.connection.path,
+            "the database records no version but has tables, such as \(table.name): it is of an unknown version, and "
+                + "no new one",
+            advice: "say in recordedVersion where its version is recorded, or with recordedVersion.assume (in Swift "
+                + "assumedVersion) which one it has; nothing was changed")
+    }
+
+    private var fingerprint: String {
+        var checksum = Checksum()
+        func add(_ name: String, _ work: MigrationSteps.Work) {
+            checksum.add(name)
+            guard case .sql(let texts) = work else { return checksum.add("swift") }
+            for text in texts { checksum.add(text) }
+            checksum.add("")
+        }
+        add(steps.names.baseline, steps.baseline)
+        for update in steps.ordered {
+            checksum.add(update.version.description)
+            add(update.name, update.work)
+        }
+        return checksum.text
+    }
+}

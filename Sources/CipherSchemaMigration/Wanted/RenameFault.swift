@@ -1,0 +1,34 @@
+package import CipherSQLText
+
+/// What is wrong with hints of renames whatever the schema and the database are.
+package struct RenameFault {
+    /// The new name of the wrong hint.
+    package let new: SQLName
+    package let detail: String
+
+    /// - Parameter hints: New names with the old ones.
+    package static func first(in hints: [SQLName: String]) -> RenameFault? {
+        var sources: [SQLName: SQLName] = [:]
+        // Sorted, so that the same fault is named each time.
+        let sorted = hints.sorted { $0.key < $1.key }
+        for (new, old) in sorted {
+            if SQLName(old) == new { return RenameFault(new: new, detail: "\(old) is renamed to itself") }
+            if let other = sources.updateValue(new, forKey: SQLName(old)) {
+                return RenameFault(
+                    new: new, detail: "\(old) is renamed twice, to \(other.text) and to \(new.text)")
+            }
+        }
+        return sorted.lazy.map(\.key).first { isCyclic($0, hints) }
+            .map { RenameFault(new: $0, detail: "the renames of \($0.text) are a cycle") }
+    }
+
+    private static func isCyclic(_ start: SQLName, _ hints: [SQLName: String]) -> Bool {
+        var name = start
+        for _ in 0..<hints.count {
+            guard let old = hints[name] else { return false }
+            name = SQLName(old)
+            if name == start { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,132 @@
+internal import CipherErrors
+package import CipherSQLText
+package import CipherSQLite
+
+/// The schema that a source wants, as SQLite itself understood its statements.
+///
+/// The statements run in a scratch database, so wrong SQL is found before anything is changed.
+package struct WantedSchema {
+    /// The names that things had before.
+    package struct Renames: Sendable, Equatable {
+        /// New table name to old.
+        package var tables: [SQLName: String] = [:]
+        /// Table, by its new name, to new column name to old.
+        package var columns: [SQLName: [SQLName: String]] = [:]
+        /// Where they are written.
+        package var origin = Origin.tableOptions
+
+        /// The part of a configuration that holds renames.
+        package enum Origin: Sendable, Equatable { case tableOptions, template, tableVersions }
+
+        package init() {}
+    }
+
+    /// What of a table stays as it is in the database, whatever the wanted text says.
+    package enum Inherited: Sendable {
+        /// The table constraints.
+        case constraints
+        /// Whether it is a `WITHOUT ROWID` table.
+        case rowID
+        /// Whether it is a `STRICT` table.
+        case strictness
+    }
+
+    /// A view, index or trigger that is wanted.
+    package typealias Object = DatabaseState.Object
+
+    /// The wanted tables, in the order in which they were added.
+    package private(set) var tables: [TableShape] = []
+    /// The wanted virtual tables, in that order; what they keep their rows in belongs to their modules.
+    package private(set) var virtualTables: [Object] = []
+    /// The wanted views, indexes and triggers, in that order.
+    package private(set) var objects: [Object] = []
+    /// The names that things had before.
+    package var renames = Renames()
+    /// What stays as it is, of the tables of which it is not said.
+    package var inherited: [SQLName: Set<Inherited>] = [:]
+
+    private let connection: Connection
+    /// Where tables are tried out.
+    package let scratch: ScratchDatabase
+
+    /// A schema without anything.
+    package init(collations: [Collation] = []) throws {
+        connection = try ScratchDatabase(collations).connection
+        scratch = try ScratchDatabase(collations)
+    }
+
+    /// Adds what one CREATE statement makes.
+    ///
+    /// - Parameter place: Where the statement stands, for errors, such as `dbTables[2].chat`.
+    /// - Throws: ``StoreError`` with `configuration` where SQLite refuses it, or where it makes nothing.
+    package mutating func add(_ sql: String, at place: String) throws {
+        do {
+            let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
+            try connection.execute(SQL(text: sql))
+            try addObjects(after: last, at: place)
+        } catch let error as DatabaseError {
+            throw StoreError(
+                .configuration, "\(place) cannot be used: SQLite refuses it", advice: "correct it; nothing was changed",
+                underlying: error)
+        }
+    }
+
+    private mutating func addObjects(after last: Int64, at place: String) throws {
+        var made: [(object: Object, isVirtual: Bool)] = []
+        try connection.forEachRow(
+            """
+            SELECT type, name, tbl_name, sql, type = 'table' AND coalesce(rootpage, 0) = 0 FROM sqlite_master
+            WHERE rowid > \(last) AND sql IS NOT NULL ORDER BY rowid
+            """
+        ) { row in
+            made.append(
+                (
+                    Object(
+                        type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
+                        sql: try row.get(at: 3)), try row.get(at: 4)
+                ))
+        }
+        made.removeAll { SQLName($0.object.name).isOfSQLite }
+        if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
+        guard let (object, isVirtual) = made.first, made.count == 1 else {
+            throw StoreError(
+                .configuration, "\(place) cannot be used: it makes no table, view, index or trigger",
+                advice: "give one CREATE statement; nothing was changed")
+        }
+        guard !SQLName(object.name).isOfCipherStore else {
+            throw StoreError(
+                .configuration,
+                "\(place) cannot be used: \(object.name) begins with cipherstore_, which is CipherStore's own",
+                advice: "choose another name; nothing was changed")
+        }
+        if isVirtual {
+            virtualTables.append(object)
+        } else if object.type == "table" {
+            tables.append(try TableShape(object.name, in: connection))
+        } else {
+            objects.append(object)
+        }
+    }
+
+    /// A table by its name.
+    package func table(_ name: String) -> TableShape? {
+        tables.first { SQLName($0.name) == SQLName(name) }
+    }
+
+    /// Wants the foreign key of a column to lead to another table than its text says.
+    package mutating func keepReference(of table: String, _ column: SQLName, to parent: String) throws {
+        guard let index = tables.firstIndex(where: { SQLName($0.name) == SQLName(table) }) else { return }
+        let text = tables[index].text.mapping { $0.leading(column, to: parent) }
+        tables[index] = try scratch.shape(of: text, name: tables[index].name)
+    }
+
+    /// A checksum of everything that is wanted, which formatting does not change.
+    package var fingerprint: String {
+        var checksum = Checksum()
+        for sql in tables.map(\.sql) + virtualTables.map(\.sql) + objects.map(\.sql) {
+            for token in SQLTokens.normalized(sql) { checksum.add(token.bytes) }
+            checksum.add("")
+        }
+        return checksum.text
+    }
+}

@@ -1,0 +1,93 @@
+internal import CipherErrors
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The functions of libsecret and GLib that the provider needs, looked up when they are first needed.
+///
+/// Not linked: an app without a desktop, and the machine that builds it, must not need libsecret. What is declared here is
+/// a part of the stable interface of `libsecret-1.so.0`; `libsecret/secret.h` is its source.
+struct LibSecret: Sendable {
+    /// An object of GLib's, or a `GHashTable`, `GList` or `GError`.
+    typealias Object = OpaquePointer
+    typealias Failure = UnsafeMutablePointer<Object?>
+    typealias Text = UnsafePointer<CChar>
+
+    // secret-service.h: SECRET_SERVICE_OPEN_SESSION; SECRET_SEARCH_ALL and SECRET_SEARCH_LOAD_SECRETS.
+    static let openSession: UInt32 = 1 << 1
+    static let searchAll: UInt32 = 1 << 1
+    static let loadSecrets: UInt32 = 1 << 3
+    // secret-types.h: SECRET_ERROR_IS_LOCKED.
+    static let isLocked: Int32 = 2
+
+    let serviceType: @convention(c) @Sendable () -> UInt
+    let openService: @convention(c) @Sendable (UInt, Text?, UInt32, Object?, Failure?) -> Object?
+    let search: @convention(c) @Sendable (Object, Object?, Object, UInt32, Object?, Failure?) -> Object?
+    let collectionForAlias: @convention(c) @Sendable (Object, Text, UInt32, Object?, Failure?) -> Object?
+    let isCollectionLocked: @convention(c) @Sendable (Object) -> Int32
+    let createItem:
+        @convention(c) @Sendable (Object, Object?, Object, Text, Object, UInt32, Object?, Failure?) -> Object?
+    let deleteItem: @convention(c) @Sendable (Object, Object?, Failure?) -> Int32
+    let isItemLocked: @convention(c) @Sendable (Object) -> Int32
+    let secretOfItem: @convention(c) @Sendable (Object) -> Object?
+    let newValue: @convention(c) @Sendable (UnsafeRawPointer?, Int, Text) -> Object?
+    let bytesOfValue: @convention(c) @Sendable (Object, UnsafeMutablePointer<UInt>) -> UnsafeRawPointer?
+    let releaseValue: @convention(c) @Sendable (Object) -> Void
+    let errorDomain: @convention(c) @Sendable () -> UInt32
+
+    let newTable: @convention(c) @Sendable (UnsafeRawPointer, UnsafeRawPointer) -> Object?
+    let insert: @convention(c) @Sendable (Object, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32
+    let releaseTable: @convention(c) @Sendable (Object) -> Void
+    let freeList: @convention(c) @Sendable (Object) -> Void
+    let freeError: @convention(c) @Sendable (Object) -> Void
+    let release: @convention(c) @Sendable (Object) -> Void
+    // Two functions that are only handed on; functions do not change.
+    nonisolated(unsafe) let hashText: UnsafeRawPointer
+    nonisolated(unsafe) let equalText: UnsafeRawPointer
+
+    /// The library of this machine, or why there is none.
+    static let installed = Result { try LibSecret() }
+
+    private init() throws(StoreError) {
+        // Never closed: GLib keeps threads of its own.
+        guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
+            throw StoreError(
+                .keyStoreUnavailable, "libsecret, which speaks to the desktop's key store, is not installed",
+                advice: "install it (libsecret-1-0 on Debian), or keep the key elsewhere")
+        }
+        func symbol(_ name: String) throws(StoreError) -> UnsafeMutableRawPointer {
+            if let symbol = dlsym(library, name) { return symbol }
+            throw StoreError(
+                .keyStoreUnavailable, "the installed libsecret has no function \(name)", advice: "install a newer one")
+        }
+        func function<Function>(_ name: String) throws(StoreError) -> Function {
+            unsafeBitCast(try symbol(name), to: Function.self)
+        }
+        serviceType = try function("secret_service_get_type")
+        openService = try function("secret_service_open_sync")
+        search = try function("secret_service_search_sync")
+        collectionForAlias = try function("secret_collection_for_alias_sync")
+        isCollectionLocked = try function("secret_collection_get_locked")
+        createItem = try function("secret_item_create_sync")
+        deleteItem = try function("secret_item_delete_sync")
+        isItemLocked = try function("secret_item_get_locked")
+        secretOfItem = try function("secret_item_get_secret")
+        newValue = try function("secret_value_new")
+        bytesOfValue = try function("secret_value_get")
+        releaseValue = try function("secret_value_unref")
+        errorDomain = try function("secret_error_get_quark")
+        newTable = try function("g_hash_table_new")
+        insert = try function("g_hash_table_insert")
+        releaseTable = try function("g_hash_table_unref")
+        freeList = try function("g_list_free")
+        freeError = try function("g_error_free")
+        release = try function("g_object_unref")
+        hashText = UnsafeRawPointer(try symbol("g_str_hash"))
+        equalText = UnsafeRawPointer(try symbol("g_str_equal"))
+    }
+}

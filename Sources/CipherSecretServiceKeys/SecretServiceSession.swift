@@ -1,0 +1,179 @@
+internal import CipherPrimitives
+internal import CipherErrors
+internal import CipherSQLite
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A session with the key store of the desktop, for one request, on one thread.
+///
+/// Never unlocks and never asks the user: a lock is told, and the app decides. The secrets are encrypted on the bus by
+/// libsecret. Source: "Secret Service API", freedesktop.org.
+final class SecretServiceSession {
+    private typealias Object = LibSecret.Object
+
+    private let library: LibSecret
+    private let service: LibSecret.Object
+    private let name: String
+
+    /// - Parameter name: The name of the key.
+    /// - Throws: ``StoreError`` with `keyStoreUnavailable` where there is no library, no session bus or no service.
+    init(name: String) throws {
+        library = try LibSecret.installed.get()
+        self.name = name
+        let library = library
+        service = try Self.checked(library, name) {
+            library.openService(library.serviceType(), nil, LibSecret.openSession, nil, $0)
+        }
+    }
+
+    deinit {
+        library.release(service)
+    }
+
+    // MARK: Requests
+
+    /// The secrets that are stored under the name; none where the store truly has none.
+    ///
+    /// - Throws: ``StoreError`` with `keyStoreLocked` where a secret, or the place where one would be, is locked.
+    func secrets() throws -> [SecretBytes] {
+        let items = try items()
+        defer { items.forEach(library.release) }
+        guard !items.isEmpty else {
+            library.release(try unlockedCollection())
+            return []
+        }
+        return try items.map { item in
+            guard library.isItemLocked(item) == 0, let value = library.secretOfItem(item) else { throw locked() }
+            defer { library.releaseValue(value) }
+            var count: UInt = 0
+            guard let bytes = library.bytesOfValue(value, &count) else { throw locked() }
+            return SecretBytes(count: Int(count)) { $0.copyMemory(from: .init(start: bytes, count: Int(count))) }
+        }
+    }
+
+    /// Stores a secret beside those that are there.
+    func store(_ secret: SecretBytes) throws {
+        let collection = try unlockedCollection()
+        defer { library.release(collection) }
+        let value = try secret.withUnsafeBytes { bytes in
+            try Self.checked(library, name) { _ in library.newValue(bytes.baseAddress, bytes.count, "text/plain") }
+        }
+        defer { library.releaseValue(value) }
+        let item = try withAttributes { attributes in
+            try Self.checked(library, name) {
+                library.createItem(collection, nil, attributes, "Database key of \(name)", value, 0, nil, $0)
+            }
+        }
+        library.release(item)
+    }
+
+    /// Removes every secret of the name.
+    func remove() throws {
+        let items = try items()
+        defer { items.forEach(library.release) }
+        for item in items {
+            guard library.isItemLocked(item) == 0 else { throw locked() }
+            var failure: Object?
+            guard library.deleteItem(item, nil, &failure) != 0 else { throw Self.failure(library, name, failure) }
+        }
+    }
+
+    // MARK: Objects
+
+    /// The items of the name, locked ones too.
+    ///
+    /// The caller releases them.
+    private func items() throws -> [LibSecret.Object] {
+        try withAttributes { attributes in
+            var failure: Object?
+            let list = library.search(
+                service, nil, attributes, LibSecret.searchAll | LibSecret.loadSecrets, nil, &failure)
+            if let failure { throw Self.failure(library, name, failure) }
+            // GList: data, next, previous.
+            var items: [LibSecret.Object] = []
+            var node = list
+            while let link = node.map(UnsafePointer<Object?>.init) {
+                if let item = link[0] { items.append(item) }
+                node = link[1]
+            }
+            if let list { library.freeList(list) }
+            return items
+        }
+    }
+
+    /// The collection that new items are stored in.
+    private func unlockedCollection() throws -> LibSecret.Object {
+        var failure: Object?
+        guard let collection = library.collectionForAlias(service, "default", 0, nil, &failure) else {
+            if let failure { throw Self.failure(library, name, failure) }
+            throw StoreError(
+                .keyStoreUnavailable, "the desktop's key store has no default keyring",
+                advice: "make one with the desktop's password manager, then try again; nothing was changed")
+        }
+        guard library.isCollectionLocked(collection) == 0 else {
+            library.release(collection)
+            throw locked()
+        }
+        return collection
+    }
+
+    /// Lends the attributes by which the key is found.
+    private func withAttributes<Result>(_ body: (LibSecret.Object) throws -> Result) throws -> Result {
+        let attributes = try Self.checked(library, name) { _ in
+            library.newTable(library.hashText, library.equalText)
+        }
+        // The table holds pointers alone.
+        let texts = ["xdg:schema", "io.cipherstore.Key", "name", name].map { (text: String) in strdup(text) }
+        defer {
+            library.releaseTable(attributes)
+            texts.forEach { free($0) }
+        }
+        _ = library.insert(attributes, texts[0], texts[1])
+        _ = library.insert(attributes, texts[2], texts[3])
+        return try body(attributes)
+    }
+
+    // MARK: Failures
+
+    private static func checked(
+        _ library: LibSecret, _ name: String, _ call: (LibSecret.Failure) throws -> LibSecret.Object?
+    ) throws -> LibSecret.Object {
+        var failure: Object?
+        guard let object = try call(&failure) else { throw Self.failure(library, name, failure) }
+        return object
+    }
+
+    /// What GLib reports: a domain, a code in it, and a text that holds no secret.
+    private static func failure(_ library: LibSecret, _ name: String, _ error: LibSecret.Object?) -> StoreError {
+        guard let error else { return unavailable(name, "no reason is given") }
+        defer { library.freeError(error) }
+        let fields = UnsafeRawPointer(error)
+        if fields.load(as: UInt32.self) == library.errorDomain(),
+            fields.load(fromByteOffset: 4, as: Int32.self) == LibSecret.isLocked
+        {
+            return locked(name)
+        }
+        let text = fields.load(fromByteOffset: 8, as: UnsafePointer<CChar>?.self)
+        return unavailable(name, text.map { String(cString: $0) } ?? "no reason is given")
+    }
+
+    private func locked() -> StoreError { Self.locked(name) }
+
+    private static func locked(_ name: String) -> StoreError {
+        StoreError(
+            .keyStoreLocked, "the desktop's key store is locked, so whether it has the key \(name) is not known",
+            advice: "unlock it, then try again; nothing was changed")
+    }
+
+    private static func unavailable(_ name: String, _ reason: String) -> StoreError {
+        StoreError(
+            .keyStoreUnavailable, "the desktop's key store cannot be asked for the key \(name): \(reason)",
+            advice: "check that a Secret Service such as gnome-keyring runs in this session; nothing was changed")
+    }
+}

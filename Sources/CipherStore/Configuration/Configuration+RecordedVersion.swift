@@ -1,0 +1,50 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+extension Configuration {
+    /// Reads the version that the app recorded, and no other.
+    package func readOwnRecord(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        let fractions: RecordedVersion.Fractions =
+            hasDottedVersions ? assumedVersion.map { .assumed($0) } ?? .refused : .asWritten
+        return try recordedVersion.read(
+            from: connection, databasePath: databasePath, fractions, assumed: assumedVersion)
+    }
+
+    /// Whether versions have dots, so that 1.10 and 1.1 are two.
+    private var hasDottedVersions: Bool {
+        var versions = [version, encryption.sinceVersion].compactMap { $0 }
+        if case .steps(let steps) = schema { versions += steps.updates.map(\.version) }
+        return versions.contains { $0.isDotted }
+    }
+
+    /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
+    ///
+    /// - Throws: ``StoreError`` with `recordedVersion` where the configuration says what records the version, a database
+    ///   with tables lacks it, and none is assumed: it may be of any version.
+    func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
+        let recorded = try readOwnRecord(from: connection, databasePath: databasePath)
+        // Code that empties all tables empties the app's record as well, and one beside the database may have fallen behind.
+        if version.wholeNumber != nil, let known = try VersionRecords(connection).versionOfEmptiedHistory,
+            known > recorded ?? .zero
+        {
+            return known
+        }
+        guard recorded ?? .zero == .zero, assumedVersion != nil || recorded == nil else { return recorded }
+        let names = try connection.values(String.self, "SELECT name FROM main.sqlite_master WHERE type = 'table'")
+        let own = names.first { name in
+            let name = SQLName(name)
+            return !name.isOfSQLite && !name.isOfCipherStore && !recordedVersion.tables.contains(name)
+        }
+        guard let own else { return recorded }
+        if let assumedVersion { return assumedVersion }
+        guard let place = recordedVersion.place else { return nil }
+        throw StoreError(
+            .recordedVersion, path: databasePath,
+            "the database has tables, such as \(own), and \(place), which records their version, is missing",
+            advice: "restore the record, or say with recordedVersion.assume (in Swift assumedVersion) which version "
+                + "such a database has; nothing was changed")
+    }
+}

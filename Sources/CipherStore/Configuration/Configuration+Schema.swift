@@ -1,0 +1,41 @@
+internal import CipherDatabaseConversion
+internal import CipherPriorSystems
+package import CipherSchemaMigration
+
+extension Configuration {
+    /// What a schema migration is to reach.
+    var goal: SchemaGoal {
+        var goal = SchemaGoal(version: version)
+        goal.recordedVersion = recordedVersion
+        goal.destructiveChanges = destructiveChanges
+        goal.collations = collations
+        goal.launch = launch
+        return goal
+    }
+
+    /// The source that the configuration names.
+    package var schemaSource: any SchemaSource {
+        switch schema {
+        case .none: UnmanagedSource(version: version)
+        case .tables(let tables): DeclaredTablesSource(tables: tables, goal: goal)
+        case .steps(let steps): StepsSource(steps, goal: goal)
+        case .template(let template): TemplateSource(template, goal: goal)
+        case .tableVersions(let tables): TableVersionsSource(tables, goal: goal)
+        }
+    }
+
+    /// What an upgrade of the app's own may have left beside the database; `nil` of an app that made none by a copy.
+    func interruptedCopy(_ paths: DatabasePaths) throws -> InterruptedCopy? {
+        guard case .template(let template) = schema else { return nil }
+        return try InterruptedCopy(template, paths, recordedVersion: recordedVersion, collations: collations)
+    }
+}
+
+extension SchemaMigrator {
+    /// A migrator to the version and schema of a configuration.
+    package init(configuration: Configuration) {
+        self.init(
+            goal: configuration.goal, source: configuration.schemaSource,
+            destructiveSteps: configuration.destructiveSteps, file: configuration.file)
+    }
+}

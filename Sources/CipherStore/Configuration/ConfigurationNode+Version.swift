@@ -1,0 +1,35 @@
+internal import CipherConfigurationText
+internal import CipherHistory
+
+extension ConfigurationNode {
+    /// A version: a whole number, or text such as `2.0.0`.
+    func version() throws -> SchemaVersion {
+        switch value {
+        case .integer(let number) where number >= 0:
+            return SchemaVersion(number)
+        case .text(let text):
+            guard let version = SchemaVersion(text) else { break }
+            return version
+        case .integer:
+            break
+        case .real:
+            throw failure(
+                "must be a whole number or text such as \"2.0.0\", and is \(value.kind)",
+                advice: "write it as text, for the numbers 1.1 and 1.10 are the same")
+        default:
+            throw mismatch("a whole number or text such as \"2.0.0\"")
+        }
+        throw failure("must be a whole number from 0 up, or text of such numbers with dots between")
+    }
+
+    /// A version that a database can be given.
+    ///
+    /// Whole numbers are kept in `PRAGMA user_version`, which holds 32 bits.
+    func schemaVersion() throws -> SchemaVersion {
+        let version = try version()
+        guard version.wholeNumber ?? 0 <= Int(Int32.max) else {
+            throw failure("must be a whole number from 0 to \(Int32.max), or text such as \"2.0.0\"")
+        }
+        return version
+    }
+}

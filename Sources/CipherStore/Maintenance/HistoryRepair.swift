@@ -1,0 +1,138 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+package import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+extension StoreOpening {
+    /// Declares the schema of a database to be that of a version, without running anything.
+    ///
+    /// For a database that has its schema already and whose version CipherStore has not recorded.
+    ///
+    /// - Parameter version: The configuration's own by default.
+    /// - Throws: ``StoreError`` with `migration` where a version is recorded already, with `configuration` for a version
+    ///   after the configuration's, with `unexpectedPlaintext` where the file is to be encrypted first.
+    package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
+        let wanted = configuration.version
+        let version = version ?? wanted
+        guard version <= wanted else {
+            throw StoreError(
+                .configuration, path: path,
+                "version \(version) cannot be declared: the configuration only knows \(wanted)",
+                advice: "declare an older version; nothing was changed")
+        }
+        return try writing { connection in
+            guard try !HistoryTable.isAdopted(connection) else {
+                throw StoreError(
+                    .migration, path: path, "the history has recorded a version already",
+                    advice: "repair it where the schema drifted from it; nothing was changed")
+            }
+            let recorded = try recordedVersion(connection)
+            try HistoryTable.append(
+                .baselined, from: recorded, to: version, record: try record(connection, at: version).json(),
+                in: connection)
+            if let number = version.wholeNumber {
+                try connection.execute(SQL(text: "PRAGMA user_version = \(number)"))
+            }
+            return HistoryChange(
+                path: path, event: .baselined, version: version,
+                details: ["the schema was declared to be that of version \(version)"])
+        }
+    }
+
+    /// Records the present schema and steps anew, after what drifted was judged right, and forgets failures.
+    ///
+    /// Writes nothing where nothing is to be repaired.
+    ///
+    /// - Throws: ``StoreError`` with `migration` where no version is recorded, with `downgrade` where the database is
+    ///   newer than the configuration.
+    package func repair() throws -> HistoryChange {
+        try writing { connection in
+            guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
+            let records = try VersionRecords(connection)
+            let version = records.version ?? .zero
+            guard version <= configuration.version else {
+                throw StoreError.downgrade(from: version, records, to: configuration.version, path: path)
+            }
+            var details = try accepted(connection)
+            let isRecording = !details.isEmpty
+            for entry in try BackfillTable.entries(connection) where entry.failure != nil {
+                details.append("the failure of the backfill \(entry.name) was forgotten")
+            }
+            guard !details.isEmpty else {
+                return HistoryChange(path: path, event: nil, version: version, details: [])
+            }
+            try BackfillTable.forgetFailures(connection)
+            if isRecording {
+                try HistoryTable.append(
+                    .repaired, from: version, to: version, detail: details.joined(separator: "; "),
+                    record: try record(connection, at: version).json(), in: connection)
+                if let number = records.userVersionToSet {
+                    try connection.execute(SQL(text: "PRAGMA user_version = \(number)"))
+                }
+            }
+            return HistoryChange(path: path, event: isRecording ? .repaired : nil, version: version, details: details)
+        }
+    }
+
+    /// What differs from the record, as sentences.
+    private func accepted(_ connection: Connection) throws -> [String] {
+        let hasRecord: Bool
+        do {
+            hasRecord = try SchemaRecord.latest(connection) != nil
+        } catch let error as StoreError where error.code == .migration {
+            return [error.detail]
+        }
+        return hasRecord ? try validation(connection).sentences : ["no schema was recorded"]
+    }
+
+    private func record(_ connection: Connection, at version: SchemaVersion) throws -> SchemaRecord {
+        SchemaRecord(
+            schema: try SchemaDescription(of: connection),
+            steps: try configuration.schemaSource.recordedSteps.filter { $0.version <= version })
+    }
+
+    /// Lends a connection in a transaction, with the upgrade lock held.
+    private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+            do {
+                let connection = try openForWriting()
+                defer { connection.close() }
+                return try connection.transaction(.immediate) { try body(connection) }
+            } catch let error as DatabaseError {
+                throw StoreError.reading(error, path: path)
+            }
+        }
+    }
+
+    private func openForWriting() throws -> Connection {
+        let inspector = Inspector(paths, collations: configuration.collations)
+        let connection: Connection
+        switch try inspector.surface() {
+        case .missing, .empty:
+            throw StoreError(
+                .missingFile, path: path, "there is no database", advice: "check the folder, or make one with migrate")
+        case .staleSidecar: throw inspector.staleSidecar()
+        case .plaintext:
+            guard !configuration.encryption.isEnabled else {
+                throw StoreError(
+                    .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
+                    advice: "encrypt it first; nothing was changed")
+            }
+            connection = try Connection(
+                path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
+        case .opaque(let hasPlaintextHeader):
+            guard configuration.encryption.isEnabled else {
+                throw refusal(.encryptionDisabled, Decision.Facts(surface: .missing), inspector)
+            }
+            let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
+            try keyChange.settle(found)
+            let unlocked = found.file.fileKey
+            connection = try Connection(
+                path: path, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
+                busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
+        }
+        try prepare(connection)
+        return connection
+    }
+}

@@ -1,0 +1,118 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+package import CipherSQLite
+package import CipherSchemaMigration
+
+/// How a database's schema stands to the one that its history recorded.
+package struct SchemaValidation: Sendable, Encodable {
+    /// The database, without symbolic links.
+    package let path: String
+    /// What differs, object by object.
+    package let differences: [SchemaMismatch]
+    /// What else does not fit: versions and steps.
+    package let complaints: [String]
+    /// What is worth knowing and no drift.
+    package let notes: [String]
+
+    /// Whether the database is as it was recorded.
+    package var isValid: Bool { differences.isEmpty && complaints.isEmpty }
+
+    /// Everything that does not fit, as sentences.
+    package var sentences: [String] { differences.map { $0.sentence(unexpected: "not recorded") } + complaints }
+
+    private enum CodingKeys: String, CodingKey { case path, isValid, differences, complaints, notes }
+
+    /// Writes the validation for machine output.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(path, forKey: .path)
+        try container.encode(isValid, forKey: .isValid)
+        try container.encode(differences, forKey: .differences)
+        try container.encode(complaints, forKey: .complaints)
+        try container.encode(notes, forKey: .notes)
+    }
+}
+
+extension StoreOpening {
+    /// Compares the schema with the recorded one and changes nothing.
+    ///
+    /// - Parameter key: Gives the key; asked only where the file is encrypted.
+    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded.
+    package func validate(key: () throws -> CipherKey) throws -> SchemaValidation {
+        try reading(key) { try validation($0) }
+    }
+
+    func validation(_ connection: Connection) throws -> SchemaValidation {
+        guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
+        guard let (_, record) = try SchemaRecord.latest(connection) else {
+            throw StoreError(
+                .migration, path: path, "an older release recorded a version, and no schema",
+                advice: "repair the history, which records the present schema")
+        }
+        return SchemaValidation(
+            path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
+            complaints: try versionComplaints(connection)
+                + stepComplaints(record.steps, try recordedVersion(connection) ?? .zero),
+            notes: try notes(connection) + danglingNotes(connection))
+    }
+
+    func notAdopted() -> StoreError {
+        StoreError(
+            .migration, path: path, "CipherStore has recorded no schema in this database",
+            advice: "migrate it, or declare its schema current with baseline")
+    }
+
+    private func versionComplaints(_ connection: Connection) throws -> [String] {
+        let records = try VersionRecords(connection)
+        let found = records.version ?? .zero
+        var complaints = records.difference.map { [$0] } ?? []
+        let wanted = configuration.version
+        if found > wanted {
+            complaints.append("the database has version \(found), and the configuration only knows \(wanted)")
+        }
+        return complaints
+    }
+
+    private func stepComplaints(_ applied: [SchemaStep], _ version: SchemaVersion) throws -> [String] {
+        let known = try configuration.schemaSource.recordedSteps
+        // Without steps the source is another one now.
+        guard !known.isEmpty else { return [] }
+        let changed = applied.compactMap { step -> String? in
+            guard let same = known.first(where: { $0.version == step.version }) else {
+                return "step \(step.version) (\(step.name)) was applied and is missing now"
+            }
+            return same.checksum == step.checksum
+                ? nil : "step \(step.version) (\(step.name)) was changed after it had been applied"
+        }
+        let added = known.filter { step in
+            step.version <= version && !applied.contains { $0.version == step.version }
+        }
+        return changed
+            + added.map { "step \($0.version) (\($0.name)) came after version \(version) and was never applied" }
+    }
+
+    private func notes(_ connection: Connection) throws -> [String] {
+        let found = try recordedVersion(connection) ?? .zero
+        let wanted = configuration.version
+        return (found < wanted ? ["version \(wanted) is pending; the database has \(found)"] : [])
+            + (try BackfillTable.entries(connection)).filter { !$0.isFinished }.map { entry in
+                "the backfill \(entry.name) of \(entry.table) \(entry.failure == nil ? "is unfinished" : "failed"); "
+                    + "\(entry.done) rows are done"
+            }
+    }
+
+    /// What names something that is not there, which formed a part of the recorded schema.
+    private func danglingNotes(_ connection: Connection) throws -> [String] {
+        let state = try DatabaseState(of: connection, countsRows: false) { nil }
+        let names = Set((state.tables.map(\.name) + state.objects.map(\.name)).map(SQLName.init))
+        let keys = state.tables.flatMap { table in
+            Set(table.references).subtracting(names).map {
+                "a foreign key of \(table.name) leads to \($0.text), which is not there"
+            }
+        }
+        return try keys.sorted()
+            + DanglingObjects(in: connection, state, isChanged: false).descriptions.map { "cannot be compiled: \($0)" }
+    }
+}

@@ -1,0 +1,69 @@
+package import CipherDatabaseConversion
+package import CipherErrors
+package import CipherHistory
+
+/// What is to be done with a file: the decision table, as one function without side effects.
+package enum Decision: Equatable {
+    /// Build an encrypted database at the current version, and publish it.
+    case create
+    /// Make a plaintext database.
+    case createPlaintext
+    /// A legacy file: encrypt it, then open it.
+    case encrypt
+    /// Open it with the key.
+    case open
+    /// Decrypt it, then open it as plaintext.
+    case decrypt
+    /// Open it as it is, and stamp it.
+    case openPlaintext
+    /// Touch nothing.
+    case refuse(StoreError.Code)
+
+    /// What is known of a file before the decision.
+    package struct Facts: Equatable {
+        var surface: Inspector.Surface
+        /// The recorded version, `nil` where none is recorded.
+        var recorded: SchemaVersion?
+        /// What CipherStore itself has recorded, where the file could be read.
+        var records: VersionRecords?
+        /// What the file's history says of its encryption, where it says anything.
+        var stamp: HistoryTable.Stamp?
+        /// Whether the key was shown to fit.
+        var keyFits = false
+
+        package init(
+            surface: Inspector.Surface, recorded: SchemaVersion? = nil, records: VersionRecords? = nil,
+            stamp: HistoryTable.Stamp? = nil, keyFits: Bool = false
+        ) {
+            self.surface = surface
+            self.recorded = recorded
+            self.records = records
+            self.stamp = stamp
+            self.keyFits = keyFits
+        }
+    }
+
+    /// The threshold and the header must agree; the header alone is no proof.
+    package static func make(_ facts: Facts, _ configuration: Configuration) -> Decision {
+        let encryption = configuration.encryption
+        switch facts.surface {
+        case .staleSidecar: return .refuse(.staleSidecar)
+        case .missing, .empty: return encryption.isEnabled ? .create : .createPlaintext
+        case .plaintext:
+            // A database without any record is older than the records.
+            let recorded = facts.recorded ?? .zero
+            if recorded > configuration.version { return .refuse(.downgrade) }
+            guard encryption.isEnabled else { return .openPlaintext }
+            let isLegacy = encryption.sinceVersion.map { recorded < $0 } ?? (facts.stamp == nil)
+            if facts.stamp == .plaintext || isLegacy { return .encrypt }
+            return encryption.unexpectedPlaintext == .encrypt ? .encrypt : .refuse(.unexpectedPlaintext)
+        case .opaque:
+            guard facts.keyFits else { return .refuse(.keyDoesNotFit) }
+            if let recorded = facts.recorded, recorded > configuration.version {
+                return .refuse(.downgrade)
+            }
+            if encryption.isEnabled { return .open }
+            return encryption.whenDisabled == .decrypt ? .decrypt : .refuse(.encryptionDisabled)
+        }
+    }
+}

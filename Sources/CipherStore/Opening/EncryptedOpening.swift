@@ -1,0 +1,98 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSchemaMigration
+
+extension StoreOpening {
+    var keyChange: KeyChange {
+        var options = options
+        // A backup is of the plaintext file, and there is none here.
+        options.keepBackup = false
+        return KeyChange(
+            paths: paths, provider: provider, formats: configuration.encryption.formats, options: options)
+    }
+
+    /// Opens an encrypted file, and gives it another key or format where that is wanted.
+    func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
+        var facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: hasPlaintextHeader))
+        let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
+            facts = try self.facts(of: connection, facts.surface)
+            // Before anything is written: a file that this app may not open stays as it is.
+            if case .refuse(let code) = Decision.make(facts, configuration) {
+                throw refusal(code, facts, inspector)
+            }
+            return try emptiness(connection, recorded: facts.recorded)
+        }
+        let warnings = found.file.facts.map { [$0] } ?? []
+        if Decision.make(facts, configuration) == .decrypt {
+            try checkPlan(found.file.fileKey, inspector, facts)
+            let decryption = Decryption(
+                paths, provider: provider, formats: [found.file.fileKey.settings], options: options)
+            return try replace(.decrypted, facts, warnings: warnings) { finishing in
+                (try decryption.decrypt(found.file, inspector, finishing: finishing), nil)
+            }
+        }
+        guard isChangeWanted(from: found.file.fileKey.settings, hasPreviousKey: found.hasPreviousKey) else {
+            let told = try keyChange.settle(found)
+            return retiringPreviousKey(try migrate(found.file.fileKey, warnings: warnings + told))
+        }
+        return try change(found, inspector, facts, warnings)
+    }
+
+    /// A schema that cannot be reached is refused before the file is built anew.
+    private func checkPlan(_ fileKey: FileKey, _ inspector: Inspector, _ facts: Decision.Facts) throws {
+        _ = try inspector.readingEncrypted(
+            key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: fileKey.settings.plaintextHeaderSize > 0
+        ) { connection, _ in try SchemaMigrator(configuration: configuration).plan(connection, recorded: facts.recorded)
+        }
+    }
+
+    /// Whether a file that was opened is to be given another key or format first.
+    func isChangeWanted(from settings: CipherSettings, hasPreviousKey: Bool) -> Bool {
+        let encryption = configuration.encryption
+        return hasPreviousKey || (encryption.whenFormerFormat == .upgrade && settings != encryption.format)
+    }
+
+    /// Changes the key or format; where that cannot be done now, the file is opened as it is.
+    private func change<Facts>(
+        _ found: KeyChange.Found<Facts>, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
+    ) throws -> Opened {
+        try checkPlan(found.file.fileKey, inspector, facts)
+        let changed: Opened
+        do {
+            changed = try replace(.rekeyed, facts, warnings: warnings) { finishing in
+                let (report, fileKey) = try keyChange.convert(found, inspector, finishing: finishing)
+                return (report, fileKey)
+            }
+        } catch let error as StoreError where error.leavesFileUsable {
+            // The count of attempts stays, or a watchdog would end every launch here.
+            if error.code != .repeatedFailure { try keyChange.settle(found) }
+            return try migrate(
+                found.file.fileKey,
+                warnings: warnings + ["the change of key or format is put off: \(StoreError.reason(error))"])
+        }
+        return retiringPreviousKey(changed)
+    }
+
+    private func retiringPreviousKey(_ opened: Opened) -> Opened {
+        guard let warning = keyChange.retirePreviousKey() else { return opened }
+        return Opened(path: opened.path, fileKey: opened.fileKey, report: opened.report.warning(warning))
+    }
+}
+
+extension StoreError {
+    /// Whether a change of key or format that failed so can wait, for the file is as it was: no user is locked out because
+    /// a disk is full or an extension of the app has the file open.
+    ///
+    /// A new key that cannot be had, or that is the old one, can wait too. One that the provider gives in two ways is not put
+    /// off, nor is what was cancelled.
+    fileprivate var leavesFileUsable: Bool {
+        if isOfKeyProvider { return true }
+        return switch code {
+        case .busy, .noSpace, .permission, .corrupt, .proofFailed, .repeatedFailure, .inputOutput, .missingCollation,
+            .missingFunction, .engineTooOld, .keyUnchanged:
+            true
+        default: false
+        }
+    }
+}

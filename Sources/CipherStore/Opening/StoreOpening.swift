@@ -1,0 +1,418 @@
+package import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+package import CipherKeyProviders
+internal import CipherPriorSystems
+internal import CipherSQLite
+package import CipherSchemaMigration
+internal import CipherSystemFiles
+
+/// The whole flow for one database: inspect, decide, encrypt if it is a legacy file, migrate the schema.
+///
+/// Everything happens under the upgrade lock, so that of two processes that launch together one does the work and the
+/// other finds it done.
+package struct StoreOpening {
+    let configuration: Configuration
+    package let paths: DatabasePaths
+    let provider: any KeyProvider
+    let options: ConversionOptions
+    private let mayCreate: Bool
+    /// Other files that the run was given, such as that of the configuration.
+    private let inputFiles: [String]
+
+    /// The database, without symbolic links.
+    package var path: String { paths.database }
+
+    /// What was opened.
+    package struct Opened: Sendable {
+        /// The database, without symbolic links.
+        package let path: String
+        /// The key, derived for this file; `nil` for a plaintext one.
+        package let fileKey: FileKey?
+        package fileprivate(set) var report: OpenReport
+    }
+
+    /// - Parameter mayCreate: Whether a database is made where there is no file.
+    package init(
+        configuration: Configuration, directory: String, provider: any KeyProvider,
+        options: ConversionOptions = ConversionOptions(), mayCreate: Bool = true,
+        inputFiles: [String] = []
+    ) throws {
+        try self.init(
+            configuration, DatabasePaths(directory + "/" + configuration.databaseName), provider, options,
+            mayCreate: mayCreate, inputFiles: inputFiles)
+    }
+
+    private init(
+        _ configuration: Configuration, _ paths: DatabasePaths, _ provider: any KeyProvider,
+        _ options: ConversionOptions, mayCreate: Bool, inputFiles: [String] = []
+    ) throws {
+        self.configuration = configuration
+        self.paths = paths
+        self.mayCreate = mayCreate
+        self.inputFiles = inputFiles
+        self.provider = options.waiting(for: provider)
+        for format in configuration.encryption.formats {
+            guard let fault = format.fault() else { continue }
+            throw StoreError(.configuration, "a cipher format of the configuration cannot be: \(fault)")
+        }
+        var options = options
+        options.format = configuration.encryption.format
+        options.collations = configuration.collations
+        options.keepBackup = configuration.encryption.keepBackup
+        options.maximumAttempts = configuration.encryption.maximumAttempts
+        self.options = options
+    }
+
+    /// The opening of one file that exists, whatever name the configuration has for it.
+    package init(
+        configuration: Configuration, at paths: DatabasePaths, provider: any KeyProvider,
+        options: ConversionOptions
+    ) throws {
+        var configuration = configuration
+        configuration.databaseName = FileSystem.split(paths.database).name
+        try self.init(configuration, paths, provider, options, mayCreate: false)
+    }
+
+    package func run() throws -> Opened { try run { $0 } }
+
+    /// Runs, and lends what was opened while the upgrade lock is still held.
+    ///
+    /// Until a connection is open, another process could take the lock and change the key; a connection with the old one
+    /// would then destroy the `-wal` of the new file.
+    package func run<Result>(_ body: (Opened) throws -> Result) throws -> Result {
+        try typing { try runLocked(body) }
+    }
+
+    private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
+        try paths.checkInputs(of: provider)
+        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
+        try paths.checkInputs(inputFiles)
+        return try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+            guard let interrupted = try configuration.interruptedCopy(paths) else { return try body(open()) }
+            var warnings: [String] = []
+            switch try interrupted.finding(Inspector(paths).surface()) {
+            case .database: break
+            case .copy:
+                try checkTakingOver()
+                warnings += try interrupted.takeOver(busyTimeout: options.busyTimeout)
+            case .log: warnings.append(try interrupted.takeLog())
+            }
+            let opened = try open()
+            if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }
+            return try body(
+                Opened(
+                    path: opened.path, fileKey: opened.fileKey,
+                    report: warnings.reduce(opened.report) { $0.warning($1) }))
+        }
+    }
+
+    /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name, and so is what
+    /// cannot be encrypted for want of a key: the run that takes the copy is the one that tells of it.
+    private func checkTakingOver() throws {
+        var encrypts = configuration.encryption.isEnabled
+        do {
+            encrypts = try plan { try provider.checkedKey(for: .existing, database: paths.database) }.step == .encrypt
+        } catch let error as StoreError where error.code == .needsRecovery {
+            // Its journal is rolled back on the way, and only then can it be read.
+        }
+        if encrypts { _ = try provider.checkedKey(for: .createOrExisting, database: paths.database) }
+    }
+
+    private func connect(_ opened: Opened) throws -> Connection {
+        let connection = try Connection(
+            path: opened.path, mode: .readWrite, busyTimeout: options.busyTimeout,
+            through: FileLayer(guarding: opened.path))
+        if let unlocked = opened.fileKey { try connection.setKey(unlocked.key, settings: unlocked.settings) }
+        try prepare(connection)
+        return connection
+    }
+
+    private func open() throws -> Opened {
+        let inspector = Inspector(paths, collations: configuration.collations)
+        let surface = try inspector.surface()
+        guard surface != .missing || mayCreate else {
+            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        }
+        if case .opaque(let hasPlaintextHeader) = surface {
+            return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+        }
+        let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
+        switch Decision.make(facts, configuration) {
+        case .create: return try create()
+        case .createPlaintext:
+            var opened = try openPlaintext(outcome: .created)
+            opened.report = settleAttempts().reduce(opened.report) { $0.warning($1) }
+            return opened
+        case .encrypt: return try encrypt(inspector, facts)
+        case .openPlaintext: return try openPlaintextAsConfigured(inspector)
+        case .open, .decrypt: throw inspector.keyDoesNotFit()
+        case .refuse(let code): throw refusal(code, facts, inspector)
+        }
+    }
+
+    // MARK: Rows of the decision table
+
+    private func encrypt(_ inspector: Inspector, _ facts: Decision.Facts) throws -> Opened {
+        // A schema that cannot be reached is refused while nothing has been changed.
+        _ = try inspector.readingPlaintext {
+            try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
+        }
+        do {
+            return try replace(.encrypted, facts) { finishing in
+                let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
+                return (report, fileKey)
+            }
+        } catch let error as StoreError
+            where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
+        {
+            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
+        }
+    }
+
+    /// Builds a database beside the name and publishes it whole, at the current version.
+    private func create() throws -> Opened {
+        let (unlocked, report, warnings) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
+            // A record beside a database that is gone: this is no fresh install.
+            try SchemaMigrator(configuration: configuration).migrate(connection) {
+                try configuration.readOwnRecord(from: connection, databasePath: paths.database)
+            }
+        }
+        return Opened(
+            path: paths.database, fileKey: unlocked,
+            report: OpenReport(
+                outcome: .created, encryption: nil, migration: report, warnings: warnings + report.warnings))
+    }
+
+    /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
+    private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
+        let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
+        var opened = try openPlaintext(
+            outcome: .openedPlaintext, warnings: shadow == nil ? settleAttempts() : [])
+        opened.report.shadow = shadow
+        return opened
+    }
+
+    /// Ends what is left of an upgrade or a shadow proof that died before its flag was turned off.
+    ///
+    /// Returns what is to be told.
+    private func settleAttempts() -> [String] {
+        do {
+            return try Attempts(paths: paths, options: options).settle(nil)
+        } catch {
+            return ["what an earlier launch left could not be removed: \(StoreError.reason(error))"]
+        }
+    }
+
+    /// Proves what encrypting the file would make of it.
+    ///
+    /// Nothing that goes wrong here keeps the app from its database. A proof that a watchdog or a crash ends is counted as
+    /// an attempt to upgrade is, so that it does not repeat for ever.
+    ///
+    /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
+    private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
+        let attempts = Attempts(paths: paths, options: options)
+        do {
+            try Leftovers.sweep(paths)
+            let folder = try paths.openFolder()
+            let status = try Preflight(
+                paths: paths, settings: options.format, keepBackup: false, collations: []
+            ).checkFiles(folder)
+            let record = try attempts.next(status.identity, isWriteAheadLog: false)
+            try record.write(folder, paths, owner: status)
+            let result = Result {
+                try ShadowProof(upgrade: upgrade, inspector: inspector).run { _ = try rehearseEncrypted($0) }
+            }
+            _ = attempts.end(record, nil)
+            return LaunchReport(shadow: try result.get())
+        } catch let error as StoreError where error.code == .cancelled {
+            throw error
+        } catch {
+            return LaunchReport(shadowError: error)
+        }
+    }
+
+    /// Encrypts and migrates a copy of the file, as ``run()`` would do with a legacy file, and discards it.
+    ///
+    /// - Returns: What the encryption did, and the rehearsed plan; `nil` where the file is no plaintext database.
+    /// - Throws: ``StoreError`` as ``run()`` does.
+    package func shadow() throws -> (report: EncryptionReport, schema: Plan?) {
+        var schema: Plan?
+        let report = try typing { try upgrade.shadow { schema = try rehearseEncrypted($0) } }
+        return (report, schema)
+    }
+
+    /// Migrates an encrypted copy that is thrown away.
+    private func rehearseEncrypted(_ copy: Connection) throws -> Plan {
+        try prepare(copy)
+        try HistoryTable.append(.encrypted, in: copy)
+        return try rehearseSchema(copy)
+    }
+
+    private func openPlaintext(
+        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
+    ) throws -> Opened {
+        let connection = try Connection(
+            path: paths.database, mode: outcome == .created ? .create : .readWrite, busyTimeout: options.busyTimeout,
+            through: FileLayer(guarding: paths.database))
+        defer { connection.close() }
+        try prepare(connection)
+        // A new database whose maker is killed must not count as an encrypted one; a file that is there is touched by
+        // nothing before its migration.
+        if outcome == .created { try stampPlaintext(connection) }
+        let report = try migrateSchema(connection)
+        if stamped { try stampPlaintext(connection) }
+        return Opened(
+            path: paths.database, fileKey: nil,
+            report: OpenReport(
+                outcome: outcome, encryption: nil, migration: report, warnings: warnings + report.warnings))
+    }
+
+    // MARK: Steps
+
+    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+
+    /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
+    /// gets the name, so that a migration that fails leaves the file as it was.
+    ///
+    /// - Parameter convert: Builds the copy, lends it, and swaps.
+    func replace(
+        _ outcome: OpenReport.Outcome, _ facts: Decision.Facts, warnings: [String] = [],
+        by convert: (@escaping (Connection) throws -> Void) throws -> (report: EncryptionReport, fileKey: FileKey?)
+    ) throws -> Opened {
+        var migration = MigrationReport(from: facts.recorded, to: configuration.version)
+        let (report, fileKey) = try convert { copy in
+            try prepare(copy)
+            switch outcome {
+            case .decrypted: try stampPlaintext(copy)
+            case .rekeyed: try HistoryTable.append(.rekeyed, in: copy)
+            default: try HistoryTable.append(.encrypted, in: copy)
+            }
+            migration = try migrateSchema(copy)
+        }
+        return Opened(
+            path: paths.database, fileKey: fileKey,
+            report: OpenReport(
+                outcome: outcome, encryption: report, migration: migration,
+                warnings: warnings + report.warnings + migration.warnings))
+    }
+
+    func migrate(_ unlocked: FileKey, warnings: [String]) throws -> Opened {
+        let connection = try Connection(
+            path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
+            busyTimeout: options.busyTimeout, through: FileLayer(guarding: paths.database))
+        defer { connection.close() }
+        try prepare(connection)
+        let report = try migrateSchema(connection)
+        return Opened(
+            path: paths.database, fileKey: unlocked,
+            report: OpenReport(
+                outcome: .opened, encryption: nil, migration: report, warnings: warnings + report.warnings))
+    }
+
+    private func stampPlaintext(_ connection: Connection) throws {
+        guard try !HistoryTable.isStampedPlaintext(connection) else { return }
+        try HistoryTable.append(.openedPlaintext, in: connection)
+    }
+
+    private func migrateSchema(_ connection: Connection) throws -> MigrationReport {
+        try SchemaMigrator(configuration: configuration).migrate(connection) {
+            try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+        }
+    }
+
+    /// Migrates a database that is thrown away, up to the app's own Swift.
+    func rehearseSchema(_ connection: Connection) throws -> Plan {
+        try SchemaMigrator(configuration: configuration).rehearse(connection) {
+            try configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+        }
+    }
+
+    /// Gives SQLite's failures their type.
+    private func typing<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError.reading(error, path: paths.database)
+        }
+    }
+
+    func prepare(_ connection: Connection) throws {
+        // In KiB: what a migration asks of a table, copies and counts is then read and authenticated once for most.
+        try connection.execute("PRAGMA cache_size = -16000")
+        connection.allowDoubleQuotedStrings()
+        connection.distrustSchema()
+        for collation in configuration.collations { try connection.register(collation) }
+    }
+
+    /// What a plaintext file says of itself.
+    ///
+    /// A hot journal is rolled back first, for it may hold the version.
+    private func plaintextFacts(_ inspector: Inspector) throws -> Decision.Facts {
+        func read(_ connection: Connection) throws -> Decision.Facts {
+            try facts(of: connection, .plaintext)
+        }
+        if let facts = try inspector.readingPlaintext(read) { return facts }
+        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database,
+                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                advice: "give this user the permission to write both")
+        }
+        do {
+            let connection = try Connection(
+                path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout,
+                through: FileLayer(guarding: paths.database))
+            defer { connection.close() }
+            try prepare(connection)
+            try connection.proveReadable(paths.database, isPlaintext: true)
+            return try read(connection)
+        } catch let error as DatabaseError {
+            throw inspector.readFailure(error)
+        }
+    }
+
+    /// What an open database says of itself.
+    func facts(of connection: Connection, _ surface: Inspector.Surface) throws -> Decision.Facts {
+        Decision.Facts(
+            surface: surface, recorded: try recordedVersion(connection), records: try VersionRecords(connection),
+            stamp: try HistoryTable.stamp(connection), keyFits: surface != .plaintext)
+    }
+
+    /// The version that counts: CipherStore's own once it has recorded one, the app's before.
+    func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
+        try VersionRecords(connection).version
+            ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+    }
+
+    func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
+        switch code {
+        case .staleSidecar: return inspector.staleSidecar()
+        case .downgrade:
+            return .downgrade(
+                from: facts.recorded ?? .zero, facts.records, to: configuration.version, path: paths.database)
+        case .unexpectedPlaintext:
+            guard let threshold = configuration.encryption.sinceVersion else {
+                return StoreError(
+                    .unexpectedPlaintext, path: paths.database,
+                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
+                        + "that another program decrypted",
+                    advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
+            }
+            return StoreError(
+                .unexpectedPlaintext, path: paths.database,
+                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
+                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
+                    + "restored backup",
+                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
+                    + "and is left out in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
+                    + "to accept such a file")
+        case .encryptionDisabled:
+            return StoreError(
+                .encryptionDisabled, path: paths.database,
+                "the file is encrypted, and encryption is off in the configuration",
+                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
+        default: return inspector.keyDoesNotFit()
+        }
+    }
+}

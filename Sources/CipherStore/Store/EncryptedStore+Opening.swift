@@ -1,0 +1,97 @@
+public import CipherDatabaseConversion
+internal import CipherErrors
+public import CipherKeyProviders
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension EncryptedStore {
+    /// Opens the database of a configuration, encrypted and up to date, whatever lies on the disk.
+    ///
+    /// Where there is nothing, a new database is made. A legacy plaintext file is encrypted, and replaced in one step by
+    /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
+    ///
+    /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place;
+    /// nothing has changed then. After that the store opens in spite of it.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file, or is to hold it. It must exist.
+    ///   - keyProvider: Is asked for the key, on a thread of its own.
+    ///   - options: How long to wait, and for how many readers there is room.
+    ///   - progress: Is told how far an encryption upgrade is, on the thread that opens.
+    /// - Throws: ``StoreError``; `CancellationError` where the task was cancelled in time.
+    public static func open(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> EncryptedStore {
+        try await open(
+            configuration, folder: try directory.requiredPath(), keyProvider: keyProvider, options: options,
+            progress: progress)
+    }
+
+    static func open(
+        _ configuration: Configuration, folder: String, keyProvider: any KeyProvider, options: Options,
+        progress: (@Sendable (UpgradeProgress) -> Void)?
+    ) async throws -> EncryptedStore {
+        try await DetachedThread.cancellable { cancellation in
+            try openHere(
+                configuration, folder: folder, keyProvider: keyProvider, options: options, progress: progress,
+                cancellation: cancellation)
+        }
+    }
+
+    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    ///
+    /// For programs that cannot await. An upgrade of a large file takes seconds: not for the main thread of an app. The
+    /// cancellation ends it from another thread.
+    ///
+    /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
+    @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
+    public static func openBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> EncryptedStore {
+        try openHere(
+            configuration, folder: try directory.requiredPath(), keyProvider: keyProvider, options: options,
+            progress: progress, cancellation: cancellation)
+    }
+
+    private static func openHere(
+        _ configuration: Configuration, folder: String, keyProvider: any KeyProvider, options: Options,
+        progress: (@Sendable (UpgradeProgress) -> Void)?, cancellation: UpgradeCancellation?
+    ) throws -> EncryptedStore {
+        guard options.maximumReaders > 0 else {
+            throw StoreError(
+                .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
+        }
+        return try StoreOpening(
+            configuration: configuration, directory: folder, provider: keyProvider,
+            options: options.upgrade(progress, cancellation)
+        ).run { opened in
+            let connections = StoreConnections(
+                path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
+                busyTimeout: options.busyTimeout.inMilliseconds)
+            return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+        }
+    }
+}
+
+extension EncryptedStore.Options {
+    /// The same for the encryption upgrade.
+    func upgrade(
+        _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
+    ) -> ConversionOptions {
+        var upgrade = ConversionOptions()
+        upgrade.busyTimeout = busyTimeout.inMilliseconds
+        upgrade.lockTimeout = upgradeTimeout.inSeconds
+        upgrade.keyTimeout = keyTimeout.inSeconds
+        upgrade.progress = progress
+        upgrade.cancellation = cancellation
+        return upgrade
+    }
+}

@@ -1,0 +1,21 @@
+/// The rules for names of files that must lie in a folder given elsewhere.
+package enum FileName {
+    /// Why `name` is not a bare file name; `nil` where it is one.
+    package static func fault(of name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.contains(0) { return "contains a NUL character" }
+        if name.utf8.contains(UInt8(ascii: "/")) { return "contains a slash" }
+        if name == "." || name == ".." { return "is the name of a folder" }
+        return nil
+    }
+
+    /// A file beside another one.
+    package static func sibling(_ name: String, of path: String) -> String {
+        inFolder(FileSystem.split(path).folder, name)
+    }
+
+    /// A file in a folder.
+    package static func inFolder(_ folder: String, _ name: String) -> String {
+        folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+    }
+}

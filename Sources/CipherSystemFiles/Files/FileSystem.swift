@@ -1,0 +1,266 @@
+package import CCipherSystem
+package import CipherErrors
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The system calls of the upgrade, each with a typed error.
+///
+/// Nothing here opens a database file: that is ``DatabaseFile``'s, for the sake of SQLite's locks.
+package enum FileSystem {
+    /// What the system knows of a file.
+    package struct Status {
+        package let isRegular: Bool
+        package let isDirectory: Bool
+        package let isSymbolicLink: Bool
+        package let size: Int64
+        package let mode: mode_t
+        package let owner: uid_t
+        package let group: gid_t
+        package let links: Int
+        package let identity: FileIdentity
+
+        init(_ status: stat) {
+            isRegular = status.st_mode & S_IFMT == S_IFREG
+            isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            isSymbolicLink = status.st_mode & S_IFMT == S_IFLNK
+            size = Int64(status.st_size)
+            mode = status.st_mode & 0o7777
+            owner = status.st_uid
+            group = status.st_gid
+            links = Int(status.st_nlink)
+            identity = FileIdentity(status)
+        }
+    }
+
+    /// The status of what a name leads to, `nil` where there is nothing.
+    package static func status(_ path: String, followLinks: Bool = true) throws -> Status? {
+        var result = stat()
+        guard path.withSystemPath({ followLinks ? stat($0, &result) : lstat($0, &result) }) == 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("be examined", path)
+        }
+        return Status(result)
+    }
+
+    package static func status(ofDescriptor descriptor: Int32, _ path: String) throws -> Status {
+        var result = stat()
+        guard fstat(descriptor, &result) == 0 else { throw failure("be examined", path) }
+        return Status(result)
+    }
+
+    /// The size of a file, `nil` where there is none.
+    package static func size(_ path: String) throws -> Int64? {
+        try status(path)?.size
+    }
+
+    package static func exists(_ path: String) throws -> Bool {
+        try status(path, followLinks: false) != nil
+    }
+
+    /// The name without symbolic links.
+    ///
+    /// The last part may be missing, its folder may not.
+    package static func resolve(_ path: String) throws -> String {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
+        }
+        // A file may get its name, and a link its file, between two looks.
+        for _ in 0..<looks {
+            if let whole = realPath(path) {
+                try checkLink(path, to: whole)
+                return whole
+            }
+            guard errno == ENOENT else { throw failure("be found", path) }
+            guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
+            guard try !found.isSymbolicLink || status(path) != nil else {
+                throw StoreError(
+                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "mend or remove the link")
+            }
+        }
+        throw changing(path)
+    }
+
+    /// How often something is looked at that changes between two looks, before it is given up.
+    package static let looks = 100
+
+    package static func changing(_ path: String) -> StoreError {
+        StoreError(
+            .busy, path: path, "another program keeps replacing or removing the file",
+            advice: "see who else uses the folder, and try again; nothing was changed")
+    }
+
+    private static func resolveMissing(_ path: String) throws -> String {
+        let (folder, name) = split(path)
+        guard let resolved = realPath(folder) else {
+            throw StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
+        }
+        return resolved == "/" ? "/" + name : resolved + "/" + name
+    }
+
+    /// Refuses a link by which another user would lead root to a file that is neither's.
+    ///
+    /// Source: proc(5), `protected_symlinks`, which does the same in sticky folders.
+    private static func checkLink(_ path: String, to target: String) throws {
+        guard geteuid() == 0, let link = try status(path, followLinks: false), link.isSymbolicLink, link.owner != 0,
+            let file = try status(target), link.owner != file.owner
+        else { return }
+        throw StoreError(
+            .permission, path: path, "this symbolic link belongs to another user than the file that it leads to",
+            advice: "give the path of the file itself; nothing was changed")
+    }
+
+    private static func realPath(_ path: String) -> String? {
+        guard let resolved = path.withSystemPath({ realpath($0, nil) }) else { return nil }
+        defer { free(resolved) }
+        return SystemPath.text(cString: resolved)
+    }
+
+    /// The folder and the last part of a path.
+    package static func split(_ path: String) -> (folder: String, name: String) {
+        // By byte: a name may begin with a combining mark, which would make one character of itself and the slash.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (".", path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
+    }
+
+    /// Makes a folder of mode 0700 where there is nothing; its name is durable then.
+    package static func createFolder(_ path: String) throws {
+        guard path.withSystemPath({ mkdir($0, 0o700) }) != 0 else {
+            try syncFolder(of: path)
+            return
+        }
+        guard errno == EEXIST else { throw failure("be created", path) }
+    }
+
+    /// Removes a folder, unless something is in it.
+    package static func removeFolderIfEmpty(_ path: String) throws {
+        guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
+        throw failure("be removed", path)
+    }
+
+    /// Writes all bytes at the descriptor's position.
+    static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String) throws {
+        var written = 0
+        while written < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            #if canImport(Glibc)
+                let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            #elseif canImport(Musl)
+                let count = Musl.write(descriptor, rest.baseAddress, rest.count)
+            #else
+                let count = Darwin.write(descriptor, rest.baseAddress, rest.count)
+            #endif
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure("be written", path, count < 0 ? errno : ENOSPC) }
+            written += count
+        }
+    }
+
+    /// The text of a small file, `nil` where there is none.
+    static func readText(_ path: String, limit: Int = 4096) throws -> String? {
+        let descriptor = path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw failure("be opened", path)
+        }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: limit)
+        let count = read(descriptor, &buffer, limit)
+        guard count >= 0 else { throw failure("be read", path) }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    @discardableResult
+    package static func removeIfPresent(_ path: String) throws -> Bool {
+        guard path.withSystemPath({ unlink($0) }) != 0 else { return true }
+        if errno == ENOENT { return false }
+        throw failure("be removed", path)
+    }
+
+    /// Makes the names in a folder durable.
+    ///
+    /// - Returns: `false` where the file system cannot do that, and says so with EINVAL.
+    @discardableResult
+    package static func syncFolder(of path: String) throws -> Bool {
+        try Folder(split(path).folder).sync()
+    }
+
+    /// Whether this process may give a new file the owner of another.
+    package static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
+
+    /// Whether this process may give a new file in a folder the group of another, or the file has it anyway.
+    package static func canTakeGroup(_ status: Status, in folder: Status) -> Bool {
+        if geteuid() == 0 || getegid() == status.group { return true }
+        if folder.mode & S_ISGID != 0, folder.group == status.group { return true }
+        var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
+        let count = getgroups(Int32(groups.count), &groups)
+        return groups.prefix(Int(max(0, count))).contains(status.group)
+    }
+
+    package static func canWrite(_ path: String) -> Bool { isGranted(path, W_OK) }
+    package static func canWriteInFolder(_ path: String) -> Bool { isGranted(path, W_OK | X_OK) }
+    package static func canRead(_ path: String) -> Bool { isGranted(path, R_OK) }
+
+    /// Whether nothing is denied: of what is gone by now, the act itself tells that.
+    private static func isGranted(_ path: String, _ mode: Int32) -> Bool {
+        path.withSystemPath { access($0, mode) } == 0 || errno == ENOENT
+    }
+
+    /// Bytes that this process may still write in a folder, as the file system and the process's limit allow.
+    package static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
+        var status = statvfs()
+        guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {
+            throw failure("be examined for free space", folder)
+        }
+        let (bytes, overflow) = Int64(clamping: status.f_bavail)
+            .multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+        var limit = rlimit()
+        #if canImport(Glibc)
+            let known = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+        #else
+            let known = getrlimit(RLIMIT_FSIZE, &limit) == 0
+        #endif
+        let fileSizeLimit = known && limit.rlim_cur < rlim_t(Int64.max) ? Int64(limit.rlim_cur) : nil
+        return (overflow ? .max : bytes, fileSizeLimit)
+    }
+
+    /// Drops the access control list that a new file took on from its folder: the original may have another, or none.
+    ///
+    /// While the mode is 0600 nobody gains access by it.
+    package static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
+        #if os(Linux)
+            guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
+            guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
+                throw failure("be freed of its folder's access control list", path)
+            }
+        #endif
+    }
+
+    package static func failure(_ action: String, _ path: String, _ reason: Int32 = errno) -> StoreError {
+        let text = String(cString: strerror(reason))
+        switch reason {
+        case ENOENT, ENOTDIR:
+            return StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+        case EACCES, EPERM, EROFS:
+            return StoreError(
+                .permission, path: path, "the file cannot \(action): \(text)",
+                advice: "give this user the permission to write the file and its folder")
+        case ENAMETOOLONG:
+            return StoreError(
+                .nameTaken, path: path, "the name is too long for the file system",
+                advice: "give it a shorter name; nothing was changed")
+        case ENOSPC, EDQUOT, EFBIG:
+            return StoreError(
+                .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")
+        default:
+            return StoreError(
+                .inputOutput, path: path, "the file cannot \(action): \(text)", advice: "check the disk and try again")
+        }
+    }
+}

@@ -1,0 +1,33 @@
+internal import CipherErrors
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+extension FileSystem {
+    /// The names in a folder except `.` and `..`, in the order of their bytes.
+    ///
+    /// `FileManager` would repair names that are not UTF-8, or refuse the whole folder.
+    package static func names(in folder: String) throws -> [String] {
+        guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder) }
+        defer { closedir(stream) }
+        return try names(folder) { readdir(stream) }
+    }
+
+    /// The names that a folder's stream gives.
+    static func names(_ folder: String, _ next: () -> UnsafeMutablePointer<dirent>?) throws -> [String] {
+        var names: [[UInt8]] = []
+        while true {
+            errno = 0
+            guard let entry = next() else { break }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            if name != Array(".".utf8), name != Array("..".utf8) { names.append(name) }
+        }
+        guard errno == 0 else { throw failure("be read", folder) }
+        return names.sorted { $0.lexicographicallyPrecedes($1) }.map { SystemPath.text($0) }
+    }
+}

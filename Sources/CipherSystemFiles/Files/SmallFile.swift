@@ -1,0 +1,144 @@
+internal import CipherErrors
+package import CipherPrimitives
+
+#if canImport(Glibc)
+    package import Glibc
+#elseif canImport(Musl)
+    package import Musl
+#else
+    package import Darwin
+#endif
+
+/// An open file of a few kilobytes that people or tools write: a configuration, a key, a version record.
+///
+/// Everything is asked of the opened descriptor, so that a file that is swapped meanwhile cannot pass a check that was
+/// made on another. Symbolic links are followed, for secrets are often mounted through them. Never used for a database:
+/// closing one here would drop SQLite's locks.
+package struct SmallFile: ~Copyable {
+    /// Why a file cannot be read.
+    package enum Failure: Error, Equatable {
+        case missing
+        case notRegular
+        case larger(than: Int)
+        case system(CInt)
+
+        /// Whether the file is too large for what it should hold.
+        package var isTooLarge: Bool {
+            if case .larger = self { true } else { false }
+        }
+    }
+
+    private let descriptor: CInt
+    private let status: stat
+
+    /// Opens a regular file; a FIFO or device is refused and does not block.
+    package init(path: String) throws(Failure) {
+        let descriptor =
+            path.utf8.contains(0)
+            ? -1 : path.withSystemPath { open($0, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            throw path.utf8.contains(0) || errno == ENOENT || errno == ENOTDIR ? .missing : .system(errno)
+        }
+        var status = stat()
+        let failure: Failure? =
+            if fstat(descriptor, &status) != 0 {
+                .system(errno)
+            } else if status.st_mode & S_IFMT != S_IFREG {
+                .notRegular
+            } else {
+                nil
+            }
+        if let failure {
+            close(descriptor)
+            throw failure
+        }
+        self.descriptor = descriptor
+        self.status = status
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// The permission bits that give group or others any access.
+    package var permissionsOfOthers: mode_t { status.st_mode & 0o077 }
+    /// The user that owns the file.
+    package var owner: uid_t { status.st_uid }
+
+    /// The whole file.
+    package func bytes(limit: Int) throws(Failure) -> [UInt8] {
+        var result = [UInt8](repeating: 0, count: limit + 1)
+        let outcome = result.withUnsafeMutableBytes { fill($0) }
+        let count = try outcome.get()
+        guard count <= limit else { throw .larger(than: limit) }
+        return Array(result[..<count])
+    }
+
+    /// The whole file as a secret: no other copy of its bytes is left in memory.
+    package func secret(limit: Int) throws(Failure) -> SecretBytes {
+        var outcome = Result<Int, Failure>.success(0)
+        let whole = SecretBytes(count: limit + 1) { outcome = fill($0) }
+        let count = try outcome.get()
+        guard count <= limit else { throw .larger(than: limit) }
+        return whole.withUnsafeBytes { bytes in
+            SecretBytes(count: count) { $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+        }
+    }
+
+    /// Makes the file's bytes durable; where it returns `false`, `errno` says why not.
+    package func sync() -> Bool {
+        syncToDisk(descriptor)
+    }
+
+    private func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Result<Int, Failure> {
+        var count = 0
+        while count < buffer.count {
+            let part = read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+            if part < 0, errno == EINTR { continue }
+            guard part >= 0 else { return .failure(.system(errno)) }
+            guard part > 0 else { break }
+            count += part
+        }
+        return .success(count)
+    }
+}
+
+extension SmallFile.Failure: CustomStringConvertible {
+    /// What happened, as the end of a sentence about the file.
+    package var description: String {
+        switch self {
+        case .missing: "there is no such file"
+        case .notRegular: "it is not a regular file"
+        case .larger(let limit): "it is larger than \(limit / 1024) KiB"
+        case .system(let code): "it cannot be read: \(systemMessage(code))"
+        }
+    }
+}
+
+/// The system's text for an error number.
+func systemMessage(_ code: CInt) -> String {
+    strerror(code).map { String(cString: $0) } ?? "error \(code)"
+}
+
+/// Whether a descriptor's bytes are on the disk itself; otherwise `errno` says why not.
+package func syncToDisk(_ descriptor: CInt) -> Bool {
+    #if canImport(Darwin)
+        // fsync alone leaves the bytes in the drive's cache there.
+        return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0
+    #else
+        return fsync(descriptor) == 0
+    #endif
+}
+
+extension SmallFile {
+    /// Whether two paths name one file; opens neither.
+    package static func isSame(_ left: String, _ right: String) -> Bool {
+        var first = stat()
+        var second = stat()
+        return left.withSystemPath { stat($0, &first) } == 0 && right.withSystemPath { stat($0, &second) } == 0
+            && first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    }
+
+    /// Whether an error number says that access is denied.
+    package static func isPermission(_ code: CInt) -> Bool { code == EACCES || code == EPERM }
+}

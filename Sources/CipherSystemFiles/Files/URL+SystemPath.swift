@@ -1,0 +1,41 @@
+internal import CipherErrors
+
+#if canImport(FoundationEssentials)
+    package import FoundationEssentials
+#else
+    package import Foundation
+#endif
+
+extension URL {
+    /// The path of a file URL, byte by byte.
+    ///
+    /// `path(percentEncoded: false)` is empty where the bytes are not UTF-8.
+    package var systemPath: String {
+        var bytes: [UInt8] = []
+        var rest = Array(path(percentEncoded: true).utf8)[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2,
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return SystemPath.text(bytes)
+    }
+
+    /// The path of what the caller names by a file URL.
+    ///
+    /// - Throws: ``StoreError`` with `configuration` where the URL is not that of a file or directory.
+    package func requiredPath() throws -> String {
+        guard isFileURL else {
+            throw StoreError(
+                .configuration, path: absoluteString, "the place is not given as a file URL",
+                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
+        }
+        return systemPath
+    }
+}

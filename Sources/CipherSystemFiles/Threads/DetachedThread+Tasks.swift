@@ -1,0 +1,37 @@
+internal import CipherErrors
+
+extension DetachedThread {
+    /// Runs `body` on a thread of its own, and lets the task's cancellation reach it.
+    ///
+    /// - Throws: What `body` throws; `CancellationError` where it ended for that.
+    package static func cancellable<Output: Sendable>(
+        _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+    ) async throws -> Output {
+        let cancellation = UpgradeCancellation()
+        return try await withTaskCancellationHandler {
+            try Task.checkCancellation()
+            do {
+                return try await run { try body(cancellation) }
+            } catch let error as StoreError where error.code == .cancelled {
+                throw CancellationError()
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
+    }
+
+    /// Runs `body` on a new thread: it may take long, and may block.
+    package static func run<Output: Sendable>(
+        _ body: @escaping @Sendable () throws -> Output
+    ) async throws -> Output {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                try start("open") {
+                    continuation.resume(with: Result { try body() })
+                }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+internal import CCipherSystem
+package import CipherErrors
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A thread that runs one closure.
+///
+/// For what may block: a dispatch queue has only so many threads, and those have half a megabyte of stack on Apple
+/// platforms, which SQLite's parser may not fit into.
+package enum DetachedThread {
+    private static let stackSize = 4 << 20
+
+    /// The closure on its way through C.
+    private final class Work: Sendable {
+        let body: @Sendable () -> Void
+
+        init(_ body: @escaping @Sendable () -> Void) {
+            self.body = body
+        }
+    }
+
+    /// Starts `body` on a new thread.
+    ///
+    /// - Parameter name: For debuggers; Linux shows 15 bytes of it.
+    /// - Throws: ``StoreError`` with `inputOutput` where the system has no thread to give; `body` does not run then.
+    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(StoreError) {
+        let work = Unmanaged.passRetained(Work(body))
+        let result = cs_thread_start("CipherStore \(name)", stackSize, work.toOpaque()) { work in
+            guard let work else { return }
+            Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()
+        }
+        guard result == 0 else {
+            work.release()
+            throw StoreError(
+                .inputOutput, "no thread can be started: \(String(cString: strerror(result)))",
+                advice: "see to the limits of processes and memory, and try again")
+        }
+    }
+}
