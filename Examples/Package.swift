@@ -3,7 +3,10 @@ import PackageDescription
 
 // A package of its own, as an app's is: it sees what CipherStore makes public, and nothing else.
 
-let examples = ["RawC", "OwnWrapper", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions"]
+let stores = ["RawC", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions"]
+let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+let store = Target.Dependency.product(name: "CipherStore", package: "CipherStore")
+let conversion = Target.Dependency.product(name: "DatabaseConversion", package: "CipherStore")
 
 let package = Package(
     name: "Examples",
@@ -13,15 +16,19 @@ let package = Package(
         // What an app that calls SQLite's C interface has already.
         .systemLibrary(
             name: "AppSQLite", path: "AppSQLite", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
-        .target(
-            name: "Support", dependencies: ["AppSQLite", .product(name: "CipherStore", package: "CipherStore")],
-            path: "Support"),
+        .target(name: "Support", dependencies: ["AppSQLite", conversion], path: "Support", swiftSettings: strict),
+        .target(name: "StoreSupport", dependencies: ["Support", store], path: "StoreSupport", swiftSettings: strict),
+        .executableTarget(
+            name: "OwnWrapper", dependencies: ["Support", "AppSQLite", conversion], path: "OwnWrapper",
+            swiftSettings: strict),
+        .target(name: "GRDBStandIn", path: "GRDBStandIn"),
+        .executableTarget(
+            name: "Names", dependencies: ["GRDBStandIn", "StoreSupport", "Support", store], path: "Names",
+            swiftSettings: strict),
     ]
-        + examples.map { name in
+        + stores.map { name in
             .executableTarget(
-                name: name,
-                dependencies: ["Support", "AppSQLite", .product(name: "CipherStore", package: "CipherStore")],
-                path: name,
-                swiftSettings: [.treatAllWarnings(as: .error)])
+                name: name, dependencies: ["StoreSupport", "Support", "AppSQLite", store], path: name,
+                swiftSettings: strict)
         }
 )

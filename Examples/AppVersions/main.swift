@@ -1,6 +1,8 @@
 // An app that ran scripts from each of its own versions to the next, with several accounts on one device.
 
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("app versions and accounts")

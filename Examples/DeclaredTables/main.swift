@@ -1,7 +1,9 @@
 // An app that declared its tables in a property list, with a copy of the last one beside the database: the list is valid
 // as it is, and the version of a legacy file comes from wherever the app kept it.
 
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("declared tables")

@@ -1,4 +1,4 @@
-internal import CipherSQLite
+import CipherSQLite
 
 #if canImport(Glibc)
     import Glibc

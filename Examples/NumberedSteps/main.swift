@@ -1,6 +1,8 @@
 // An app that ran numbered property lists: the same files, and its record of the next update to run, are read as they are.
 
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("numbered steps")

@@ -1,6 +1,7 @@
 // An app keeps its own SQLite wrapper, and only wants its file encrypted before the wrapper opens it.
 
 import AppSQLite
+import CipherDatabaseConversion
 import Foundation
 import Support
 

@@ -1,7 +1,9 @@
 // An app on SQLite's C interface moves to a store: its file, its version number and its schema stay what they are.
 
 import AppSQLite
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("an app on the raw C interface")

@@ -1,4 +1,5 @@
 import AppSQLite
+import CipherDatabaseConversion
 import Foundation
 
 /// What the examples share: a folder to work in, a key, databases of older versions, and a look at the bytes.
@@ -17,7 +18,7 @@ public struct Example: Sendable {
     /// The folder of the app's data, empty at first.
     public let folder: URL
     /// The key, in a file that is made when it is first needed.
-    public let keys: FileKeyProvider
+    public let keys: any KeyProvider
 
     /// Begins an example in a new folder.
     public init(_ title: String) throws {
@@ -50,18 +51,6 @@ public struct Example: Sendable {
             sqlite3_exec(database, script, nil, nil, nil) == SQLITE_OK
         else { throw Failure("the legacy database: \(String(cString: sqlite3_errmsg(database)))") }
         return file
-    }
-
-    /// Tells what opening a store did.
-    public func tell(_ report: OpenReport) {
-        let from = report.migration.from.map { "\($0)" } ?? "none"
-        let rows = report.encryption.map { ", \($0.rows) rows" } ?? ""
-        print("   \(report.outcome.rawValue)\(rows); schema version \(from) -> \(report.migration.to)")
-        for operation in report.migration.applied {
-            let place = [operation.table, operation.column].compactMap { $0 }.joined(separator: ".")
-            print("   - \(operation.kind.rawValue)\(place.isEmpty ? "" : " \(place)"): \(operation.reason)")
-        }
-        for warning in report.warnings { print("   warning: \(warning)") }
     }
 
     /// Ends the example where something is not as it should be.

@@ -1,6 +1,8 @@
 // An app that keeps a version for each table, and renamed a table to tableOld when it rebuilt it. It was killed in one.
 
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("a version for each table")

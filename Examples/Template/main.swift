@@ -1,6 +1,8 @@
 // An app that ships a template database, and copied its user's rows into each new one.
 
+import CipherStore
 import Foundation
+import StoreSupport
 import Support
 
 let example = try Example("a template database")

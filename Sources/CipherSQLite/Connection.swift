@@ -68,11 +68,10 @@ public final class Connection {
         through layer: FileLayer? = nil
     ) throws {
         guard Engine.current.cipherMajor > 0 else {
-            throw DatabaseError(
-                extendedCode: DatabaseError.misuse,
-                message:
-                    "plain SQLite is linked, not SQLCipher: data that is meant to be encrypted would be plaintext; "
-                    + "link libsqlcipher", path: path)
+            throw StoreError(
+                .plainSQLite, path: path,
+                "plain SQLite is linked, not SQLCipher: what is meant to be encrypted would be plaintext",
+                advice: "link libsqlcipher, before any other library of SQLite; nothing was changed")
         }
         let flags =
             switch mode {
