@@ -1,3 +1,4 @@
+// swift-format-ignore-file
 // The names of the public types of GRDB and SQLite.swift that an app may see in the same file as ours.
 
 // GRDB

@@ -62,7 +62,7 @@ public enum DatabaseConverter {
         _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
     ) throws -> EncryptionReport {
         let path = try database.requiredPath()
-        if let fault = options.format.fault() {
+        if let fault = options.format.fault() ?? unwritable(options.format) {
             throw StoreError(
                 .configuration, path: path, "the cipher format cannot be: \(fault)",
                 advice: "choose another format, or leave it out")
@@ -72,5 +72,11 @@ public enum DatabaseConverter {
         options.progress = progress
         options.cancellation = cancellation
         return try EncryptionUpgrade(path: path, provider: keyProvider, options: options).run()
+    }
+
+    private static func unwritable(_ format: CipherSettings) -> String? {
+        let newest = Engine.current.defaultCompatibility
+        guard !(3...max(3, newest)).contains(format.compatibility) else { return nil }
+        return "this engine writes the formats from 3 to \(newest), and not \(format.compatibility)"
     }
 }
