@@ -21,6 +21,13 @@ let package = Package(
         .executableTarget(
             name: "OwnWrapper", dependencies: ["Support", "AppSQLite", conversion], path: "OwnWrapper",
             swiftSettings: strict),
+        // What an app has whose other parts use the system's SQLite.
+        .systemLibrary(
+            name: "AppPlainSQLite", path: "TwoEngines/AppPlainSQLite", pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]),
+        .executableTarget(
+            name: "TwoEngines", dependencies: ["AppPlainSQLite", "Support", conversion], path: "TwoEngines", exclude: ["AppPlainSQLite"],
+            swiftSettings: strict),
         .target(name: "GRDBStandIn", path: "GRDBStandIn"),
         .executableTarget(
             name: "Names", dependencies: ["GRDBStandIn", "StoreSupport", "Support", store], path: "Names",

@@ -41,6 +41,7 @@ struct RecoveryTests {
         _ file: LegacyFile, _ change: (inout ConversionOptions) -> Void = { _ in }
     ) throws -> EncryptionReport {
         var options = ConversionOptions()
+        options.maximumAttempts = nil
         options.busyTimeout = 0
         change(&options)
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
