@@ -26,7 +26,8 @@ let package = Package(
             name: "AppPlainSQLite", path: "TwoEngines/AppPlainSQLite", pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]),
         .executableTarget(
-            name: "TwoEngines", dependencies: ["AppPlainSQLite", "Support", conversion], path: "TwoEngines", exclude: ["AppPlainSQLite"],
+            name: "TwoEngines", dependencies: ["AppPlainSQLite", "Support", conversion], path: "TwoEngines",
+            exclude: ["AppPlainSQLite"],
             swiftSettings: strict),
         .target(name: "GRDBStandIn", path: "GRDBStandIn"),
         .executableTarget(
