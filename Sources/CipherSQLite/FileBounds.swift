@@ -2,13 +2,6 @@ internal import CipherErrors
 internal import CipherSystemFiles
 
 extension Connection {
-    /// Bounds what the schema and the values of a file may cost whoever reads it.
-    ///
-    /// - Parameter path: The database, whose log counts too.
-    package func distrust(_ path: String) throws {
-        distrust(fileSize: try Self.size(path))
-    }
-
     /// Reads the schema, of a plaintext file within bounds: anybody may have written more into it than SQLite can read in
     /// time.
     ///
@@ -51,7 +44,8 @@ extension Connection {
     /// A row of three bytes may have 2,000 columns that were added later.
     package static let stepsForByte = 400
 
-    private static func size(_ path: String) throws -> Int64 {
+    /// The size of a database with its log, in bytes.
+    package static func size(_ path: String) throws -> Int64 {
         try (FileSystem.size(path) ?? 0) + (FileSystem.size(path + "-wal") ?? 0)
     }
 }

@@ -80,16 +80,9 @@ struct CopyBuilder {
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }
-        // Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes
-        // its tables for other than their copies, and copies row by row instead of record by record.
-        let connection = try Connection(path: source, mode: .readWrite, through: FileLayer(guarding: source))
+        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations).open(source)
         do {
             defer { connection.close() }
-            if let sourceKey { try connection.setKey(sourceKey.key, settings: sourceKey.settings) }
-            connection.refuseDoubleQuotedStrings()
-            // Not defensive: the schema is written as rows, and tables that belong to modules are filled as any other.
-            try connection.distrust(source)
-            for collation in collations { try connection.register(collation) }
             try attachCopy(connection, sealing)
             try body(connection)
         }

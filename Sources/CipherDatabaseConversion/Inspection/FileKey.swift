@@ -18,3 +18,10 @@ package struct FileKey: Sendable {
         self.init(key: derived, settings: settings)
     }
 }
+
+extension ConnectionProfile {
+    /// The same under the key of a file, where it has one, with an app's collations.
+    package func with(_ fileKey: FileKey?, _ collations: [Collation] = []) -> Self {
+        with(key: fileKey?.key, format: fileKey?.settings ?? CipherSettings(), collations: collations)
+    }
+}

@@ -49,14 +49,8 @@ package enum ReadOnlyAccess {
     private static func connect(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
     ) throws -> Connection {
-        let connection = try Connection(
-            path: paths.database, mode: .readOnly, leavesIndex: leavesIndex,
-            through: FileLayer(guarding: paths.database))
-        connection.allowDoubleQuotedStrings()
-        try connection.distrust(paths.database)
-        connection.beDefensive()
-        if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
-        for collation in collations { try connection.register(collation) }
+        let connection = try ConnectionProfile.inspecting(Connection.size(paths.database))
+            .with(fileKey, collations).open(paths.database, leavesIndex: leavesIndex)
         try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
         return connection
     }

@@ -55,15 +55,14 @@ package struct FreshDatabase {
         let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
         let fileKey = try FileKey(key, salt: salt, settings)
         let report = try ReadBack(paths: paths, copy: copy, key: fileKey).lending { connection in
-            connection.allowDoubleQuotedStrings()
-            for collation in upgrade.options.collations { try connection.register(collation) }
+            try ConnectionProfile.scratch.with(collations: upgrade.options.collations).apply(to: connection)
             return try fill(connection)
         }
         // What the provider gives to the next launch must open the file.
         let again = try upgrade.keyAskedAgain(key)
-        let reader = try Connection(path: copy.path, mode: .readOnly, through: copy.layer())
+        let reader = try ConnectionProfile.plain(.readOnly).with(key: again, format: settings)
+            .open(copy.path, through: copy.layer())
         defer { reader.close() }
-        try reader.setKey(again, settings: settings)
         try reader.proveReadable()
         try copy.sync()
         return (fileKey, report)

@@ -112,11 +112,6 @@ package struct Attempts {
     private static func connection(
         _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32
     ) throws -> Connection {
-        let connection = try Connection(
-            path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
-            through: FileLayer(guarding: paths.database))
-        if let key { try connection.setKey(key.key, settings: key.settings) }
-        connection.distrustSchema()
-        return connection
+        try ConnectionProfile.plain(.readWrite).with(key).open(paths.database, busyTimeout: busyTimeout)
     }
 }

@@ -23,10 +23,8 @@ struct JournalRollback {
         }
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         do {
-            let connection = try Connection(
-                path: paths.database, mode: .readWrite, through: FileLayer(guarding: paths.database))
+            let connection = try ConnectionProfile.plain(.readWrite).with(unlocked).open(paths.database)
             defer { connection.close() }
-            try connection.setKey(unlocked.key, settings: unlocked.settings)
             try connection.proveReadable()
         } catch let error as DatabaseError {
             throw inspector.readFailure(error)
@@ -47,9 +45,8 @@ struct JournalRollback {
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {
         let copy = try NewFile(withoutNameIn: paths.openFolder(), path: paths.database)
         try page.withUnsafeBytes { try copy.append($0) }
-        let connection = try Connection(path: copy.path, mode: .readOnly, through: copy.layer())
+        let connection = try ConnectionProfile.plain(.readOnly).with(unlocked).open(copy.path, through: copy.layer())
         defer { connection.close() }
-        try connection.setKey(unlocked.key, settings: unlocked.settings)
         do {
             _ = try connection.value(Int.self, "PRAGMA user_version")
             return true

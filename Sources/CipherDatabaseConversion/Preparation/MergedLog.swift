@@ -18,12 +18,9 @@ struct MergedLog {
     /// - Throws: ``StoreError`` with `staleSidecar`.
     func check(_ connection: Connection) throws {
         guard try holdsCommits(), case let together = try faults(connection), !together.isEmpty else { return }
-        let file = try Connection(
-            path: paths.database, mode: .readOnly, ignoresLog: true, through: FileLayer(guarding: paths.database))
+        let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, collations)
+            .open(paths.database, ignoresLog: true)
         defer { file.close() }
-        try file.distrust(paths.database)
-        if let key { try file.setKey(key.key, settings: key.settings) }
-        for collation in collations { try file.register(collation) }
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError(
             .staleSidecar, path: paths.database,

@@ -43,14 +43,8 @@ package final class SourceHold {
         // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
         // is refused.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
-        connection = try Connection(
-            path: paths.database, mode: .readWrite, busyTimeout: busyTimeout,
-            through: FileLayer(guarding: paths.database))
-        if let key { try connection.setKey(key.key, settings: key.settings) }
-        connection.refuseDoubleQuotedStrings()
-        try connection.distrust(paths.database)
-        connection.beDefensive()
-        for collation in collations { try connection.register(collation) }
+        connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, collations)
+            .open(paths.database, busyTimeout: busyTimeout)
         try connection.proveReadable(paths.database, isPlaintext: key == nil)
     }
 

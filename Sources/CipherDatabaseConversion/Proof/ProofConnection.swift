@@ -31,14 +31,10 @@ package struct ProofConnection: Sendable {
     func open(
         _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
     ) throws -> Connection {
-        let connection = try Connection(
-            path: path, mode: mode, through: copy?.layer() ?? FileLayer(guarding: path))
-        connection.refuseDoubleQuotedStrings()
-        if let copy { connection.distrust(fileSize: try copy.size()) } else { try connection.distrust(path) }
-        connection.beDefensive()
-        if let key { try connection.setKey(key, settings: settings) }
-        for collation in collations { try connection.register(collation) }
-        try connection.execute("PRAGMA cache_size = -2000")
+        var profile = ConnectionProfile.proving(try copy?.size() ?? Connection.size(path))
+            .with(key: key, format: settings, collations: collations)
+        profile.mode = mode
+        let connection = try profile.open(path, through: copy?.layer())
         try connection.proveReadable()
         connection.setProgressHandler(every: steps) { !isCancelled() }
         return connection

@@ -27,7 +27,7 @@ struct ReadBack {
     }
 
     private func write<Result>(_ body: (Connection) throws -> Result) throws -> (Result, WrittenPages) {
-        let connection = try Connection(path: copy.path, mode: .readWrite, through: copy.layer())
+        let connection = try ConnectionProfile.plain(.readWrite).open(copy.path, through: copy.layer())
         defer { connection.close() }
         let written = try WrittenPages(of: connection)
         defer { written.stop() }

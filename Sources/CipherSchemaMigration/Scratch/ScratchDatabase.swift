@@ -18,10 +18,9 @@ package struct ScratchDatabase {
     package init(_ collations: [Collation], about subject: String? = nil) throws {
         self.subject = subject
         connection = try Connection(path: "", mode: .create)
-        connection.allowDoubleQuotedStrings()
+        try ConnectionProfile.scratch.with(collations: collations).apply(to: connection)
         _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
         try connection.execute("PRAGMA cache_spill = OFF")
-        for collation in collations { try connection.register(collation) }
     }
 
     /// One with the schema of a database.

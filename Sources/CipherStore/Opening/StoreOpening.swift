@@ -338,11 +338,7 @@ package struct StoreOpening {
     }
 
     func prepare(_ connection: Connection) throws {
-        // In KiB: what a migration asks of a table, copies and counts is then read and authenticated once for most.
-        try connection.execute("PRAGMA cache_size = -16000")
-        connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
-        for collation in configuration.collations { try connection.register(collation) }
+        try ConnectionProfile.migrating.with(collations: configuration.collations).apply(to: connection)
     }
 
     /// What a plaintext file says of itself.

@@ -57,15 +57,7 @@ package struct StoreConnections: Sendable {
 
     private func connect() throws -> Connection {
         do {
-            let connection = try Connection(
-                path: path, mode: .readWrite, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
-            if let fileKey { try connection.setKey(fileKey.key, settings: fileKey.settings) }
-            // Its views and triggers may have some.
-            connection.allowDoubleQuotedStrings(inDefinitions: false)
-            connection.distrustSchema()
-            connection.beDefensive()
-            for collation in collations { try connection.register(collation) }
-            return connection
+            return try ConnectionProfile.storing.with(fileKey, collations).open(path, busyTimeout: busyTimeout)
         } catch let error as DatabaseError {
             throw StoreError.reading(error, path: path)
         }
