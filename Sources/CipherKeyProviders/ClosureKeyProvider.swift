@@ -5,8 +5,7 @@ public import CipherSQLite
 public struct ClosureKeyProvider: KeyProvider {
     private let body: @Sendable (KeyPurpose, String) throws -> CipherKey
 
-    /// A provider that asks `body`, which is given the purpose and the path of the database.
-    public init(_ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey) {
+    package init(_ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) throws -> CipherKey) {
         self.body = body
     }
 

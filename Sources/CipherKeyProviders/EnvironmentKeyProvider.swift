@@ -11,12 +11,9 @@ public struct EnvironmentKeyProvider: KeyProvider {
     let variable: String
     private let environment: @Sendable (String) -> SecretBytes?
 
-    /// A provider that reads `variable` each time it is asked.
-    public init(variable: String) {
-        self.init(variable: variable, environment: ProcessEnvironment.value)
-    }
-
-    package init(variable: String, environment: @escaping @Sendable (String) -> SecretBytes?) {
+    package init(
+        variable: String, environment: @escaping @Sendable (String) -> SecretBytes? = ProcessEnvironment.value
+    ) {
         self.variable = variable
         self.environment = environment
     }
@@ -35,7 +32,7 @@ public struct EnvironmentKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == EnvironmentKeyProvider {
-    /// The key in an environment variable.
+    /// The key in an environment variable, which is read each time the key is asked for.
     public static func environment(_ variable: String) -> EnvironmentKeyProvider {
         EnvironmentKeyProvider(variable: variable)
     }

@@ -20,11 +20,7 @@ public struct FileKeyProvider: KeyProvider {
     /// Whether a new random key is stored where there is no file and a key may be made.
     let createIfMissing: Bool
 
-    /// A provider that reads the key file each time it is asked.
-    ///
-    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted. A
-    /// key is never made for a database that is encrypted already.
-    public init(path: String, createIfMissing: Bool = false) {
+    package init(path: String, createIfMissing: Bool = false) {
         self.path = path
         self.createIfMissing = createIfMissing
     }
@@ -92,9 +88,10 @@ public struct FileKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == FileKeyProvider {
-    /// The key in a file.
+    /// The key in a file, which is read each time the key is asked for.
     ///
-    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted.
+    /// With `createIfMissing`, a new random key is stored where there is no file, when a database is to be encrypted. A
+    /// key is never made for a database that is encrypted already.
     public static func file(_ path: String, createIfMissing: Bool = false) -> FileKeyProvider {
         FileKeyProvider(path: path, createIfMissing: createIfMissing)
     }

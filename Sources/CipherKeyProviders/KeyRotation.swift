@@ -13,14 +13,7 @@ public struct KeyRotation: KeyProvider {
     let new: any KeyProvider
     private let whenDone: @Sendable (String) throws -> Void
 
-    /// A change from the key of `old` to that of `new`.
-    ///
-    /// - Parameters:
-    ///   - old: Gives the key that databases may still have; `keyUnavailable` once it was dropped.
-    ///   - new: Gives the key that they are to have.
-    ///   - whenDone: Is given the path of a database that has the new key durably, and may drop the old key, unless
-    ///     another database has it. Called at each opening until `old` throws `keyUnavailable`.
-    public init(
+    package init(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }
     ) {
@@ -57,9 +50,10 @@ extension KeyProvider where Self == KeyRotation {
     /// The key of `new`, which a database that still has that of `old` is given when it is opened.
     ///
     /// - Parameters:
-    ///   - old: Gives the key that databases may still have.
+    ///   - old: Gives the key that databases may still have; `keyUnavailable` once it was dropped.
     ///   - new: Gives the key that they are to have.
-    ///   - whenDone: Is given the path of a database that has the new key durably.
+    ///   - whenDone: Is given the path of a database that has the new key durably, and may drop the old key, unless
+    ///     another database has it. Called at each opening until `old` throws `keyUnavailable`.
     public static func rotation(
         from old: any KeyProvider, to new: any KeyProvider,
         whenDone: @escaping @Sendable (_ database: String) throws -> Void = { _ in }

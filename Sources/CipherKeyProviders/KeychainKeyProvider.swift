@@ -14,13 +14,7 @@
         /// Whether a new random key is stored where the keychain has none and a key may be made.
         let createIfMissing: Bool
 
-        /// A provider that asks the keychain each time it is asked.
-        ///
-        /// - Parameters:
-        ///   - name: The name under which the keychain keeps the key.
-        ///   - createIfMissing: Whether a new random key is stored where the keychain has none, when a database is to be
-        ///     encrypted. A key is never made for a database that is encrypted already.
-        public init(name: String, createIfMissing: Bool = false) {
+        package init(name: String, createIfMissing: Bool) {
             self.name = name
             self.createIfMissing = createIfMissing
         }
@@ -92,12 +86,12 @@
     }
 
     extension KeyProvider where Self == KeychainKeyProvider {
-        /// The key in the keychain of an Apple device.
+        /// The key in the keychain of an Apple device, which is asked each time the key is.
         ///
         /// - Parameters:
         ///   - name: The name under which the keychain keeps the key.
         ///   - createIfMissing: Whether a new random key is stored where the keychain has none, when a database is to be
-        ///     encrypted.
+        ///     encrypted. A key is never made for a database that is encrypted already.
         public static func keychain(_ name: String, createIfMissing: Bool = false) -> KeychainKeyProvider {
             KeychainKeyProvider(name: name, createIfMissing: createIfMissing)
         }

@@ -2,25 +2,19 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// Asks a provider on a thread of its own, and waits for a limited time: a key store may ask a user who is not there, or
 /// hang.
 ///
 /// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
 package struct PatientKeyProvider: KeyProvider {
     let provider: any KeyProvider
-    private let timeout: Double
+    private let timeout: Duration
     private let cancellation: UpgradeCancellation?
 
     /// - Parameters:
-    ///   - timeout: How long to wait for each answer, in seconds.
+    ///   - timeout: How long to wait for each answer.
     ///   - cancellation: Ends the waiting.
-    package init(_ provider: any KeyProvider, timeout: Double, cancellation: UpgradeCancellation?) {
+    package init(_ provider: any KeyProvider, timeout: Duration, cancellation: UpgradeCancellation?) {
         self.provider = provider
         self.timeout = timeout
         self.cancellation = cancellation
@@ -45,17 +39,11 @@ package struct PatientKeyProvider: KeyProvider {
         try DetachedThread.start("key") {
             answer.give(Result { try ask() })
         }
-        let deadline = Date(timeIntervalSinceNow: timeout)
-        while true {
-            // A cancellation is not announced.
-            let pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
-            if let outcome = answer.wait(until: pause) { return try outcome.get() }
-            if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
-            guard Date() < deadline else {
-                throw StoreError(
-                    .keyStoreUnavailable, path: database, "the key provider gave no answer in \(timeout) seconds",
-                    advice: "see to the key store and try again; nothing was changed")
-            }
-        }
+        if let outcome = answer.wait(until: .now + timeout, or: cancellation) { return try outcome.get() }
+        if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
+        throw StoreError(
+            .keyStoreUnavailable, path: database,
+            "the key provider gave no answer in \(timeout.inSeconds) seconds",
+            advice: "see to the key store and try again; nothing was changed")
     }
 }

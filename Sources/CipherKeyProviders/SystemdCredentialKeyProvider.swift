@@ -12,12 +12,9 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
     let name: String
     private let environment: @Sendable (String) -> SecretBytes?
 
-    /// A provider that reads the credential `name` each time it is asked.
-    public init(name: String) {
-        self.init(name: name, environment: ProcessEnvironment.value)
-    }
-
-    package init(name: String, environment: @escaping @Sendable (String) -> SecretBytes?) {
+    package init(
+        name: String, environment: @escaping @Sendable (String) -> SecretBytes? = ProcessEnvironment.value
+    ) {
         self.name = name
         self.environment = environment
     }
@@ -51,7 +48,8 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == SystemdCredentialKeyProvider {
-    /// The key in a credential of the systemd service that this process belongs to.
+    /// The key in a credential of the systemd service that this process belongs to, which is read each time the key is
+    /// asked for.
     public static func systemdCredential(_ name: String) -> SystemdCredentialKeyProvider {
         SystemdCredentialKeyProvider(name: name)
     }

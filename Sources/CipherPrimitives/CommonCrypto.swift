@@ -46,9 +46,6 @@
             CC_SHA256(bytes.baseAddress, count, &digest)
             return digest
         }
-
-        /// Frees what the library keeps for the calling thread, ahead of the thread's end: CommonCrypto keeps nothing.
-        package static func releaseThreadState() {}
     }
 
     /// AES-256 in CBC mode without padding, with one key and for one thread at a time.

@@ -43,8 +43,6 @@
             return digest
         }
 
-        /// Frees what the library keeps for the calling thread, ahead of the thread's end.
-        package static func releaseThreadState() { OPENSSL_thread_stop() }
     }
 
     /// AES-256 in CBC mode without padding, with one key and for one thread at a time.

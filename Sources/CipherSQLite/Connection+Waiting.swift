@@ -1,4 +1,5 @@
 internal import CCipherEngine
+internal import CipherSystemFiles
 
 extension Connection {
     /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.
@@ -11,7 +12,7 @@ extension Connection {
             { context, tries in
                 guard let context else { return 0 }
                 let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
-                let pause = Connection.pause(after: Int(tries), within: Int(connection.busyTimeout))
+                let pause = Connection.pause(after: Int(tries), within: Int(connection.busyTimeout.inMilliseconds))
                 guard pause > 0, !connection.isCancelled() else { return 0 }
                 sqlite3_sleep(Int32(pause))
                 return 1

@@ -15,8 +15,8 @@ public final class Connection {
 
     /// The database file.
     public let path: String
-    /// How long a statement waits for another connection's lock, in milliseconds.
-    let busyTimeout: Int32
+    /// How long a statement waits for another connection's lock.
+    let busyTimeout: Duration
     /// What C calls the connection.
     let handle: OpaquePointer
     // Exclusive without a check at each use: nothing that the cache does comes back to it.
@@ -58,14 +58,14 @@ public final class Connection {
     /// folder). The corresponding C function is `sqlite3_open_v2`.
     ///
     /// - Parameters:
-    ///   - busyTimeout: How long a statement waits for another connection's lock, in milliseconds.
+    ///   - busyTimeout: How long a statement waits for another connection's lock.
     ///   - leavesIndex: Whether the index of a log (`-shm`), which must be there, is only read. No other connection of
     ///     this process may be opened to the file meanwhile: it would get an index that it cannot write.
     ///   - ignoresLog: Whether the file is read without its log or journal, and without locks: not what the database holds.
     ///   - layer: Leads to the file; `nil` for SQLite's own, which opens whatever the path leads to.
     package init(
-        path: String, mode: Mode, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false, ignoresLog: Bool = false,
-        through layer: FileLayer? = nil
+        path: String, mode: Mode, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false,
+        ignoresLog: Bool = false, through layer: FileLayer? = nil
     ) throws {
         guard Engine.current.cipherMajor > 0 else {
             throw StoreError(
@@ -108,7 +108,7 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_NOTADB` where the key does not fit or the file is damaged.
     package convenience init(
-        path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Int32 = 5_000,
+        path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Duration = .seconds(5),
         through layer: FileLayer? = nil
     ) throws {
         try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: layer)

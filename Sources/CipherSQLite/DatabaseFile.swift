@@ -1,5 +1,6 @@
 internal import CCipherEngine
 internal import CipherErrors
+internal import CipherSystemFiles
 
 /// The bytes of a database file, reached through SQLite's own file layer.
 ///
@@ -10,9 +11,10 @@ package final class DatabaseFile {
     package enum Access: Sendable { case readOnly, readWrite }
 
     private let file: UnsafeMutablePointer<sqlite3_file>
-    private var owned: UnsafeMutableRawPointer?
+    private let memory: UnsafeMutableRawPointer
+    private var isOpen = true
     // SQLite's file layer keeps the pointer to the name for as long as the file is open.
-    private let name: UnsafeMutablePointer<CChar>?
+    private let name: UnsafeMutablePointer<CChar>
     private let path: String
 
     /// Opens a file that exists.
@@ -42,32 +44,24 @@ package final class DatabaseFile {
         self.file = file
         self.path = path
         self.name = name
-        owned = memory
+        self.memory = memory
         guard access == .readOnly || granted & SQLITE_OPEN_READWRITE != 0 else {
             throw DatabaseError(extendedCode: SQLITE_READONLY, message: "the file cannot be written", path: path)
         }
     }
 
-    /// The file that a connection has open, which stays the same when its name is given to another file.
-    package init(of connection: Connection) throws {
-        file = try connection.mainFile()
-        owned = nil
-        name = nil
-        path = connection.path
-    }
-
     deinit { close() }
 
-    /// Ends every lock and closes a file that was opened here.
+    /// Ends every lock and closes the file.
     ///
     /// A second call does nothing; no other method may be called afterwards.
     package func close() {
-        guard let owned else { return }
+        guard isOpen else { return }
         _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
         _ = methods.xClose(file)
-        owned.deallocate()
-        name?.deallocate()
-        self.owned = nil
+        memory.deallocate()
+        name.deallocate()
+        isOpen = false
     }
 
     private var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
@@ -109,9 +103,9 @@ package final class DatabaseFile {
 
     /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
     ///
-    /// - Parameter timeout: How long to wait for that, in milliseconds.
+    /// - Parameter timeout: How long to wait for that.
     /// - Returns: `nil`, and `body` did not run, where somebody has all the time.
-    package func whileUnused<Result>(timeout: Int32 = 0, _ body: () throws -> Result) rethrows -> Result? {
+    package func whileUnused<Result>(timeout: Duration = .zero, _ body: () throws -> Result) rethrows -> Result? {
         guard lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: true) else { return nil }
         defer { unlock() }
         return try body()
@@ -119,17 +113,17 @@ package final class DatabaseFile {
 
     /// Takes the lock of a writer: others may read, nobody can write.
     ///
-    /// - Parameter timeout: How long to wait for it, in milliseconds.
+    /// - Parameter timeout: How long to wait for it.
     /// - Returns: Whether it was had.
-    package func reserve(timeout: Int32) -> Bool {
+    package func reserve(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)
     }
 
     /// Makes a writer's lock an exclusive one, which nobody reads beside; meanwhile no further reader begins.
     ///
-    /// - Parameter timeout: How long to wait for readers, in milliseconds.
+    /// - Parameter timeout: How long to wait for readers.
     /// - Returns: Whether it was had.
-    package func exclude(timeout: Int32) -> Bool {
+    package func exclude(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: false)
     }
 
@@ -138,12 +132,13 @@ package final class DatabaseFile {
         _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
     }
 
-    private func lock(_ levels: [Int32], timeout: Int32, lettingGo: Bool) -> Bool {
-        var left = timeout
+    private func lock(_ levels: [Int32], timeout: Duration, lettingGo: Bool) -> Bool {
+        let deadline = ContinuousClock.now + timeout
         while !levels.allSatisfy({ methods.xLock(file, $0) == SQLITE_OK }) {
             if lettingGo { unlock() }
-            guard left > 0 else { return false }
-            left -= max(1, sqlite3_sleep(min(left, 10)))
+            let left = ContinuousClock.now.duration(to: deadline)
+            guard left > .zero else { return false }
+            sqlite3_sleep(max(1, min(left.inMilliseconds, 10)))
         }
         return true
     }

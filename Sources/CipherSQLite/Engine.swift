@@ -24,11 +24,6 @@ public struct Engine: Sendable {
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
-    /// Whether the engine was compiled with an option, such as `ENABLE_FTS5`.
-    ///
-    /// The corresponding C function is `sqlite3_compileoption_used`.
-    package func wasBuilt(with option: String) -> Bool { sqlite3_compileoption_used(option) != 0 }
-
     private init() {
         // The statistics put a lock of the whole process around every allocation, and the proof works on two threads. An
         // app that has SQLite in use by now keeps them.

@@ -12,13 +12,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
     /// Whether a new random key is stored where the store has none and a key may be made.
     let createIfMissing: Bool
 
-    /// A provider that asks the store each time it is asked.
-    ///
-    /// - Parameters:
-    ///   - name: The name under which the store keeps the key.
-    ///   - createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a database
-    ///     is to be encrypted. A key is never made for a database that is encrypted already.
-    public init(name: String, createIfMissing: Bool = false) {
+    package init(name: String, createIfMissing: Bool) {
         self.name = name
         self.createIfMissing = createIfMissing
     }
@@ -82,12 +76,12 @@ public struct SecretServiceKeyProvider: KeyProvider {
 }
 
 extension KeyProvider where Self == SecretServiceKeyProvider {
-    /// The key in the desktop's key store.
+    /// The key in the desktop's key store, which is asked each time the key is.
     ///
     /// - Parameters:
     ///   - name: The name under which the store keeps the key.
     ///   - createIfMissing: Whether a new random key is stored where the store is unlocked and has none, when a database
-    ///     is to be encrypted.
+    ///     is to be encrypted. A key is never made for a database that is encrypted already.
     public static func secretService(_ name: String, createIfMissing: Bool = false) -> SecretServiceKeyProvider {
         SecretServiceKeyProvider(name: name, createIfMissing: createIfMissing)
     }

@@ -42,16 +42,4 @@ struct SecretTests {
             #expect(!areEqual(secret, other))
         }
     }
-
-    @Test("A thread whose state was released goes on")
-    func threadState() {
-        var buffer = [UInt8](repeating: 0, count: 64)
-        for _ in 1...2 {
-            let before = buffer
-            let isDone = buffer.withUnsafeMutableBytes(Cryptography.randomize)
-            #expect(isDone)
-            #expect(buffer != before)
-            Cryptography.releaseThreadState()
-        }
-    }
 }

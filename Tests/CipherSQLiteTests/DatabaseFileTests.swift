@@ -53,7 +53,7 @@ struct DatabaseFileTests {
 
         /// SQLite's code for a write by a child process.
         private static func codeOfWrite() throws -> Int32 {
-            let db = try Connection(path: meetingPlace(getppid()), mode: .readWrite, busyTimeout: 0)
+            let db = try Connection(path: meetingPlace(getppid()), mode: .readWrite, busyTimeout: .zero)
             defer { db.close() }
             do {
                 try db.execute("INSERT INTO t VALUES (1)")

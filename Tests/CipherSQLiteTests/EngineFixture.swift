@@ -15,10 +15,10 @@ struct EngineFixture {
     }
 
     /// A plaintext connection that can be written.
-    func open() throws -> Connection { try Connection(path: path, mode: .create, busyTimeout: 0) }
+    func open() throws -> Connection { try Connection(path: path, mode: .create, busyTimeout: .zero) }
 
     func open(_ key: CipherKey, _ settings: CipherSettings = CipherSettings()) throws -> Connection {
-        try Connection(path: path, mode: .create, key: key, settings: settings, busyTimeout: 0)
+        try Connection(path: path, mode: .create, key: key, settings: settings, busyTimeout: .zero)
     }
 
     func bytes() throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path)) }

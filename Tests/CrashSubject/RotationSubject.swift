@@ -27,7 +27,7 @@ enum RotationSubject {
             pass("dropped")
         }
         var options = ConversionOptions()
-        options.busyTimeout = 200
+        options.busyTimeout = .milliseconds(200)
         options.progress = { pass($0.stage.rawValue) }
         let opened = try StoreOpening(
             configuration: Configuration(databaseName: "app.db", version: 23), directory: folder, provider: rotation,

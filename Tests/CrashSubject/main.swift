@@ -73,7 +73,7 @@ enum Subject {
     static func perform(_ words: some Collection<String>, on path: String) async throws -> String {
         let change = words.dropFirst().first
         var options = ConversionOptions()
-        options.busyTimeout = 200
+        options.busyTimeout = .milliseconds(200)
         options.keepBackup = change == "backup"
         let upgrade = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options)
         let report: EncryptionReport
@@ -82,7 +82,7 @@ enum Subject {
         case "shadow": report = try upgrade.shadow()
         case "rekey":
             report = try Rekeying(
-                path: path, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try newKey() },
+                at: DatabasePaths(path), oldKey: TestKeys.provider(), newKey: TestKeys.provider { try newKey() },
                 formats: [CipherSettings()], newSettings: CipherSettings(), options: options
             ).run()
         case "decrypt":

@@ -9,8 +9,8 @@ enum Subject {
     /// Prints the outcome, or the error's code.
     static func upgrade(_ path: String, _ provider: any KeyProvider = TestKeys.provider()) throws {
         var options = ConversionOptions()
-        options.busyTimeout = 200
-        options.lockTimeout = 5
+        options.busyTimeout = .milliseconds(200)
+        options.upgradeTimeout = .seconds(5)
         print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
     }
 

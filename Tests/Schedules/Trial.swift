@@ -72,7 +72,7 @@ struct Trial {
         _ file: LegacyFile, _ progress: @escaping (UpgradeProgress) -> Void
     ) throws -> [String] {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         // Told on this thread.
         nonisolated(unsafe) let told = progress
         options.progress = { told($0) }
@@ -82,7 +82,8 @@ struct Trial {
                 .warnings
         case .rekey:
             return try Rekeying(
-                path: file.path, oldKey: TestKeys.provider(), newKey: TestKeys.provider { try TestKeys.raw(8) },
+                at: DatabasePaths(file.path), oldKey: TestKeys.provider(),
+                newKey: TestKeys.provider { try TestKeys.raw(8) },
                 formats: [CipherSettings()], newSettings: CipherSettings(), options: options
             ).run().warnings
         case .decrypt:

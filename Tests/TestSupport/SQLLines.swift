@@ -10,7 +10,7 @@ public final class SQLLines {
     ///
     /// - Parameter keyByte: The byte that a raw key consists of; `nil` for a plaintext file.
     public init(_ path: String, keyByte: UInt8?) throws {
-        connection = try Connection(path: path, mode: .readWrite, busyTimeout: 0)
+        connection = try Connection(path: path, mode: .readWrite, busyTimeout: .zero)
         if let keyByte { try connection.setKey(TestKeys.raw(keyByte), settings: CipherSettings()) }
     }
 

@@ -33,13 +33,6 @@ package struct Verification: Sendable, Encodable {
     /// - Parameters: As of ``DatabaseReader/read(formats:key:_:)``.
     /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
     package static func run(
-        path: String, formats: [CipherSettings], key: () throws -> CipherKey
-    ) throws -> Verification {
-        try run(at: DatabasePaths(path), formats: formats, key: key)
-    }
-
-    /// Checks a database as ``run(path:formats:key:)`` does.
-    package static func run(
         at paths: DatabasePaths, formats: [CipherSettings], key: () throws -> CipherKey
     ) throws -> Verification {
         let reader = DatabaseReader(Inspector(paths, isAlone: true))

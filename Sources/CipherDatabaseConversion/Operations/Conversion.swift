@@ -2,12 +2,6 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// Gives a database file a key, another key or cipher format, or none: quiesce, build, prove, swap.
 ///
 /// At every instant the file at the database's name is the whole old database or the whole new one.
@@ -36,7 +30,7 @@ struct Conversion {
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
         targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey?) {
-        let began = Date()
+        let began = ContinuousClock.now
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
         let preflight = Preflight(
@@ -78,7 +72,7 @@ struct Conversion {
         }
         report.warnings += attempts.end(record, fileKey)
         observer.finish()
-        report.seconds = Date().timeIntervalSince(began)
+        report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
         return (report, fileKey)
     }

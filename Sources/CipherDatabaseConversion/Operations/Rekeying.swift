@@ -11,15 +11,6 @@ package struct Rekeying {
     private let change: KeyChange
     private let options: ConversionOptions
 
-    package init(
-        path: String, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
-        newSettings: CipherSettings, options: ConversionOptions
-    ) throws {
-        self.init(
-            at: try DatabasePaths(path), oldKey: oldKey, newKey: newKey, formats: formats, newSettings: newSettings,
-            options: options)
-    }
-
     /// - Parameters:
     ///   - oldKey: The key of the file as it is.
     ///   - newKey: The key of the file as it is to be; `nil` where it is to keep its key. A new key that does not exist yet

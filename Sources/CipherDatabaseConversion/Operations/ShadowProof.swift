@@ -3,12 +3,6 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// The encryption upgrade without its end: the copy is built and proven as it would be, migrated, and discarded.
 ///
 /// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which writes
@@ -33,7 +27,7 @@ package struct ShadowProof {
     /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` where a journal would be rolled back first, and `busy`
     ///   where another connection wrote meanwhile.
     package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
-        let began = Date()
+        let began = ContinuousClock.now
         let options = upgrade.options
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
@@ -69,7 +63,7 @@ package struct ShadowProof {
         }
         guard isReadable != nil else { throw inspector.needsRecovery() }
         observer.finish()
-        report.seconds = Date().timeIntervalSince(began)
+        report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
         return report
     }
@@ -99,7 +93,7 @@ package struct ShadowProof {
     /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.
     private func inUse(_ status: FileSystem.Status) throws -> String? {
         do {
-            let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: 0)
+            let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: .zero)
             guard case .cannotTell = ownership, try inspector.header().isWriteAheadLog else { return nil }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             if file.whileUnused(timeout: upgrade.options.busyTimeout, {}) != nil { return nil }

@@ -1,12 +1,6 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -23,10 +17,10 @@ package import CipherSystemFiles
 /// no further job joins, and the lock stays free for a moment.
 /// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
 package final class UpgradeLock: @unchecked Sendable {
-    /// How long jobs may join, in seconds.
-    private static let turn = 1.0
+    /// How long jobs may join.
+    private static let turn = Duration.seconds(1)
     /// How long the lock then stays free: others look for it every hundredth of a second.
-    private static let gap = 0.03
+    private static let gap = Duration.milliseconds(30)
 
     /// The bytes of a path: two that are equal as characters can be two folders.
     private typealias Name = [UInt8]
@@ -34,7 +28,7 @@ package final class UpgradeLock: @unchecked Sendable {
     private struct Held {
         let descriptor: Int32
         var users: Int
-        let turnEnds: Date
+        let turnEnds: ContinuousClock.Instant
     }
 
     // `folders`, `free` and `files` are read and written only under `lock`.
@@ -42,44 +36,45 @@ package final class UpgradeLock: @unchecked Sendable {
     private let lock = Lock()
     private var folders: [Name: Held] = [:]
     /// Folders whose lock is left to others, and until when.
-    private var free: [Name: Date] = [:]
+    private var free: [Name: ContinuousClock.Instant] = [:]
     private var files: Set<Name> = []
 
     /// Runs `body` with the lock held.
     ///
     /// - Parameters:
-    ///   - timeout: How long to wait for it, in seconds.
+    ///   - timeout: How long to wait for it.
     ///   - cancellation: Ends the waiting.
     /// - Throws: ``StoreError`` with `busy` after that time, or with `cancelled`.
     package static func withLock<Result>(
-        _ paths: DatabasePaths, timeout: Double, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
+        _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
     ) throws -> Result {
-        try shared.acquire(paths, deadline: Date(timeIntervalSinceNow: timeout), cancellation)
+        try shared.acquire(paths, deadline: .now + timeout, cancellation)
         defer { shared.release(paths) }
         return try body()
     }
 
-    private func acquire(_ paths: DatabasePaths, deadline: Date, _ cancellation: UpgradeCancellation?) throws {
-        try lock.withLock {
+    private func acquire(
+        _ paths: DatabasePaths, deadline: ContinuousClock.Instant, _ cancellation: UpgradeCancellation?
+    ) throws {
+        try UpgradeCancellation.waking(lock, cancellation) {
             while true {
                 if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
-                // A cancellation is not announced here either.
-                var pause = cancellation == nil ? deadline : min(deadline, Date(timeIntervalSinceNow: 0.05))
+                var pause = deadline
                 if !files.contains(Name(paths.database.utf8)) {
                     if try join(paths.folder) {
                         files.insert(Name(paths.database.utf8))
                         return
                     }
                     // Another process has it, and its end is not announced.
-                    pause = min(deadline, Date(timeIntervalSinceNow: 0.01))
+                    pause = min(deadline, .now + .milliseconds(10))
                 }
-                if !lock.wait(until: pause), Date() >= deadline { throw busy(paths) }
+                if !lock.wait(until: pause), .now >= deadline { throw busy(paths) }
             }
         }
     }
 
     private func join(_ folder: String) throws -> Bool {
-        let (now, name) = (Date(), Name(folder.utf8))
+        let (now, name) = (ContinuousClock.now, Name(folder.utf8))
         if let held = folders[name] {
             guard now < held.turnEnds else { return false }
             folders[name]?.users += 1
@@ -90,7 +85,7 @@ package final class UpgradeLock: @unchecked Sendable {
             free[name] = nil
         }
         guard let descriptor = try lockFolder(folder) else { return false }
-        folders[name] = Held(descriptor: descriptor, users: 1, turnEnds: now.addingTimeInterval(Self.turn))
+        folders[name] = Held(descriptor: descriptor, users: 1, turnEnds: now + Self.turn)
         return true
     }
 
@@ -116,8 +111,8 @@ package final class UpgradeLock: @unchecked Sendable {
                     folders[folder] = nil
                     // Closing the last descriptor of this opening ends the lock.
                     close(held.descriptor)
-                    let now = Date()
-                    if now >= held.turnEnds { free[folder] = now.addingTimeInterval(Self.gap) }
+                    let now = ContinuousClock.now
+                    if now >= held.turnEnds { free[folder] = now + Self.gap }
                 }
             }
             lock.wakeAll()

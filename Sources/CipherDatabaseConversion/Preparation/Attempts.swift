@@ -90,7 +90,9 @@ package struct Attempts {
     /// Puts a file into WAL mode.
     ///
     /// Returns why it could not be done.
-    package static func restoreWriteAheadLog(_ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32) -> String? {
+    package static func restoreWriteAheadLog(
+        _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Duration
+    ) -> String? {
         func journalMode(_ sql: SQL) throws -> String? {
             let connection = try connection(paths, key, busyTimeout: busyTimeout)
             defer { connection.close() }
@@ -110,7 +112,7 @@ package struct Attempts {
     }
 
     private static func connection(
-        _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Int32
+        _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Duration
     ) throws -> Connection {
         try ConnectionProfile.plain(.readWrite).with(key).open(paths.database, busyTimeout: busyTimeout)
     }

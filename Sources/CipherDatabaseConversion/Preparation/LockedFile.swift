@@ -15,7 +15,7 @@ extension ConversionOptions {
     package func withLockedFile<Result>(
         _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
     ) throws -> Result {
-        try UpgradeLock.withLock(paths, timeout: lockTimeout, cancellation: cancellation) {
+        try UpgradeLock.withLock(paths, timeout: upgradeTimeout, cancellation: cancellation) {
             do {
                 let inspector = Inspector(paths, collations: collations)
                 switch try inspector.surface() {

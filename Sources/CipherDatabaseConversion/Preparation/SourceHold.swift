@@ -15,7 +15,7 @@ package final class SourceHold {
     private let ownership: SoleOwnership
     private var stateAtRest: OriginalFile.State?
     private let key: FileKey?
-    private let busyTimeout: Int32
+    private let busyTimeout: Duration
     let wasWriteAheadLog: Bool
 
     /// Opens the file.
@@ -29,7 +29,7 @@ package final class SourceHold {
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, key: FileKey?,
-        wasWriteAheadLog: Bool, busyTimeout: Int32, collations: [Collation]
+        wasWriteAheadLog: Bool, busyTimeout: Duration, collations: [Collation]
     ) throws {
         self.paths = paths
         self.identity = identity

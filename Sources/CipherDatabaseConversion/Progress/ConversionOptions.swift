@@ -16,12 +16,12 @@ public struct ConversionOptions: Sendable {
     ///
     /// The file is still as it was then.
     public var maximumAttempts: Int? = 5
-    /// How long to wait for another process that upgrades in the same folder, in seconds.
-    package var lockTimeout: Double = 120
-    /// How long to wait for another connection to the same file, in milliseconds.
-    package var busyTimeout: Int32 = 5_000
-    /// How long to wait for each answer of the key provider, in seconds.
-    package var keyTimeout: Double = 120
+    /// How long to wait for other connections to the same file.
+    public var busyTimeout: Duration = .seconds(5)
+    /// How long to wait for another upgrade of a database in the same directory, in this process or another.
+    public var upgradeTimeout: Duration = .seconds(120)
+    /// How long to wait for each answer of the key provider, which may have to ask the user.
+    public var keyTimeout: Duration = .seconds(120)
     /// Whether a file that is missing is no error, but a database without tables.
     package var createsMissingFile = false
     package var progress: (@Sendable (UpgradeProgress) -> Void)?

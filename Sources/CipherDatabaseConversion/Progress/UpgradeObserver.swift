@@ -1,12 +1,6 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// Tells the caller how far the upgrade is, and the upgrade whether to go on.
 ///
 /// Used by one thread at a time but for ``isCancelled``.
@@ -22,7 +16,7 @@ package final class UpgradeObserver {
     private var stage = UpgradeStage.quiescing
     private var start = 0.0
     private var latest = 0.0
-    private var stageBegan = Date()
+    private var stageBegan = ContinuousClock.now
     private var seconds: [UpgradeStage: Double] = [:]
     var totalBytes: Int64 = 0
 
@@ -36,14 +30,14 @@ package final class UpgradeObserver {
         endStage()
         start = self.stage == stage ? 0 : Self.ends[self.stage] ?? 0
         self.stage = stage
-        stageBegan = Date()
+        stageBegan = ContinuousClock.now
         update(bytes: 0)
         try checkCancellation()
     }
 
     func endStage() {
-        seconds[stage, default: 0] += Date().timeIntervalSince(stageBegan)
-        stageBegan = Date()
+        seconds[stage, default: 0] += (ContinuousClock.now - stageBegan).inSeconds
+        stageBegan = ContinuousClock.now
     }
 
     /// The wall time of each stage in seconds.

@@ -33,12 +33,12 @@ package final class OldFile {
     /// - Parameters:
     ///   - reserved: Has a writer's lock on the file. No other connection of this process is open to it.
     ///   - state: What the file was when the copy was begun.
-    ///   - timeout: How long to wait for others to close or to end reading it, in milliseconds.
+    ///   - timeout: How long to wait for others to close or to end reading it.
     ///   - check: Ends the waiting for others to close it by throwing.
     /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
-        state: OriginalFile.State, timeout: Int32, checking check: () throws -> Void = {}
+        state: OriginalFile.State, timeout: Duration, checking check: () throws -> Void = {}
     ) throws {
         self.paths = paths
         self.identity = identity
@@ -66,7 +66,7 @@ package final class OldFile {
     /// Locks a file of 0 bytes, which is to be replaced.
     ///
     /// Through SQLite's file layer: a connection's write lock would write the first page.
-    package convenience init(empty paths: DatabasePaths, _ status: FileSystem.Status, timeout: Int32) throws {
+    package convenience init(empty paths: DatabasePaths, _ status: FileSystem.Status, timeout: Duration) throws {
         let identity = OriginalFile(paths.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: timeout)
         let file = try DatabaseFile(path: paths.database, access: .readWrite)

@@ -161,7 +161,7 @@ package struct InterruptedCopy {
     /// Gives the copy the database's name, which must be free or that of a file that holds nothing more.
     ///
     /// The upgrade lock is held. Returns what is to be told.
-    package func takeOver(busyTimeout: Int32) throws -> [String] {
+    package func takeOver(busyTimeout: Duration) throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError(
                 .permission, path: paths.folder,
@@ -201,7 +201,7 @@ package struct InterruptedCopy {
     /// Returns what is to be told.
     ///
     /// The copy is leased, so nothing here may open it.
-    private func rename(over present: FileSystem.Status?, _ busyTimeout: Int32) throws -> [String] {
+    private func rename(over present: FileSystem.Status?, _ busyTimeout: Duration) throws -> [String] {
         let folder = try paths.openFolder()
         let status = try folder.status(paths.name)
         guard status?.identity == present?.identity, status?.size == present?.size else { throw madeMeanwhile() }
@@ -228,7 +228,7 @@ package struct InterruptedCopy {
     }
 
     /// Locks the file that the copy replaces.
-    private func lock(_ status: FileSystem.Status, _ busyTimeout: Int32) throws -> OldFile {
+    private func lock(_ status: FileSystem.Status, _ busyTimeout: Duration) throws -> OldFile {
         guard status.size > 0 else { return try OldFile(empty: paths, status, timeout: busyTimeout) }
         let identity = OriginalFile(paths.database, status)
         let hold = try SourceHold(

@@ -120,13 +120,6 @@ extension DescriptorFile: ReadableFile {
             initialized = available
         }
     }
-
-    package func write(_ bytes: [UInt8], at offset: Int64) throws {
-        try bytes.withUnsafeBytes {
-            guard let start = $0.baseAddress else { return }
-            try check(write(start, count: $0.count, offset: offset), "written")
-        }
-    }
 }
 
 private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }

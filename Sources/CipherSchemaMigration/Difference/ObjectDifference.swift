@@ -7,8 +7,6 @@ internal import CipherSQLite
 struct ObjectDifference {
     private(set) var drops: [Plan.Operation] = []
     private(set) var creations: [Plan.Operation] = []
-    private(set) var withheld: [Plan.Withheld] = []
-    private(set) var findings: [Plan.Finding] = []
     /// The indexes, views and triggers that there will be.
     private(set) var remaining: [DatabaseState.Object] = []
     /// Those of them that are made.
@@ -83,25 +81,10 @@ struct ObjectDifference {
     // MARK: Others
 
     private mutating func decide(_ found: PresentSchema.Object) throws {
-        let object = found.object
-        let isNamed = comparison.wanted.table(object.table) != nil
-        if comparison.unnamedObjects == .drop, object.type == "view" || isNamed {
-            guard comparison.policy != .withhold else {
-                withheld.append(
-                    Plan.Withheld(
-                        object.kinds.withheld, table: object.table, object: object.name,
-                        reason: "the schema does not name it, and destructiveChanges is withhold"))
-                return
-            }
-            drop(object, "the schema does not name it", .removesSchema)
-            findings.append(
-                Plan.Finding(
-                    .removesSchema, table: object.table, message: "drops the \(object.type) \(object.name)"))
-        } else if found.isOutdated {
-            try checkDoubt(found)
-            drop(object, "it names what is renamed")
-            create(object, "it names what was renamed")
-        }
+        guard found.isOutdated else { return }
+        try checkDoubt(found)
+        drop(found.object, "it names what is renamed")
+        create(found.object, "it names what was renamed")
     }
 
     private func checkDoubt(_ found: PresentSchema.Object) throws {
@@ -115,13 +98,12 @@ struct ObjectDifference {
 
     // MARK: Operations
 
-    private mutating func drop(_ object: DatabaseState.Object, _ reason: String, _ risk: Plan.Operation.Risk = .none) {
+    private mutating func drop(_ object: DatabaseState.Object, _ reason: String) {
         dropped.insert(SQLName(object.name))
         drops.append(
             Plan.Operation(
                 object.kinds.drop, table: object.table, object: object.name,
-                sql: ["DROP \(object.type.uppercased()) \(SQL.quoted(identifier: object.name))"], reason: reason,
-                risk: risk))
+                sql: ["DROP \(object.type.uppercased()) \(SQL.quoted(identifier: object.name))"], reason: reason))
     }
 
     private mutating func create(_ object: DatabaseState.Object, _ reason: String) {
@@ -134,11 +116,11 @@ struct ObjectDifference {
 }
 
 extension DatabaseState.Object {
-    fileprivate var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind, withheld: Plan.Withheld.Kind) {
+    fileprivate var kinds: (create: Plan.Operation.Kind, drop: Plan.Operation.Kind) {
         switch type {
-        case "index": (.createIndex, .dropIndex, .dropIndex)
-        case "view": (.createView, .dropView, .dropView)
-        default: (.createTrigger, .dropTrigger, .dropTrigger)
+        case "index": (.createIndex, .dropIndex)
+        case "view": (.createView, .dropView)
+        default: (.createTrigger, .dropTrigger)
         }
     }
 }

@@ -4,7 +4,7 @@ package import CipherSQLText
 ///
 /// Looks at both as SQLite sees them, so that formatting and the order of columns are no difference.
 package struct SchemaComparison {
-    /// What becomes of something that the wanted schema does not name.
+    /// What becomes of a table that the wanted schema does not name.
     package enum Unnamed: Sendable {
         /// It is kept without a word.
         case keep
@@ -20,21 +20,18 @@ package struct SchemaComparison {
     package var keptTables: Set<SQLName>
     /// What becomes of tables that the wanted schema does not name.
     package var unnamedTables: Unnamed
-    /// What becomes of indexes, views and triggers that it does not name, of tables that it names.
-    package var unnamedObjects: Unnamed
 
     /// Whether rows may be added behind the changes, to which new foreign keys may refer.
     package var rowsFollow: Bool
 
     package init(
         wanted: WantedSchema, policy: DestructiveChanges, keptTables: Set<SQLName> = [],
-        unnamedTables: Unnamed = .drop, unnamedObjects: Unnamed = .keep, rowsFollow: Bool = false
+        unnamedTables: Unnamed = .drop, rowsFollow: Bool = false
     ) {
         self.wanted = wanted
         self.policy = policy
         self.keptTables = keptTables
         self.unnamedTables = unnamedTables
-        self.unnamedObjects = unnamedObjects
         self.rowsFollow = rowsFollow
     }
 

@@ -11,35 +11,26 @@ extension Plan {
             case changeColumn
             /// A table that differs from the schema's is left as it is.
             case changeTable
-            /// An index that the schema does not name is kept.
-            case dropIndex
-            /// A view that the schema does not name is kept.
-            case dropView
-            /// A trigger that the schema does not name is kept.
-            case dropTrigger
         }
 
         /// The change that is not made.
         public var kind: Kind
-        /// The table it concerns, or the name of the view.
+        /// The table it concerns.
         public var table: String
         /// The column it concerns.
         public var column: String?
         /// How many rows of the table, or values of the column, it concerns, where they were counted.
         public var rows: Int?
-        /// The index, view or trigger it concerns.
-        public var object: String?
         /// Why the change is not made.
         public var reason: String
 
         /// A change that is not made.
         package init(
-            _ kind: Kind, table: String, column: String? = nil, object: String? = nil, rows: Int? = nil, reason: String
+            _ kind: Kind, table: String, column: String? = nil, rows: Int? = nil, reason: String
         ) {
             self.kind = kind
             self.table = table
             self.column = column
-            self.object = object
             self.rows = rows
             self.reason = reason
         }

@@ -12,7 +12,7 @@ package struct AccountRemoval {
     }
 
     /// - Throws: ``StoreError`` with `busy` where somebody else has the file open.
-    package func run(timeout: Double) throws {
+    package func run(timeout: Duration) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
             guard status.isRegular else {

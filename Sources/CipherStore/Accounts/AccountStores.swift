@@ -223,7 +223,7 @@ public actor AccountStores {
             guard try FileSystem.exists(folder) else { return }
             try await DetachedThread.run {
                 try AccountRemoval(paths: DatabasePaths(folder + "/" + databaseName))
-                    .run(timeout: options.upgradeTimeout.inSeconds)
+                    .run(timeout: options.upgradeTimeout)
                 try location.tidy(folder)
             }
         }

@@ -94,7 +94,7 @@ extension StoreOpening {
 
     /// Lends a connection in a transaction, with the upgrade lock held.
     private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
-        try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+        try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             do {
                 let connection = try openForWriting()
                 defer { connection.close() }

@@ -88,7 +88,7 @@ package struct StoreOpening {
         try paths.checkInputs(of: provider)
         if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
         try paths.checkInputs(inputFiles)
-        return try UpgradeLock.withLock(paths, timeout: options.lockTimeout, cancellation: options.cancellation) {
+        return try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             guard let interrupted = try configuration.interruptedCopy(paths) else { return try body(open()) }
             var warnings: [String] = []
             switch try interrupted.finding(Inspector(paths).surface()) {

@@ -75,7 +75,7 @@ extension EncryptedStore {
         ).run { opened in
             let connections = StoreConnections(
                 path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
-                busyTimeout: options.busyTimeout.inMilliseconds)
+                busyTimeout: options.busyTimeout)
             return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
         }
     }
@@ -87,9 +87,9 @@ extension EncryptedStore.Options {
         _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
     ) -> ConversionOptions {
         var upgrade = ConversionOptions()
-        upgrade.busyTimeout = busyTimeout.inMilliseconds
-        upgrade.lockTimeout = upgradeTimeout.inSeconds
-        upgrade.keyTimeout = keyTimeout.inSeconds
+        upgrade.busyTimeout = busyTimeout
+        upgrade.upgradeTimeout = upgradeTimeout
+        upgrade.keyTimeout = keyTimeout
         upgrade.progress = progress
         upgrade.cancellation = cancellation
         return upgrade

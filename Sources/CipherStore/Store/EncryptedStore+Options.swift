@@ -3,10 +3,10 @@ extension EncryptedStore {
     public struct Options: Sendable {
         /// How many readers may run at the same time; each has a connection, opened when it is first needed.
         public var maximumReaders = 4
-        /// How long a statement waits while another process has the file locked.
+        /// How long opening, and then each statement, waits for other connections to the same file.
         public var busyTimeout: Duration = .seconds(5)
-        /// How long ``EncryptedStore/open(_:directory:keyProvider:options:progress:)`` waits for another process that
-        /// upgrades a database in the same directory.
+        /// How long ``EncryptedStore/open(_:directory:keyProvider:options:progress:)`` waits for another
+        /// upgrade of a database in the same directory, in this process or another.
         public var upgradeTimeout: Duration = .seconds(120)
         /// How long opening waits for each answer of the key provider, which may have to ask the user.
         public var keyTimeout: Duration = .seconds(120)

@@ -8,10 +8,10 @@ package struct StoreConnections: Sendable {
     /// The key, derived once; `nil` for a plaintext file.
     let fileKey: FileKey?
     let collations: [Collation]
-    /// How long a statement waits for a lock of another process, in milliseconds.
-    let busyTimeout: Int32
+    /// How long a statement waits for a lock of another process.
+    let busyTimeout: Duration
 
-    package init(path: String, fileKey: FileKey?, collations: [Collation], busyTimeout: Int32) {
+    package init(path: String, fileKey: FileKey?, collations: [Collation], busyTimeout: Duration) {
         self.path = path
         self.fileKey = fileKey
         self.collations = collations

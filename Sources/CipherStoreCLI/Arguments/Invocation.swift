@@ -42,13 +42,13 @@ package struct Invocation: Sendable {
         return number << 20
     }
 
-    /// The value of an option as a time in seconds.
-    func seconds(_ option: Option, default fallback: Double) throws -> Double {
+    /// The value of an option that is a number of seconds.
+    func duration(_ option: Option, default fallback: Duration) throws -> Duration {
         guard let text = self[option] else { return fallback }
-        // A day is longer than anyone waits, and fits every unit that the time is converted to.
+        // A day is longer than anyone waits.
         guard let seconds = Double(text), (0...86_400).contains(seconds) else {
             throw CommandFailure.usage("--\(option.name) takes a number of seconds from 0 to 86400")
         }
-        return seconds
+        return .seconds(seconds)
     }
 }

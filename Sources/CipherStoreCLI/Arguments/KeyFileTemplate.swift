@@ -17,7 +17,7 @@ package struct KeyFileTemplate: KeyProvider, InputFiles {
     }
 
     package func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-        try FileKeyProvider(path: path(for: database)).key(for: purpose, database: database)
+        try FileKeyProvider.file(path(for: database)).key(for: purpose, database: database)
     }
 
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }

@@ -35,7 +35,7 @@ enum SchemaText {
         if !withheld.isEmpty || !findings.isEmpty { try Output.line() }
         for finding in findings { try Output.line("-- \(word(finding.severity)): \(finding.message)") }
         for change in withheld {
-            let subject = change.object ?? [change.table, change.column].compactMap { $0 }.joined(separator: ".")
+            let subject = [change.table, change.column].compactMap { $0 }.joined(separator: ".")
             let unit = change.column == nil ? "row" : "value"
             let rows = change.rows.map { " (\(TerminalText.grouped($0)) \(unit)\($0 == 1 ? "" : "s"))" } ?? ""
             try Output.line("-- withheld: \(change.kind.rawValue) \(subject)\(rows): \(change.reason)")

@@ -23,9 +23,8 @@ enum UpgradeOptions {
     static func waiting(_ invocation: Invocation) throws -> ConversionOptions {
         var options = ConversionOptions()
         options.maximumAttempts = nil
-        options.lockTimeout = try invocation.seconds(.lockTimeout, default: options.lockTimeout)
-        options.busyTimeout = Int32(
-            try invocation.seconds(.busyTimeout, default: Double(options.busyTimeout) / 1000) * 1000)
+        options.upgradeTimeout = try invocation.duration(.lockTimeout, default: options.upgradeTimeout)
+        options.busyTimeout = try invocation.duration(.busyTimeout, default: options.busyTimeout)
         return options
     }
 }

@@ -1,12 +1,6 @@
 internal import CipherDatabaseConversion
 internal import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// A command on all databases below a folder.
 ///
 /// Several files are worked on at a time; each by itself is done as the same command does a single one, with the same
@@ -66,7 +60,7 @@ struct Fleet {
 
     /// Works through the files, and tells of each as soon as it has had its turn.
     func run(_ work: @escaping Work) throws -> ExitStatus {
-        let began = Date()
+        let began = ContinuousClock.now
         let bar = FleetBar(progress, files)
         try SignalWatch.cancel(cancellation)
         let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation, options] file in
@@ -88,7 +82,7 @@ struct Fleet {
         for file in beside where (try? file.isStillThere()) != false { tell(Self.notTouched(file), &account) }
         for file in workers.notBegun { tell(FleetResult(.left, "left", path: file.path), &account) }
         bar?.erase()
-        account.summary.seconds = Date().timeIntervalSince(began)
+        account.summary.seconds = (ContinuousClock.now - began).inSeconds
         guard let failure = account.outputFailure else { return try end(account.summary) }
         let report = FailureReport(failure)
         Output.complain(report.line)

@@ -1,12 +1,6 @@
 internal import CipherDatabaseConversion
 internal import CipherSystemFiles
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -21,8 +15,8 @@ package final class FleetBar: @unchecked Sendable {
     private let lock = Lock()
     private let total: Int
     private let totalWeight: Double
-    private let began = Date()
-    private var drawn = Date.distantPast
+    private let began = ContinuousClock.now
+    private var drawn: ContinuousClock.Instant?
     private var status = StatusLine()
     private var finished = 0
     private var failed = 0
@@ -68,14 +62,14 @@ package final class FleetBar: @unchecked Sendable {
     }
 
     private func draw(_ path: String) {
-        let now = Date()
-        guard now.timeIntervalSince(drawn) >= 0.1 else { return }
+        let now = ContinuousClock.now
+        if let drawn, now - drawn < .milliseconds(100) { return }
         drawn = now
         let underWay = fractions.values.reduce(0) { $0 + $1.weight * $1.fraction }
         status.draw(
             Self.line(
                 finished: finished, failed: failed, total: total, fraction: min(1, (weight + underWay) / totalWeight),
-                seconds: now.timeIntervalSince(began), width: StatusLine.terminalWidth))
+                seconds: (now - began).inSeconds, width: StatusLine.terminalWidth))
     }
 
     /// The line, shorter than the terminal is wide.

@@ -1,7 +1,6 @@
 package import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
-import Dispatch
 
 #if canImport(Glibc)
     import Glibc
@@ -18,10 +17,10 @@ package final class ProgressBar: @unchecked Sendable {
 
     // Everything below is read and written only under `lock`.
     private let lock = Lock()
-    private let began = DispatchTime.now()
+    private let began = ContinuousClock.now
     private var stage: UpgradeStage?
-    private var stageBegan = DispatchTime.now()
-    private var drawn = DispatchTime(uptimeNanoseconds: 0)
+    private var stageBegan = ContinuousClock.now
+    private var drawn: ContinuousClock.Instant?
     private var status = StatusLine()
 
     /// A bar; `nil` where none is to be drawn.
@@ -36,28 +35,24 @@ package final class ProgressBar: @unchecked Sendable {
     /// Takes note of the progress, and draws it a few times in a second.
     func update(_ progress: UpgradeProgress) {
         lock.withLock {
-            let now = DispatchTime.now()
+            let now = ContinuousClock.now
             let isNewStage = progress.stage != stage
             if isNewStage {
                 stage = progress.stage
                 stageBegan = now
             }
-            guard isNewStage || seconds(from: drawn, to: now) >= 0.1 else { return }
+            if !isNewStage, let drawn, now - drawn < .milliseconds(100) { return }
             drawn = now
             status.draw(
                 Self.line(
-                    progress, seconds: seconds(from: began, to: now),
-                    stageSeconds: seconds(from: stageBegan, to: now), width: StatusLine.terminalWidth))
+                    progress, seconds: (now - began).inSeconds,
+                    stageSeconds: (now - stageBegan).inSeconds, width: StatusLine.terminalWidth))
         }
     }
 
     /// Takes the line away.
     func end() {
         lock.withLock { status.erase() }
-    }
-
-    private func seconds(from start: DispatchTime, to end: DispatchTime) -> Double {
-        Double(end.uptimeNanoseconds - start.uptimeNanoseconds) / 1e9
     }
 
     /// The line, shorter than the terminal is wide.

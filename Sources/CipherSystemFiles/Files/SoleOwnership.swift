@@ -15,11 +15,11 @@ package enum SoleOwnership: Equatable, Sendable {
     /// Finds out, before SQLite opens the file.
     ///
     /// - Parameters:
-    ///   - timeout: How long to wait for others to close it, in milliseconds.
+    ///   - timeout: How long to wait for others to close it.
     ///   - check: Ends the waiting by throwing.
     /// - Throws: ``StoreError`` with `busy` where another process, or another part of this one, has it open.
     package static func find(
-        _ file: OriginalFile, timeout: Int32, checking check: () throws -> Void = {}
+        _ file: OriginalFile, timeout: Duration, checking check: () throws -> Void = {}
     ) throws -> SoleOwnership {
         switch try waiting(timeout, file, checking: check) {
         case .granted: .proven
@@ -30,9 +30,9 @@ package enum SoleOwnership: Equatable, Sendable {
 
     /// Asks for a lease until nobody else has the file open, or the time is over.
     package static func waiting(
-        _ timeout: Int32, _ file: OriginalFile, checking check: () throws -> Void
+        _ timeout: Duration, _ file: OriginalFile, checking check: () throws -> Void
     ) throws -> LeasedFile.Answer {
-        let deadline = ContinuousClock.now.advanced(by: .milliseconds(max(timeout, shortest)))
+        let deadline = ContinuousClock.now.advanced(by: max(timeout, shortest))
         while true {
             let answer = try LeasedFile.ask(file)
             guard case .inUse = answer, ContinuousClock.now < deadline else { return answer }
@@ -43,6 +43,6 @@ package enum SoleOwnership: Equatable, Sendable {
     }
 
     /// A process that is being started has its parent's descriptors until it executes its program; so long is waited in
-    /// any case, in milliseconds.
-    private static let shortest: Int32 = 250
+    /// any case.
+    private static let shortest: Duration = .milliseconds(250)
 }

@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-    package import FoundationEssentials
-#else
-    package import Foundation
-#endif
-
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -27,7 +21,7 @@ package final class Lock: Sendable {
     package init() {
         mutex.initialize(to: pthread_mutex_t())
         change.initialize(to: pthread_cond_t())
-        let results = (pthread_mutex_init(mutex, nil), pthread_cond_init(change, nil))
+        let results = (pthread_mutex_init(mutex, nil), Self.initialize(change))
         precondition(results == (0, 0), "a lock cannot be made")
     }
 
@@ -53,15 +47,39 @@ package final class Lock: Sendable {
     }
 
     /// Waits as ``wait()`` does, and returns whether it was woken; `false` once the deadline has passed.
-    package func wait(until deadline: Date) -> Bool {
-        let now = Date()
-        guard deadline > now else { return false }
+    package func wait(until deadline: ContinuousClock.Instant) -> Bool {
+        let left = ContinuousClock.now.duration(to: deadline)
+        guard left > .zero else { return false }
         // An hour at once, for a deadline may lie beyond what C's type for times can say.
-        let end = min(deadline, now.addingTimeInterval(3_600)).timeIntervalSince1970
+        let (seconds, attoseconds) = min(left, .seconds(3_600)).components
         var time = timespec()
-        time.tv_sec = time_t(end)
-        time.tv_nsec = Int(end.truncatingRemainder(dividingBy: 1) * 1e9)
-        return pthread_cond_timedwait(change, mutex, &time) == 0
+        #if canImport(Darwin)
+            time.tv_sec = Int(seconds)
+            time.tv_nsec = Int(attoseconds / Self.attosecondsInNanosecond)
+            return pthread_cond_timedwait_relative_np(change, mutex, &time) == 0
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            // One more, for the wait is not to end before the deadline.
+            let nanoseconds = time.tv_nsec + Int(attoseconds / Self.attosecondsInNanosecond) + 1
+            time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+            time.tv_nsec = nanoseconds % 1_000_000_000
+            return pthread_cond_timedwait(change, mutex, &time) == 0
+        #endif
+    }
+
+    private static let attosecondsInNanosecond: Int64 = 1_000_000_000
+
+    /// Has waits measured by a clock that nobody sets.
+    private static func initialize(_ change: UnsafeMutablePointer<pthread_cond_t>) -> Int32 {
+        #if canImport(Darwin)
+            return pthread_cond_init(change, nil)
+        #else
+            var attributes = pthread_condattr_t()
+            pthread_condattr_init(&attributes)
+            defer { pthread_condattr_destroy(&attributes) }
+            guard pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 else { return EINVAL }
+            return pthread_cond_init(change, &attributes)
+        #endif
     }
 
     /// Wakes all threads that wait; they go on one by one, as the lock becomes free.

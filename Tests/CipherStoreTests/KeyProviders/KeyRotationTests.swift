@@ -311,7 +311,7 @@ struct KeyRotationTests {
             configuration: Fixture.configuration(), directory: file.folder.path(""),
             provider: TestKeys.provider(Self.old))
         let error = try opening.run { _ in
-            try storeError { try UpgradeLock.withLock(opening.paths, timeout: 0) {} }
+            try storeError { try UpgradeLock.withLock(opening.paths, timeout: .zero) {} }
         }
         #expect(error?.code == .busy)
     }

@@ -19,7 +19,7 @@ struct PatientKeyProviderTests {
     }
 
     private func open(
-        _ folder: TemporaryFolder, _ provider: some KeyProvider, timeout: Double = 0,
+        _ folder: TemporaryFolder, _ provider: some KeyProvider, timeout: Duration = .zero,
         cancellation: UpgradeCancellation? = nil
     ) throws -> StoreOpening.Opened {
         var options = ConversionOptions()
@@ -47,7 +47,7 @@ struct PatientKeyProviderTests {
         gate.open()
         #expect(error?.code == .keyStoreUnavailable)
         #expect(try file.digest() == before)
-        #expect(try open(file.folder, TestKeys.provider(), timeout: 600).report.outcome != .created)
+        #expect(try open(file.folder, TestKeys.provider(), timeout: .seconds(600)).report.outcome != .created)
     }
 
     @Test("A previous key that comes late is given up too")
@@ -67,7 +67,7 @@ struct PatientKeyProviderTests {
             return try old.key(for: purpose, database: database)
         }
         let error = try storeError {
-            try open(file.folder, KeyRotation(from: late, to: new), timeout: 600, cancellation: cancellation)
+            try open(file.folder, KeyRotation(from: late, to: new), timeout: .seconds(600), cancellation: cancellation)
         }
         gate.open()
         #expect(error?.code == .cancelled)
@@ -86,7 +86,7 @@ struct PatientKeyProviderTests {
             return try TestKeys.raw()
         }
         let error = try storeError {
-            try open(file.folder, provider, timeout: 600, cancellation: cancellation)
+            try open(file.folder, provider, timeout: .seconds(600), cancellation: cancellation)
         }
         gate.open()
         #expect(error?.code == .cancelled)

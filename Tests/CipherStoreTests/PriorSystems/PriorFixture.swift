@@ -47,7 +47,7 @@ struct PriorFixture {
 
     func opening() throws -> StoreOpening {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         return try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider(), options: options)

@@ -83,8 +83,8 @@ struct Hazard: Sendable, CustomTestStringConvertible {
         options.collations = collations
         let newKey: @Sendable () throws -> CipherKey = { try TestKeys.raw(8) }
         let rekeyed = try Rekeying(
-            path: file.path, oldKey: TestKeys.provider(), newKey: TestKeys.provider(newKey), formats: [settings],
-            newSettings: CipherSettings(), options: options
+            at: DatabasePaths(file.path), oldKey: TestKeys.provider(), newKey: TestKeys.provider(newKey),
+            formats: [settings], newSettings: CipherSettings(), options: options
         ).run()
         #expect(rekeyed.outcome == .rekeyed)
         let dump = try file.dump(key: newKey(), collations: collations, computed: computed)

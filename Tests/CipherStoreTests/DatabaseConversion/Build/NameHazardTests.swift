@@ -120,7 +120,7 @@ struct NameHazardTests {
         #expect(report.warnings == [])
         let newKey: @Sendable () throws -> CipherKey = { try TestKeys.raw(8) }
         _ = try Rekeying(
-            path: file.path, oldKey: TestKeys.provider(), newKey: TestKeys.provider(newKey),
+            at: DatabasePaths(file.path), oldKey: TestKeys.provider(), newKey: TestKeys.provider(newKey),
             formats: [CipherSettings()], newSettings: CipherSettings(), options: .init()
         ).run()
         _ = try Decryption(

@@ -182,7 +182,7 @@ struct ChangingFolderTests {
         let inspector = Inspector(try DatabasePaths(path))
         var looks = 0
         try changing({ _ in
-            let connection = try Connection(path: path, mode: .readWrite, busyTimeout: 60_000)
+            let connection = try Connection(path: path, mode: .readWrite, busyTimeout: .milliseconds(60_000))
             defer { connection.close() }
             try connection.execute("INSERT INTO t VALUES (1)")
         }) { () throws in

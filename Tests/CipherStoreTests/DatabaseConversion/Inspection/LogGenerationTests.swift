@@ -24,7 +24,7 @@ struct LogGenerationTests {
 
         @discardableResult
         func connect() throws -> Connection {
-            let connection = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: 0)
+            let connection = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: .zero)
             if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")
             try connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -32,7 +32,7 @@ struct RaceTests {
 
     private func upgrade(_ file: LegacyFile) throws -> EncryptionReport {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
     }
 

@@ -19,10 +19,10 @@ struct RekeyingTests {
         to settings: CipherSettings = CipherSettings()
     ) throws -> EncryptionReport {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         return try Rekeying(
-            path: file.path, oldKey: TestKeys.provider(old), newKey: new, formats: formats, newSettings: settings,
-            options: options
+            at: DatabasePaths(file.path), oldKey: TestKeys.provider(old), newKey: new, formats: formats,
+            newSettings: settings, options: options
         ).run()
     }
 
@@ -30,7 +30,7 @@ struct RekeyingTests {
         _ file: LegacyFile, with key: @escaping @Sendable () throws -> CipherKey = Self.old
     ) throws -> EncryptionReport {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         return try Decryption(
             path: file.path, provider: TestKeys.provider(key), formats: [CipherSettings()], options: options
         ).run()
@@ -128,7 +128,7 @@ struct RekeyingTests {
         for journal in ["WAL", "DELETE"] {
             let file = try Fixture.file(version: 24, encryptedWith: Self.old(), journal: journal)
             let other = try Connection(
-                path: file.path, mode: .readWrite, key: Self.old(), settings: CipherSettings(), busyTimeout: 0)
+                path: file.path, mode: .readWrite, key: Self.old(), settings: CipherSettings(), busyTimeout: .zero)
             try other.execute("BEGIN IMMEDIATE")
             #expect(try storeError { try rekey(file) }?.code == .busy)
             #expect(try storeError { try decrypt(file) }?.code == .busy)

@@ -15,7 +15,7 @@ struct ShadowProofTests {
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) throws -> EncryptionReport {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         options.progress = progress
         return try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(key), options: options).shadow()
     }

@@ -26,7 +26,7 @@ struct HostileFolderTests {
     ) throws -> EncryptionReport {
         var options = ConversionOptions()
         options.keepBackup = keepBackup
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         let once = Once()
         options.progress = { progress in
             guard progress.stage == stage, once.isFirst() else { return }

@@ -81,8 +81,8 @@ import Testing
     func locks() throws {
         let composed = try make(Array("\u{e9}".utf8), row: "a")
         let decomposed = try make(Array("e\u{301}".utf8), row: "b")
-        try UpgradeLock.withLock(DatabasePaths(composed + "/app.db"), timeout: 1) {
-            try UpgradeLock.withLock(DatabasePaths(decomposed + "/app.db"), timeout: 1) {
+        try UpgradeLock.withLock(DatabasePaths(composed + "/app.db"), timeout: .seconds(1)) {
+            try UpgradeLock.withLock(DatabasePaths(decomposed + "/app.db"), timeout: .seconds(1)) {
                 for inner in [composed, decomposed] {
                     let descriptor = inner.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) }
                     defer { close(descriptor) }

@@ -71,8 +71,9 @@ struct TakenNameTests {
         }
         try keepsKey(Fixture.file(version: 23, encryptedWith: TestKeys.raw(8), journal: "DELETE"), ending) { provider in
             _ = try Rekeying(
-                path: (provider as? FileKeyProvider)?.database ?? "", oldKey: TestKeys.provider { try TestKeys.raw(8) },
-                newKey: provider, formats: [CipherSettings()], newSettings: CipherSettings(), options: .init()
+                at: DatabasePaths((provider as? FileKeyProvider)?.database ?? ""),
+                oldKey: TestKeys.provider { try TestKeys.raw(8) }, newKey: provider, formats: [CipherSettings()],
+                newSettings: CipherSettings(), options: .init()
             ).run()
         }
     }
@@ -135,7 +136,7 @@ struct TakenNameTests {
             let before = try file.digest()
             var options = ConversionOptions()
             options.keepBackup = true
-            options.busyTimeout = 0
+            options.busyTimeout = .zero
             do {
                 if isEncrypted {
                     _ = try Decryption(

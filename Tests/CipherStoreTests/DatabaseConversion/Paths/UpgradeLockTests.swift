@@ -21,17 +21,32 @@ struct UpgradeLockTests {
         let (first, second) = (try DatabasePaths(folder.path("a.db")), try DatabasePaths(folder.path("b.db")))
         let other = open(folder.path(""), O_RDONLY | O_DIRECTORY)
         defer { close(other) }
-        try UpgradeLock.withLock(first, timeout: 0) {
-            try UpgradeLock.withLock(second, timeout: 0) {
+        try UpgradeLock.withLock(first, timeout: .zero) {
+            try UpgradeLock.withLock(second, timeout: .zero) {
                 #expect(flock(other, LOCK_EX | LOCK_NB) != 0)
             }
-            let busy = try storeError { try UpgradeLock.withLock(first, timeout: 0) {} }
+            let busy = try storeError { try UpgradeLock.withLock(first, timeout: .zero) {} }
             #expect(busy?.code == .busy)
             // This process has it.
             #expect(busy?.detail.hasSuffix("in this process or another") == true)
         }
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
-        #expect(try storeError { try UpgradeLock.withLock(first, timeout: 0) {} }?.code == .busy)
+        #expect(try storeError { try UpgradeLock.withLock(first, timeout: .zero) {} }?.code == .busy)
+    }
+
+    @Test("A cancellation ends the waiting for another job on the same file")
+    func cancelled() throws {
+        let folder = try TemporaryFolder()
+        let paths = try DatabasePaths(folder.path("a.db"))
+        let cancellation = UpgradeCancellation()
+        try UpgradeLock.withLock(paths, timeout: .zero) {
+            let job = BackgroundTask("job") { _ in
+                try UpgradeLock.withLock(paths, timeout: .seconds(600), cancellation: cancellation) {}
+            }
+            cancellation.cancel()
+            let error = try storeError { try job.wait() }
+            #expect(error?.code == .cancelled)
+        }
     }
 
     @Test("Jobs that follow each other without a gap leave a turn to another process")
@@ -46,7 +61,7 @@ struct UpgradeLockTests {
             let paths = try DatabasePaths(folder.path(name))
             return BackgroundTask("job") { _ in
                 while !cancellation.isCancelled, !relay.isExhausted {
-                    try UpgradeLock.withLock(paths, timeout: 60, cancellation: cancellation) { relay.pass() }
+                    try UpgradeLock.withLock(paths, timeout: .seconds(60), cancellation: cancellation) { relay.pass() }
                 }
             }
         }

@@ -116,7 +116,7 @@ struct BackupAndLinkTests {
             try other.execute("BEGIN IMMEDIATE")
             _ = try other.value(Int.self, "SELECT count(*) FROM t")
             var options = ConversionOptions()
-            options.busyTimeout = 0
+            options.busyTimeout = .zero
             let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
             #expect(try storeError { try upgrade.run() }?.code == .busy)
         }

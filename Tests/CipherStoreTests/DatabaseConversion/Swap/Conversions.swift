@@ -32,7 +32,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
 
     /// A connection to the file as it is before.
     func oldConnection(_ file: LegacyFile) throws -> Connection {
-        let connection = try Connection(path: file.path, mode: .readWrite, busyTimeout: 0)
+        let connection = try Connection(path: file.path, mode: .readWrite, busyTimeout: .zero)
         if let oldKeyByte { try connection.setKey(TestKeys.raw(oldKeyByte), settings: CipherSettings()) }
         return connection
     }
@@ -42,7 +42,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
     /// Returns the warnings.
     func run(_ file: LegacyFile, progress: (@Sendable (UpgradeProgress) -> Void)? = nil) throws -> [String] {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         options.progress = progress
         switch self {
         case .encrypt:
@@ -50,7 +50,7 @@ enum Conversions: String, CaseIterable, CustomTestStringConvertible, Sendable {
                 .warnings
         case .rekey:
             return try Rekeying(
-                path: file.path, oldKey: TestKeys.provider(), newKey: TestKeys.provider(Self.newKey),
+                at: DatabasePaths(file.path), oldKey: TestKeys.provider(), newKey: TestKeys.provider(Self.newKey),
                 formats: [CipherSettings()], newSettings: CipherSettings(), options: options
             ).run().warnings
         case .decrypt:

@@ -116,9 +116,9 @@ struct OldFileTests {
         let paths = try DatabasePaths(file.path)
         let identity = OriginalFile(paths.database, try #require(try FileSystem.status(paths.database)))
         let reserved = try DatabaseFile(path: paths.database, access: .readWrite)
-        #expect(reserved.reserve(timeout: 0))
+        #expect(reserved.reserve(timeout: .zero))
         let state = try identity.state(start: reserved.read(at: 0, count: OriginalFile.State.length))
-        let old = try OldFile(paths, identity, .proven, reserved: reserved, state: state, timeout: 0)
+        let old = try OldFile(paths, identity, .proven, reserved: reserved, state: state, timeout: .zero)
         #expect(try old.isAsItWas())
         // It waits in open(2), where no statement of its own can be waited for.
         let other = try Self.holder.start(["sql", file.path])
@@ -140,7 +140,7 @@ struct OldFileTests {
         let other = try Self.holder.start(["sql", folder.path("app.db")])
         #expect(try other.line() == "ready")
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         let upgrade = try EncryptionUpgrade(
             path: folder.path("app.db"), provider: TestKeys.provider(), options: options)
         #expect(try storeError { try upgrade.run() }?.code == .busy)

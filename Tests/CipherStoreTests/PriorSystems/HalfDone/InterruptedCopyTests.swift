@@ -173,7 +173,7 @@ struct InterruptedCopyTests {
         try writeWholeCopy(rest)
         let before = try fixture.digest()
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         let opening = try StoreOpening(
             configuration: fixture.configuration, directory: fixture.folder.url.path(percentEncoded: false),
             provider: FileKeyProvider(path: fixture.folder.path("nosuch.key")), options: options)

@@ -30,10 +30,10 @@ struct AtomicityTests {
                 "CREATE TABLE message(chat REFERENCES chat(id) ON DELETE CASCADE, note TEXT, added TEXT)",
                 "CREATE TABLE young(x)", "CREATE TABLE label(id INTEGER PRIMARY KEY, name TEXT)",
                 "CREATE INDEX chat_sent ON chat(sent)", "CREATE INDEX message_note ON message(note, chat)",
-                "CREATE VIEW news AS SELECT body FROM chat", "CREATE VIEW fresh AS SELECT name FROM label",
-                "CREATE TRIGGER chat_delete AFTER DELETE ON chat BEGIN DELETE FROM message WHERE chat = old.id; END",
+                "CREATE VIEW news AS SELECT id, body FROM chat", "CREATE VIEW fresh AS SELECT name FROM label",
+                "CREATE TRIGGER chat_delete AFTER DELETE ON chat BEGIN DELETE FROM message WHERE chat IS old.id; END",
                 "CREATE TRIGGER label_insert AFTER INSERT ON label BEGIN SELECT 1; END",
-            ], policy: .allow, unnamedObjects: .drop)
+            ], policy: .allow)
         source.renames.tables[SQLName("young")] = "old"
         source.renames.columns[SQLName("chat")] = [SQLName("body"): "content"]
         source.steps = [

@@ -34,7 +34,7 @@ struct MigrationFixture {
         if !script.isEmpty { try connection.executeScript(text: script) }
     }
 
-    func open(_ mode: Connection.Mode = .readWrite, busyTimeout: Int32 = 0) throws -> Connection {
+    func open(_ mode: Connection.Mode = .readWrite, busyTimeout: Duration = .zero) throws -> Connection {
         guard form.isEncrypted else { return try Connection(path: path, mode: mode, busyTimeout: busyTimeout) }
         return try Connection(
             path: path, mode: mode, key: .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength))),

@@ -8,7 +8,6 @@ struct WantedSource: SchemaSource {
     var statements: [String]
     var renames = WantedSchema.Renames()
     var policy = DestructiveChanges.withhold
-    var unnamedObjects = SchemaComparison.Unnamed.keep
     /// Steps of an app's own, done once.
     var steps: [Plan.Operation] = []
 
@@ -16,7 +15,7 @@ struct WantedSource: SchemaSource {
         var wanted = try WantedSchema()
         for (index, sql) in statements.enumerated() { try wanted.add(sql, at: "statement \(index)") }
         wanted.renames = renames
-        let comparison = SchemaComparison(wanted: wanted, policy: policy, unnamedObjects: unnamedObjects)
+        let comparison = SchemaComparison(wanted: wanted, policy: policy)
         var plan = Plan(from: state.recorded, to: 25, fingerprint: wanted.fingerprint)
         plan.add(try comparison.changes(for: state))
         if !state.isAdopted { plan.operations += steps }

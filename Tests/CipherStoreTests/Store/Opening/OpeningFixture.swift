@@ -46,7 +46,7 @@ enum OpeningFixture {
         _ folder: TemporaryFolder, _ configuration: Configuration, provider: any KeyProvider
     ) throws -> StoreOpening.Opened {
         var options = ConversionOptions()
-        options.busyTimeout = 0
+        options.busyTimeout = .zero
         return try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: provider, options: options

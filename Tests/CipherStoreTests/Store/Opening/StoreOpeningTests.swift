@@ -93,7 +93,7 @@ struct StoreOpeningTests {
         let fixture = StoreFixture(folder)
         let connection = try Connection(
             path: fixture.path, mode: .create, key: StoreFixture.key.key(for: .existing, database: fixture.path),
-            settings: CipherSettings(), busyTimeout: 0)
+            settings: CipherSettings(), busyTimeout: .zero)
         try connection.executeScript(text: script)
         connection.close()
         let store = try await fixture.open()

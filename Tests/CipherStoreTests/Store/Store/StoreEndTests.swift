@@ -156,7 +156,7 @@ struct StoreEndTests {
     func order() throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
-        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: 0)
+        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: .zero)
         let lane = ConnectionLane("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             try connections.writer()
         }
@@ -184,7 +184,8 @@ struct StoreEndTests {
     func waitingForLock(isWrite: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
-        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: 3_600_000)
+        let connections = StoreConnections(
+            path: fixture.path, fileKey: nil, collations: [], busyTimeout: .seconds(3_600))
         // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
         nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
         let opened = Gate()

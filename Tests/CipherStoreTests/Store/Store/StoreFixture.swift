@@ -27,7 +27,7 @@ struct StoreFixture {
     }
 
     /// A connection beside the store, as another process might have one.
-    func connection(isEncrypted: Bool, busyTimeout: Int32 = 0) throws -> Connection {
+    func connection(isEncrypted: Bool, busyTimeout: Duration = .zero) throws -> Connection {
         guard isEncrypted else { return try Connection(path: path, mode: .create, busyTimeout: busyTimeout) }
         return try Connection(
             path: path, mode: .readWrite, key: Self.key.key(for: .existing, database: path),
