@@ -23,7 +23,7 @@ extension Connection {
     ///
     /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
     ///   the comparison that the database's indexes were built with.
-    package func register(_ collation: Collation) throws {
+    public func register(_ collation: Collation) throws {
         let box = Unmanaged.passRetained(CollationBox(collation))
         let result = sqlite3_create_collation_v2(
             handle, collation.name, SQLITE_UTF8, box.toOpaque(),

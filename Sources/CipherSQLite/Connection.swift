@@ -6,8 +6,10 @@ internal import CipherErrors
 /// Synchronous, and not Sendable: one thread at a time.
 public final class Connection {
     /// How a file is opened.
-    package enum Mode: Sendable {
+    public enum Mode: Sendable {
+        /// Only to read.
         case readOnly
+        /// To read and write a file that is there.
         case readWrite
         /// Read and write, and made where there is none.
         case create
@@ -135,7 +137,7 @@ public final class Connection {
     /// A second call does nothing; statements are refused afterwards.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
-    package func close() {
+    public func close() {
         guard !isClosed else { return }
         isClosed = true
         takeBack()

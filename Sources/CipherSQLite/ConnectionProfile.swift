@@ -109,7 +109,7 @@ package struct ConnectionProfile {
     ///   - layer: Leads to the file; `nil` for one that opens the path and follows no link in its place.
     ///   - leavesIndex, ignoresLog: As ``Connection`` takes them.
     package func open(
-        _ path: String, busyTimeout: Int32 = 5_000, leavesIndex: Bool = false, ignoresLog: Bool = false,
+        _ path: String, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false, ignoresLog: Bool = false,
         through layer: FileLayer? = nil
     ) throws -> Connection {
         let connection = try Connection(

@@ -1,0 +1,43 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension Connection {
+    /// Opens a database, encrypted where a key is given, and reads its schema.
+    ///
+    /// A schema is not trusted: functions in it that are not innocuous do not run, and SQL that can damage the file is
+    /// refused. Where the last part of the path is a symbolic link, the file is not opened.
+    ///
+    /// - Parameters:
+    ///   - database: The database file.
+    ///   - mode: What may be done with it.
+    ///   - key: `nil` for a plaintext database.
+    ///   - format: The cipher format of the file; by default the newest that the engine writes.
+    ///   - collations: Those that the schema uses.
+    ///   - busyTimeout: How long a statement waits while another connection has the file locked.
+    /// - Throws: ``DatabaseError``, of which `isCorrupt` is true where the key or the format does not fit or the file is
+    ///   damaged; ``StoreError``, with `configuration` for a URL that is not that of a file and with `plainSQLite` where
+    ///   SQLCipher is not linked.
+    public convenience init(
+        _ database: URL, mode: Mode = .readWrite, key: CipherKey? = nil, format: CipherSettings = CipherSettings(),
+        collations: [Collation] = [], busyTimeout: Duration = .seconds(5)
+    ) throws {
+        let path = try database.requiredPath()
+        try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
+        try ConnectionProfile.storing.with(key: key, format: format, collations: collations).apply(to: self)
+        try proveReadable()
+    }
+
+    /// Opens a new, empty database in memory, for tests and previews; it ends with the connection.
+    ///
+    /// - Throws: ``DatabaseError``; ``StoreError`` with `plainSQLite` where SQLCipher is not linked.
+    public convenience init(inMemoryWith collations: [Collation] = []) throws {
+        try self.init(path: ":memory:", mode: .create)
+        try ConnectionProfile.storing.with(collations: collations).apply(to: self)
+    }
+}

@@ -1,0 +1,115 @@
+internal import CCipherEngine
+internal import CipherErrors
+
+/// A function that an app registers for its SQL.
+public struct SQLFunction: Sendable {
+    /// The name in SQL.
+    public let name: String
+    /// How many arguments it takes; `nil` for any number.
+    public let argumentCount: Int?
+    /// Whether equal arguments always give an equal result, so that an index may compute with it.
+    public let isDeterministic: Bool
+    /// Whether it does nothing but compute, so that a schema which nobody has vouched for may call it.
+    public let isInnocuous: Bool
+    /// Computes the result.
+    public let body: @Sendable ([Value]) throws -> Value
+
+    /// A function with what it computes.
+    ///
+    /// What `body` throws becomes the error of the statement, with its description as the message.
+    ///
+    /// Source of the properties: SQLite, "Create Or Redefine SQL Functions".
+    public init(
+        _ name: String, argumentCount: Int? = nil, isDeterministic: Bool = true, isInnocuous: Bool = true,
+        body: @escaping @Sendable ([Value]) throws -> Value
+    ) {
+        self.name = name
+        self.argumentCount = argumentCount
+        self.isDeterministic = isDeterministic
+        self.isInnocuous = isInnocuous
+        self.body = body
+    }
+}
+
+extension Connection {
+    /// Registers a function for the SQL of this connection, and of the schema.
+    ///
+    /// The corresponding C function is `sqlite3_create_function_v2`.
+    ///
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` for a name of more than 255 bytes or more than 127 arguments.
+    public func register(_ function: SQLFunction) throws {
+        // Engines before SQLite 3.31 ignore the flag.
+        let innocuous: Int32 = 0x20_0000
+        let flags =
+            SQLITE_UTF8 | (function.isDeterministic ? SQLITE_DETERMINISTIC : 0) | (function.isInnocuous ? innocuous : 0)
+        let box = Unmanaged.passRetained(FunctionBox(function))
+        // SQLite releases the box also where it refuses the function.
+        try check(
+            sqlite3_create_function_v2(
+                handle, function.name, Int32(clamping: function.argumentCount ?? -1), flags, box.toOpaque(),
+                { context, count, arguments in
+                    guard let context, let user = sqlite3_user_data(context) else { return }
+                    let function = Unmanaged<FunctionBox>.fromOpaque(user).takeUnretainedValue().function
+                    do {
+                        let values = (0..<Int(count)).map { Value(argument: arguments?[$0]) }
+                        try function.body(values).beResult(of: context)
+                    } catch {
+                        "\(error)".withBytes { bytes in
+                            bytes.withMemoryRebound(to: CChar.self) {
+                                sqlite3_result_error(context, $0.baseAddress, Int32(clamping: $0.count))
+                            }
+                        }
+                    }
+                }, nil, nil, { user in user.map { Unmanaged<FunctionBox>.fromOpaque($0).release() } }))
+    }
+}
+
+private final class FunctionBox {
+    let function: SQLFunction
+
+    init(_ function: SQLFunction) { self.function = function }
+}
+
+extension Value {
+    /// The corresponding C function is `sqlite3_value_type`.
+    fileprivate init(argument: OpaquePointer?) {
+        switch sqlite3_value_type(argument) {
+        case SQLITE_INTEGER: self = .integer(sqlite3_value_int64(argument))
+        case SQLITE_FLOAT: self = .real(sqlite3_value_double(argument))
+        case SQLITE_TEXT:
+            // The text first: asking for it may change the number of bytes.
+            let start = sqlite3_value_text(argument)
+            let count = Int(sqlite3_value_bytes(argument))
+            self = .text(String(decoding: UnsafeBufferPointer(start: start, count: start == nil ? 0 : count), as: UTF8.self))
+        case SQLITE_BLOB:
+            let start = sqlite3_value_blob(argument)
+            let count = Int(sqlite3_value_bytes(argument))
+            self = .blob([UInt8](UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)))
+        default: self = .null
+        }
+    }
+
+    /// The corresponding C function is `sqlite3_result_text64` and its family.
+    fileprivate func beResult(of context: OpaquePointer) {
+        switch self {
+        case .null: sqlite3_result_null(context)
+        case .integer(let integer): sqlite3_result_int64(context, integer)
+        case .real(let real): sqlite3_result_double(context, real)
+        case .text(let text):
+            text.withBytes { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    sqlite3_result_text64(
+                        context, $0.baseAddress, UInt64($0.count), cs_transient_destructor(), UInt8(SQLITE_UTF8))
+                }
+            }
+        case .blob(let blob):
+            blob.withUnsafeBytes { bytes in
+                if let start = bytes.baseAddress {
+                    sqlite3_result_blob64(context, start, UInt64(bytes.count), cs_transient_destructor())
+                } else {
+                    sqlite3_result_zeroblob(context, 0)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+internal import CipherErrors
+internal import CipherPrimitives
+internal import CipherSQLite
+import Foundation
+import TestSupport
+import Testing
+
+/// A connection as an app opens it that uses nothing else of this package.
+struct OpeningTests {
+    private let folder: TemporaryFolder
+    private let file: URL
+
+    init() throws {
+        folder = try TemporaryFolder()
+        file = URL(filePath: folder.path("app.db"))
+    }
+
+    private func made(_ key: CipherKey?) throws {
+        let connection = try Connection(file, mode: .create, key: key)
+        try connection.execute("CREATE TABLE note(body TEXT)")
+        try connection.execute("INSERT INTO note VALUES (\("Ana"))")
+        connection.close()
+    }
+
+    @Test("A database that is made under a key opens with that key and with no other")
+    func keys() throws {
+        let key = try CipherKey.random()
+        try made(key)
+        let connection = try Connection(file, key: key)
+        #expect(try connection.values(String.self, "SELECT body FROM note") == ["Ana"])
+        connection.close()
+        for other in [nil, try CipherKey.random()] {
+            let error = #expect(throws: DatabaseError.self) { try Connection(file, key: other) }
+            #expect(error?.isCorrupt == true)
+        }
+        #expect(try Data(contentsOf: file).range(of: Data("Ana".utf8)) == nil)
+    }
+
+    @Test("A connection for reading only does not write, and none is opened to a file that is missing")
+    func modes() throws {
+        #expect(throws: DatabaseError.self) { try Connection(file) }
+        #expect(throws: DatabaseError.self) { try Connection(file, mode: .readOnly) }
+        try made(nil)
+        let connection = try Connection(file, mode: .readOnly)
+        let error = #expect(throws: DatabaseError.self) { try connection.execute("DELETE FROM note") }
+        #expect(error?.isPermission == true)
+        #expect(throws: StoreError.self) { try Connection(#require(URL(string: "https://example.org/app.db"))) }
+    }
+
+    @Test("A database in memory is empty, takes rows and a collation of the app's")
+    func inMemory() throws {
+        let backwards = Collation(name: "backwards") { left, right in
+            left.elementsEqual(right) ? 0 : left.lexicographicallyPrecedes(right) ? 1 : -1
+        }
+        let connection = try Connection(inMemoryWith: [backwards])
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM sqlite_master") == 0)
+        try connection.execute("CREATE TABLE t(a TEXT COLLATE backwards)")
+        for text in ["a", "c", "b"] { try connection.execute("INSERT INTO t VALUES (\(text))") }
+        #expect(try connection.values(String.self, "SELECT a FROM t ORDER BY a") == ["c", "b", "a"])
+    }
+
+    @Test(
+        "A function gets and gives a value of each storage class as it is",
+        arguments: [
+            Value.null, .integer(.min), .real(-0.5), .text(""), .text("a\u{0}b"), .blob([]), .blob([0, 255]),
+        ])
+    func values(_ value: Value) throws {
+        let connection = try Connection(inMemoryWith: [])
+        try connection.register(SQLFunction("same", argumentCount: 1) { $0[0] })
+        #expect(try connection.value(Value.self, "SELECT same(\(value))") == value)
+        #expect(
+            try connection.value(String.self, "SELECT typeof(same(\(value)))")
+                == connection.value(String.self, "SELECT typeof(\(value))"))
+    }
+
+    @Test("What a function throws is the error of the statement, and its number of arguments is checked")
+    func failures() throws {
+        struct Refusal: Error, CustomStringConvertible { let description = "not this one" }
+        let connection = try Connection(inMemoryWith: [])
+        try connection.register(SQLFunction("refuse") { _ in throw Refusal() })
+        let error = #expect(throws: DatabaseError.self) { try connection.execute("SELECT refuse(1, 2)") }
+        #expect(error?.message == "not this one")
+        try connection.register(SQLFunction("one", argumentCount: 1) { $0[0] })
+        #expect(throws: DatabaseError.self) { try connection.execute("SELECT one(1, 2)") }
+        #expect(throws: DatabaseError.self) {
+            try connection.register(SQLFunction("many", argumentCount: 128) { $0[0] })
+        }
+    }
+
+    @Test("A schema may call an innocuous function of the app's, and no other")
+    func trust() throws {
+        guard Engine.current.sqliteVersionNumber >= 3_031_000 else { return }
+        let connection = try Connection(file, mode: .create)
+        for isInnocuous in [true, false] {
+            try connection.register(SQLFunction("twice", isInnocuous: isInnocuous) { .text("\($0)\($0)") })
+            try connection.execute("CREATE TABLE IF NOT EXISTS t(a)")
+            try connection.execute("CREATE VIEW IF NOT EXISTS v AS SELECT twice(a) FROM t")
+            if isInnocuous {
+                try connection.execute("SELECT * FROM v")
+            } else {
+                #expect(throws: DatabaseError.self) { try connection.execute("SELECT * FROM v") }
+            }
+        }
+    }
+}
