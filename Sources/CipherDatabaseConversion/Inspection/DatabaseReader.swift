@@ -1,4 +1,5 @@
 package import CipherErrors
+package import CipherKeyProviders
 package import CipherSQLite
 
 /// Opens a database of any kind for reading only, and leaves no trace beside it.
@@ -20,41 +21,27 @@ package struct DatabaseReader {
     /// Lends a connection on which the file has been shown to be readable.
     ///
     /// - Parameters:
-    ///   - formats: The cipher settings to try on an opaque file, in order; each try is one key derivation.
-    ///   - key: Gives the key; asked only where the file is not plaintext.
+    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - formats: The cipher settings to try on an opaque file, in the order of ``FileUnlocking``.
     ///   - body: Reads; it is also given the cipher format that the key opened, `nil` for a plaintext file.
     /// - Throws: ``StoreError``, or what `body` throws, which is passed on as it is.
     package func read<Result>(
-        formats: [CipherSettings], key: () throws -> CipherKey, _ body: (Connection, CipherSettings?) throws -> Result
-    ) throws -> Result {
-        // A failure of the body must not be taken for a key that does not fit: the key has fitted by then.
-        let outcome = try opened(formats, key) { connection, settings in
-            Swift.Result { try body(connection, settings) }
-        }
-        return try outcome.get()
-    }
-
-    private func opened<Result>(
-        _ formats: [CipherSettings], _ key: () throws -> CipherKey, _ body: (Connection, CipherSettings?) -> Result
+        provider: any KeyProvider, formats: [CipherSettings],
+        _ body: (Connection, CipherSettings?) throws -> Result
     ) throws -> Result {
         switch try inspector.surface() {
         case .missing:
             throw StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
         case .staleSidecar: throw inspector.staleSidecar()
         case .empty, .plaintext:
-            guard let result = try inspector.readingPlaintext({ body($0, nil) }) else {
-                throw inspector.needsRecovery()
-            }
-            return result
+            let result = try inspector.readingPlaintext { connection in Swift.Result { try body(connection, nil) } }
+            guard let result else { throw inspector.needsRecovery() }
+            return try result.get()
         case .opaque(let hasPlaintextHeader):
-            let key = try key()
-            for settings in formats {
-                let result = try inspector.readingEncrypted(
-                    key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
-                ) { connection, _ in body(connection, settings) }
-                if let result { return result }
-            }
-            throw inspector.keyDoesNotFit()
+            return try FileUnlocking(inspector.paths, provider: provider, formats: formats)
+                .run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, file in
+                    try body(connection, file.fileKey.settings)
+                }.result
         }
     }
 

@@ -1,7 +1,7 @@
-package import CipherHistory
+public import CipherHistory
 
 /// What a database file is, found without changing anything.
-package enum FileState: String, Sendable, Codable {
+public enum FileState: String, Sendable, Codable {
     /// There is no file.
     case missing
     /// A file of 0 bytes, which SQLite takes for a new database.
@@ -19,23 +19,23 @@ package enum FileState: String, Sendable, Codable {
 }
 
 /// What an inspection found.
-package struct Inspection: Sendable, Codable, Equatable {
+public struct Inspection: Sendable, Codable, Equatable {
     /// The database, without symbolic links.
-    package let path: String
+    public let path: String
     /// What the file is.
-    package let state: FileState
+    public let state: FileState
     /// The file's size in bytes.
-    package let size: Int64
+    public let size: Int64
     /// Files beside it, by name, with their sizes in bytes.
-    package let sidecars: [String: Int64]
+    public let sidecars: [String: Int64]
     /// `PRAGMA user_version`, where it can be read.
-    package let version: Int?
+    public let version: Int?
     /// The version that CipherStore has recorded and that counts; `nil` where it has recorded none, or it cannot be read.
-    package let recordedVersion: SchemaVersion?
+    public let recordedVersion: SchemaVersion?
     /// `PRAGMA application_id`, where it can be read.
-    package let applicationID: Int?
+    public let applicationID: Int?
     /// `wal` or `delete`, where it can be read.
-    package let journalMode: String?
+    public let journalMode: String?
     /// The cipher format that the key opened, for an encrypted file.
-    package let cipherCompatibility: Int?
+    public let cipherCompatibility: Int?
 }

@@ -1,5 +1,6 @@
 package import CipherErrors
 internal import CipherHistory
+package import CipherKeyProviders
 internal import CipherPageSealing
 package import CipherSQLite
 package import CipherSQLiteFormat
@@ -114,11 +115,11 @@ package struct Inspector {
     /// The whole inspection.
     ///
     /// - Parameters:
-    ///   - key: The key to try on an opaque file, or `nil`.
+    ///   - provider: Gives the key to try on an opaque file, and is asked for no other; `nil` where there is none.
     ///   - formats: The cipher settings to try, in order; each try is one key derivation.
     /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` where a key was
     ///   given and opens the file in none of the formats, `notAFile`, `permission`.
-    package func inspect(key: CipherKey?, formats: [CipherSettings]) throws -> Inspection {
+    package func inspect(provider: (any KeyProvider)?, formats: [CipherSettings]) throws -> Inspection {
         // Before the file is opened: while it is, a reader's own -wal and -shm may lie beside it.
         let sidecars = try sidecars()
         switch try surface() {
@@ -129,22 +130,21 @@ package struct Inspector {
             return try readingPlaintext { try facts($0, state: .plaintext, sidecars) }
                 ?? result(.needsRecovery, sidecars)
         case .opaque(let hasPlaintextHeader):
-            guard let key else { return try result(.opaque, sidecars) }
+            guard let provider else { return try result(.opaque, sidecars) }
             do {
-                for settings in formats {
-                    let found = try readingEncrypted(
-                        key: key, settings: settings, hasPlaintextHeader: hasPlaintextHeader
-                    ) { connection, _ in
-                        try facts(connection, state: .encrypted, sidecars, compatibility: settings.compatibility)
-                    }
-                    if let found { return found }
-                }
+                return try FileUnlocking(paths, provider: provider, formats: formats)
+                    .run(self, hasPlaintextHeader: hasPlaintextHeader) { connection, file in
+                        try facts(
+                            connection, state: .encrypted, sidecars,
+                            compatibility: file.fileKey.settings.compatibility)
+                    }.result
             } catch let error as StoreError where error.code == .needsRecovery {
                 return try result(.needsRecovery, sidecars)
             } catch let error as StoreError where error.code == .staleSidecar {
                 return try result(.staleSidecar, sidecars)
+            } catch let error as DatabaseError {
+                throw readFailure(error)
             }
-            throw keyDoesNotFit()
         }
     }
 

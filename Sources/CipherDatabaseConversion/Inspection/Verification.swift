@@ -1,43 +1,51 @@
 internal import CipherCatalog
 internal import CipherErrors
+package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
 /// What a check of a whole database found: every page's authenticity, and the structure.
 ///
 /// Holds names of tables and indexes, and no stored value.
-package struct Verification: Sendable, Encodable {
+public struct Verification: Sendable, Encodable {
     /// How many complaints are kept.
-    package static let limit = 100
+    public static let limit = 100
 
     /// The database, without symbolic links.
-    package let path: String
+    public let path: String
     /// Whether the file is encrypted, plaintext or empty.
-    package let state: FileState
+    public let state: FileState
     /// The cipher format that the key opened.
-    package let cipherCompatibility: Int?
+    public let cipherCompatibility: Int?
     /// Whether every page, used or not, was authenticated; `false` where the engine authenticates only those it reads.
-    package private(set) var everyPageAuthenticated = false
+    public private(set) var everyPageAuthenticated = false
     /// What is wrong with the file, up to ``limit``.
-    package private(set) var complaints: [String] = []
+    public private(set) var complaints: [String] = []
     /// Whether there is more wrong than the complaints tell.
-    package private(set) var isTruncated = false
+    public private(set) var isTruncated = false
     /// What could not be checked.
-    package private(set) var warnings: [String] = []
+    public private(set) var warnings: [String] = []
 
     /// Whether nothing is wrong.
-    package var isSound: Bool { complaints.isEmpty }
+    public var isSound: Bool { complaints.isEmpty }
 
     /// Checks a database and changes nothing.
     ///
-    /// - Parameters: As of ``DatabaseReader/read(formats:key:_:)``.
+    /// - Parameters:
+    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - formats: The cipher settings to try on an opaque file, in order.
+    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
     /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
     package static func run(
-        at paths: DatabasePaths, formats: [CipherSettings], key: () throws -> CipherKey
+        at paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], isAlone: Bool = false
     ) throws -> Verification {
-        let reader = DatabaseReader(Inspector(paths, isAlone: true))
-        return try reader.read(formats: formats, key: key) { connection, settings in
-            try Verification(connection, settings, path: reader.path)
+        let reader = DatabaseReader(Inspector(paths, isAlone: isAlone))
+        do {
+            return try reader.read(provider: provider, formats: formats) { connection, settings in
+                try Verification(connection, settings, path: reader.path)
+            }
+        } catch let error as DatabaseError {
+            throw reader.failure(error)
         }
     }
 

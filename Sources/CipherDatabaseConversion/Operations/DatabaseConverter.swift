@@ -9,7 +9,7 @@ public import CipherSystemFiles
     public import Foundation
 #endif
 
-/// Encrypts databases for apps that open them with an SQLite wrapper of their own.
+/// Encrypts, decrypts and checks databases for apps that open them with an SQLite wrapper of their own.
 public enum DatabaseConverter {
     /// Encrypts a plaintext database in place.
     ///
@@ -61,22 +61,41 @@ public enum DatabaseConverter {
         _ database: URL, _ keyProvider: any KeyProvider, _ options: ConversionOptions,
         _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
     ) throws -> EncryptionReport {
-        let path = try database.requiredPath()
-        if let fault = options.format.fault() ?? unwritable(options.format) {
-            throw StoreError(
-                .configuration, path: path, "the cipher format cannot be: \(fault)",
-                advice: "choose another format, or leave it out")
-        }
-        var options = options
+        var options = try checked(options, database, progress, cancellation)
         options.createsMissingFile = true
-        options.progress = progress
-        options.cancellation = cancellation
-        return try EncryptionUpgrade(path: path, provider: keyProvider, options: options).run()
+        return try EncryptionUpgrade(path: try database.requiredPath(), provider: keyProvider, options: options).run()
     }
 
-    private static func unwritable(_ format: CipherSettings) -> String? {
-        let newest = Engine.current.defaultCompatibility
-        guard !(3...max(3, newest)).contains(format.compatibility) else { return nil }
-        return "this engine writes the formats from 3 to \(newest), and not \(format.compatibility)"
+    /// The options of one run.
+    ///
+    /// - Throws: ``StoreError`` with `configuration` for a cipher format that cannot be.
+    static func checked(
+        _ options: ConversionOptions, _ database: URL, _ progress: (@Sendable (UpgradeProgress) -> Void)?,
+        _ cancellation: UpgradeCancellation?
+    ) throws -> ConversionOptions {
+        try checkFormats([options.format], database)
+        guard options.format.compatibility >= 3 else {
+            throw StoreError(
+                .configuration, path: try database.requiredPath(),
+                "the cipher format cannot be: nothing is written in format \(options.format.compatibility)",
+                advice: "choose format 3 or 4, or leave it out")
+        }
+        var options = options
+        options.progress = progress
+        options.cancellation = cancellation
+        return options
+    }
+
+    static func checkFormats(_ formats: [CipherSettings], _ database: URL) throws {
+        guard !formats.isEmpty else {
+            throw StoreError(
+                .configuration, path: try database.requiredPath(), "no cipher format is given to be tried",
+                advice: "give one, or leave the formats out")
+        }
+        for fault in formats.compactMap({ $0.fault() }) {
+            throw StoreError(
+                .configuration, path: try database.requiredPath(), "the cipher format cannot be: \(fault)",
+                advice: "choose another format, or leave it out")
+        }
     }
 }

@@ -42,15 +42,15 @@ package struct Decryption {
                 report.warnings += told
                 return report
             case .opaque(let hasPlaintextHeader):
-                let key = try provider.checkedKey(for: .existing, database: paths.database)
-                let unlocked = try FileUnlocking(paths: paths, options: options)
-                    .run(key, formats: formats, inspector, hasPlaintextHeader: hasPlaintextHeader) {
-                        try? HistoryTable.stamp($0)
-                    }
+                let (file, stamp) = try FileUnlocking(
+                    paths, provider: provider, formats: formats, rollsBackJournal: true
+                ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, _ in
+                    (try? HistoryTable.stamp(connection)) ?? nil
+                }
                 // The app's next launch must not take the file for one that somebody put there.
-                let isStamped = (unlocked.facts ?? nil) == .encrypted
+                let isStamped = stamp == .encrypted
                 return try decrypt(
-                    unlocked, inspector,
+                    file, inspector,
                     finishing: isStamped ? { try HistoryTable.append(.openedPlaintext, in: $0) } : nil)
             }
         }
@@ -61,13 +61,12 @@ package struct Decryption {
     /// The lock is held.
     ///
     /// - Parameter finishing: Changes the proven copy before it takes the file's place.
-    package func decrypt<Facts>(
-        _ unlocked: FileUnlocking.Unlocked<Facts>, _ inspector: Inspector,
-        finishing: ((Connection) throws -> Void)? = nil
+    package func decrypt(
+        _ file: FileUnlocking.Unlocked, _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> EncryptionReport {
-        let conversion = Conversion(paths: paths, options: options, sourceKey: unlocked.fileKey, targetSettings: nil)
+        let conversion = Conversion(paths: paths, options: options, sourceKey: file.fileKey, targetSettings: nil)
         return try conversion.run(
-            .decrypted, inspector, isWriteAheadLog: unlocked.isWriteAheadLog, targetKeys: { nil }, finishing: finishing
+            .decrypted, inspector, isWriteAheadLog: file.isWriteAheadLog, targetKeys: { nil }, finishing: finishing
         ).report
     }
 }

@@ -53,11 +53,7 @@ package struct EncryptionUpgrade {
             case .empty: return EncryptionReport(.shadow, path: paths.database)
             case .plaintext: return try ShadowProof(upgrade: self, inspector: inspector).run(rehearse)
             case .opaque(let hasPlaintextHeader):
-                let key = try provider.checkedKey(for: .existing, database: paths.database)
-                let fits: Void? = try inspector.readingEncrypted(
-                    key: key, settings: options.format, hasPlaintextHeader: hasPlaintextHeader
-                ) { _, _ in }
-                guard fits != nil else { throw inspector.keyDoesNotFit() }
+                _ = try confirmKey(inspector, hasPlaintextHeader: hasPlaintextHeader, rollsBackJournal: false)
                 return try EncryptionReport(unchanged: .alreadyEncrypted, paths)
             }
         }
@@ -85,15 +81,21 @@ package struct EncryptionUpgrade {
     }
 
     private func confirmEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> EncryptionReport {
-        let key = try provider.checkedKey(for: .existing, database: paths.database)
-        let unlocking = FileUnlocking(paths: paths, options: options)
-        let unlocked = try unlocking.run(
-            key, formats: [options.format], inspector, hasPlaintextHeader: hasPlaintextHeader
-        ) { _ in }
-        let told = try unlocking.settle(unlocked.fileKey)
+        let fileKey = try confirmKey(inspector, hasPlaintextHeader: hasPlaintextHeader, rollsBackJournal: true)
+        let told = try Attempts(paths: paths, options: options).settle(fileKey)
         var report = try EncryptionReport(unchanged: .alreadyEncrypted, paths)
         report.warnings += told
         return report
+    }
+
+    /// The key that whoever opens the file next will give, not one that a rotation replaces.
+    private func confirmKey(
+        _ inspector: Inspector, hasPlaintextHeader: Bool, rollsBackJournal: Bool
+    ) throws -> FileKey {
+        try FileUnlocking(
+            paths, provider: provider, formats: [options.format], rollsBackJournal: rollsBackJournal,
+            takesPreviousKey: false
+        ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }.file.fileKey
     }
 
     /// Encrypts a plaintext file.

@@ -44,14 +44,16 @@ package struct Rekeying {
                     advice: "encrypt it; nothing was changed")
             }
             try change.checkKeysDiffer()
-            let found = try change.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-            guard change.isNeeded(for: found) else {
-                let told = try change.settle(found)
+            let (file, _) = try FileUnlocking(
+                paths, provider: change.provider, formats: change.formats, rollsBackJournal: true
+            ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }
+            guard change.isNeeded(for: file) else {
+                let told = try Attempts(paths: paths, options: options).settle(file.fileKey)
                 var report = try EncryptionReport(unchanged: .alreadyRekeyed, paths)
                 report.warnings += told
                 return report
             }
-            return try change.convert(found, inspector).report
+            return try change.convert(file, inspector).report
         }
     }
 }

@@ -1,4 +1,4 @@
-package import CipherHistory
+public import CipherHistory
 internal import CipherSQLText
 
 /// What a schema migration would do to a database: every operation with its SQL, reason and risk.
@@ -6,26 +6,26 @@ internal import CipherSQLText
 /// A plan is made without side effects, so it can be printed, judged and refused before anything is changed.
 public struct Plan: Sendable, Equatable {
     /// The version that the database has; `nil` where none is recorded.
-    package var from: SchemaVersion?
+    public var from: SchemaVersion?
     /// The version that the configuration wants.
-    package var to: SchemaVersion
+    public var to: SchemaVersion
     /// A checksum that tells one wanted schema from another.
     ///
     /// The history keeps it, so that a later reader sees which schema was applied. It guards against mistakes, not
     /// against forgery.
     package var fingerprint: String
     /// What is done, in order.
-    package var operations: [Operation]
+    public var operations: [Operation]
     /// What every launch does, after the other operations.
-    package var everyLaunch: [Operation] = []
+    public var everyLaunch: [Operation] = []
     /// What the schema asks for and is not done, with the reasons.
     public var withheld: [Withheld]
     /// What the operations mean for the values in the database.
     public var findings: [Finding]
     /// What else the caller should know.
-    package var notes: [String]
+    public var notes: [String]
     /// Whether the whole plan ran on the real rows, with the changes in memory, before it was told.
-    package var isRehearsed = false
+    public var isRehearsed = false
     /// Whether the schema is as it should be, so that at most the record of the version is to be put right.
     var isRecordOnly = false
     /// What the tables that it renames, or columns of which it renames, were before, by their new names.
@@ -53,7 +53,7 @@ public struct Plan: Sendable, Equatable {
     }
 
     /// Whether there is nothing to do but what every launch does.
-    package var isEmpty: Bool { operations.isEmpty }
+    public var isEmpty: Bool { operations.isEmpty }
 
     /// The name of the first Swift of the app's that it runs.
     var firstSwift: String? { (operations + everyLaunch).first { $0.kind == .swift }?.subject }

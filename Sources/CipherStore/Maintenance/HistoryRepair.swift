@@ -10,8 +10,9 @@ extension StoreOpening {
     /// For a database that has its schema already and whose version CipherStore has not recorded.
     ///
     /// - Parameter version: The configuration's own by default.
-    /// - Throws: ``StoreError`` with `migration` where a version is recorded already, with `configuration` for a version
-    ///   after the configuration's, with `unexpectedPlaintext` where the file is to be encrypted first.
+    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused; with `migration` where a version is recorded already,
+    ///   with `configuration` for a version after the configuration's, with `unexpectedPlaintext` where the file is to be
+    ///   encrypted first.
     package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
         let wanted = configuration.version
         let version = version ?? wanted
@@ -27,7 +28,7 @@ extension StoreOpening {
                     .migration, path: path, "the history has recorded a version already",
                     advice: "repair it where the schema drifted from it; nothing was changed")
             }
-            let recorded = try recordedVersion(connection)
+            let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
                 .baselined, from: recorded, to: version, record: try record(connection, at: version).json(),
                 in: connection)
@@ -44,16 +45,13 @@ extension StoreOpening {
     ///
     /// Writes nothing where nothing is to be repaired.
     ///
-    /// - Throws: ``StoreError`` with `migration` where no version is recorded, with `downgrade` where the database is
-    ///   newer than the configuration.
+    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused, such as `downgrade`; with `migration` where no version
+    ///   is recorded, with `unexpectedPlaintext` where the file is to be encrypted first.
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
             let records = try VersionRecords(connection)
             let version = records.version ?? .zero
-            guard version <= configuration.version else {
-                throw StoreError.downgrade(from: version, records, to: configuration.version, path: path)
-            }
             var details = try accepted(connection)
             let isRecording = !details.isEmpty
             for entry in try BackfillTable.entries(connection) where entry.failure != nil {
@@ -105,34 +103,24 @@ extension StoreOpening {
         }
     }
 
+    /// Opens what opening would open as it is, or after another key or format.
     private func openForWriting() throws -> Connection {
         let inspector = Inspector(paths, collations: configuration.collations)
-        let connection: Connection
-        switch try inspector.surface() {
-        case .missing, .empty:
-            throw StoreError(
-                .missingFile, path: path, "there is no database", advice: "check the folder, or make one with migrate")
-        case .staleSidecar: throw inspector.staleSidecar()
-        case .plaintext:
-            guard !configuration.encryption.isEnabled else {
+        let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in
+            switch try resolver.step(for: facts, inspector) {
+            case .create, .createPlaintext:
+                throw StoreError(
+                    .missingFile, path: path, "there is no database",
+                    advice: "check the folder, or make one with migrate")
+            case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
                     advice: "encrypt it first; nothing was changed")
+            case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
+            case .open, .rekey, .openPlaintext: break
             }
-            connection = try Connection(
-                path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
-        case .opaque(let hasPlaintextHeader):
-            guard configuration.encryption.isEnabled else {
-                throw refusal(.encryptionDisabled, Decision.Facts(surface: .missing), inspector)
-            }
-            let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { _ in }
-            try keyChange.settle(found)
-            let unlocked = found.file.fileKey
-            connection = try Connection(
-                path: path, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
-                busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
         }
-        try prepare(connection)
-        return connection
+        if let file = resolved.file { _ = try settleAttempts(file.fileKey) }
+        return try connect(resolved.file?.fileKey)
     }
 }

@@ -2,30 +2,30 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLText
-package import CipherSQLite
-package import CipherSchemaMigration
+internal import CipherSQLite
+public import CipherSchemaMigration
 
 /// How a database's schema stands to the one that its history recorded.
-package struct SchemaValidation: Sendable, Encodable {
+public struct SchemaValidation: Sendable, Encodable {
     /// The database, without symbolic links.
-    package let path: String
+    public let path: String
     /// What differs, object by object.
-    package let differences: [SchemaMismatch]
+    public let differences: [SchemaMismatch]
     /// What else does not fit: versions and steps.
-    package let complaints: [String]
+    public let complaints: [String]
     /// What is worth knowing and no drift.
-    package let notes: [String]
+    public let notes: [String]
 
     /// Whether the database is as it was recorded.
-    package var isValid: Bool { differences.isEmpty && complaints.isEmpty }
+    public var isValid: Bool { differences.isEmpty && complaints.isEmpty }
 
     /// Everything that does not fit, as sentences.
-    package var sentences: [String] { differences.map { $0.sentence(unexpected: "not recorded") } + complaints }
+    public var sentences: [String] { differences.map { $0.sentence(unexpected: "not recorded") } + complaints }
 
     private enum CodingKeys: String, CodingKey { case path, isValid, differences, complaints, notes }
 
     /// Writes the validation for machine output.
-    package func encode(to encoder: any Encoder) throws {
+    public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(path, forKey: .path)
         try container.encode(isValid, forKey: .isValid)
@@ -38,10 +38,9 @@ package struct SchemaValidation: Sendable, Encodable {
 extension StoreOpening {
     /// Compares the schema with the recorded one and changes nothing.
     ///
-    /// - Parameter key: Gives the key; asked only where the file is encrypted.
     /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded.
-    package func validate(key: () throws -> CipherKey) throws -> SchemaValidation {
-        try reading(key) { try validation($0) }
+    package func validate() throws -> SchemaValidation {
+        try reading { try validation($0) }
     }
 
     func validation(_ connection: Connection) throws -> SchemaValidation {
@@ -54,7 +53,7 @@ extension StoreOpening {
         return SchemaValidation(
             path: path, differences: try SchemaDescription(of: connection).differences(from: record.schema),
             complaints: try versionComplaints(connection)
-                + stepComplaints(record.steps, try recordedVersion(connection) ?? .zero),
+                + stepComplaints(record.steps, try resolver.recordedVersion(connection) ?? .zero),
             notes: try notes(connection) + danglingNotes(connection))
     }
 
@@ -94,7 +93,7 @@ extension StoreOpening {
     }
 
     private func notes(_ connection: Connection) throws -> [String] {
-        let found = try recordedVersion(connection) ?? .zero
+        let found = try resolver.recordedVersion(connection) ?? .zero
         let wanted = configuration.version
         return (found < wanted ? ["version \(wanted) is pending; the database has \(found)"] : [])
             + (try BackfillTable.entries(connection)).filter { !$0.isFinished }.map { entry in

@@ -1,18 +1,18 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
-package import CipherHistory
-package import CipherSQLite
+public import CipherHistory
+internal import CipherSQLite
 internal import CipherSchemaMigration
 
 /// What a database's history tells, beside what the configuration wants.
-package struct StoreHistory: Sendable, Encodable {
+public struct StoreHistory: Sendable, Encodable {
     /// How an item stands.
     ///
     /// A migration is one transaction, and where it fails the database keeps no trace of it, not even a mark: only the
     /// work of a backfill can have failed half-way.
     ///
     /// Source of the words: Flyway.
-    package enum State: String, Sendable, Encodable {
+    public enum State: String, Sendable, Encodable {
         /// The configuration knows it and the database does not have it yet.
         case pending
         /// It was done.
@@ -26,35 +26,48 @@ package struct StoreHistory: Sendable, Encodable {
     }
 
     /// Something that was or will be done to the database.
-    package struct Item: Sendable, Encodable {
-        package enum Kind: String, Sendable, Encodable { case event, step, backfill, version }
+    public struct Item: Sendable, Encodable {
+        /// What was or will be done.
+        public enum Kind: String, Sendable, Encodable {
+            /// Something that happened to the database.
+            case event
+            /// A step of the configuration's.
+            case step
+            /// Long data work.
+            case backfill
+            /// A version that the configuration wants, without steps of its own.
+            case version
+        }
 
-        package var kind: Kind
-        package var state: State
+        /// What was or will be done.
+        public package(set) var kind: Kind
+        /// How it stands.
+        public package(set) var state: State
         /// An event's name, a step's or a backfill's.
-        package var name: String
-        package var version: SchemaVersion?
-        package var detail: String?
-        /// ISO 8601, in UTC.
-        package var date: String?
+        public package(set) var name: String
+        /// The version that it leads to, where it leads to one.
+        public package(set) var version: SchemaVersion?
+        /// What else the history tells of it.
+        public package(set) var detail: String?
+        /// When it was done: ISO 8601, in UTC.
+        public package(set) var date: String?
     }
 
     /// The database, without symbolic links.
-    package let path: String
+    public let path: String
     /// The version that counts; `nil` where none is recorded.
-    package let version: SchemaVersion?
+    public let version: SchemaVersion?
     /// Events from the oldest to the newest, then steps, the version that the configuration wants, and backfills.
-    package let items: [Item]
+    public let items: [Item]
 }
 
 extension StoreOpening {
     /// Reads the history and changes nothing.
     ///
-    /// - Parameter key: Gives the key; asked only where the file is encrypted.
     /// - Throws: ``StoreError`` where the file cannot be read.
-    package func history(key: () throws -> CipherKey) throws -> StoreHistory {
-        try reading(key) { connection in
-            let recorded = try recordedVersion(connection)
+    package func history() throws -> StoreHistory {
+        try reading { connection in
+            let recorded = try resolver.recordedVersion(connection)
             let steps = try stepItems(connection, recorded)
             let isPending = !steps.contains { $0.state == .pending } && recorded ?? .zero < configuration.version
             let version = StoreHistory.Item(
@@ -92,16 +105,13 @@ extension StoreOpening {
     }
 
     /// Lends a connection that only reads.
-    func reading<Result>(_ key: () throws -> CipherKey, _ body: (Connection) throws -> Result) throws -> Result {
-        let reader = DatabaseReader(Inspector(paths, collations: configuration.collations))
-        do {
-            return try reader.read(formats: configuration.encryption.formats, key: key) { connection, _ in
-                // One moment's view, though another process writes meanwhile.
-                try connection.transaction(.deferred) { try body(connection) }
-            }
-        } catch let error as DatabaseError {
-            throw reader.failure(error)
-        }
+    func reading<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+        let inspector = Inspector(paths, collations: configuration.collations)
+        return try resolver.resolve(inspector) { connection, facts, _ in
+            guard facts.surface != .missing else { throw missingFile() }
+            // One moment's view, though another process writes meanwhile.
+            return try connection.transaction(.deferred) { try body(connection) }
+        }.result
     }
 }
 

@@ -2,20 +2,10 @@ package import CipherDatabaseConversion
 package import CipherErrors
 package import CipherHistory
 
-/// What is to be done with a file: the decision table, as one function without side effects.
+/// Whether a file may be touched, and what is to be done with it: the decision table, as one function without side effects.
 package enum Decision: Equatable {
-    /// Build an encrypted database at the current version, and publish it.
-    case create
-    /// Make a plaintext database.
-    case createPlaintext
-    /// A legacy file: encrypt it, then open it.
-    case encrypt
-    /// Open it with the key.
-    case open
-    /// Decrypt it, then open it as plaintext.
-    case decrypt
-    /// Open it as it is, and stamp it.
-    case openPlaintext
+    /// Do this.
+    case proceed(StorePlan.Step)
     /// Touch nothing.
     case refuse(StoreError.Code)
 
@@ -30,16 +20,19 @@ package enum Decision: Equatable {
         var stamp: HistoryTable.Stamp?
         /// Whether the key was shown to fit.
         var keyFits = false
+        /// Whether the file is to be given another key or cipher format than those that opened it.
+        var isChangeWanted = false
 
         package init(
             surface: Inspector.Surface, recorded: SchemaVersion? = nil, records: VersionRecords? = nil,
-            stamp: HistoryTable.Stamp? = nil, keyFits: Bool = false
+            stamp: HistoryTable.Stamp? = nil, keyFits: Bool = false, isChangeWanted: Bool = false
         ) {
             self.surface = surface
             self.recorded = recorded
             self.records = records
             self.stamp = stamp
             self.keyFits = keyFits
+            self.isChangeWanted = isChangeWanted
         }
     }
 
@@ -48,22 +41,22 @@ package enum Decision: Equatable {
         let encryption = configuration.encryption
         switch facts.surface {
         case .staleSidecar: return .refuse(.staleSidecar)
-        case .missing, .empty: return encryption.isEnabled ? .create : .createPlaintext
+        case .missing, .empty: return .proceed(encryption.isEnabled ? .create : .createPlaintext)
         case .plaintext:
             // A database without any record is older than the records.
             let recorded = facts.recorded ?? .zero
             if recorded > configuration.version { return .refuse(.downgrade) }
-            guard encryption.isEnabled else { return .openPlaintext }
+            guard encryption.isEnabled else { return .proceed(.openPlaintext) }
             let isLegacy = encryption.sinceVersion.map { recorded < $0 } ?? (facts.stamp == nil)
-            if facts.stamp == .plaintext || isLegacy { return .encrypt }
-            return encryption.unexpectedPlaintext == .encrypt ? .encrypt : .refuse(.unexpectedPlaintext)
+            if facts.stamp == .plaintext || isLegacy { return .proceed(.encrypt) }
+            return encryption.unexpectedPlaintext == .encrypt ? .proceed(.encrypt) : .refuse(.unexpectedPlaintext)
         case .opaque:
             guard facts.keyFits else { return .refuse(.keyDoesNotFit) }
             if let recorded = facts.recorded, recorded > configuration.version {
                 return .refuse(.downgrade)
             }
-            if encryption.isEnabled { return .open }
-            return encryption.whenDisabled == .decrypt ? .decrypt : .refuse(.encryptionDisabled)
+            if encryption.isEnabled { return .proceed(facts.isChangeWanted ? .rekey : .open) }
+            return encryption.whenDisabled == .decrypt ? .proceed(.decrypt) : .refuse(.encryptionDisabled)
         }
     }
 }

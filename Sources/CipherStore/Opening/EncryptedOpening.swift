@@ -12,31 +12,25 @@ extension StoreOpening {
             paths: paths, provider: provider, formats: configuration.encryption.formats, options: options)
     }
 
-    /// Opens an encrypted file, and gives it another key or format where that is wanted.
-    func openEncrypted(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> Opened {
-        var facts = Decision.Facts(surface: .opaque(hasPlaintextHeader: hasPlaintextHeader))
-        let found = try keyChange.unlock(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection in
-            facts = try self.facts(of: connection, facts.surface)
-            // Before anything is written: a file that this app may not open stays as it is.
-            if case .refuse(let code) = Decision.make(facts, configuration) {
-                throw refusal(code, facts, inspector)
-            }
-            return try emptiness(connection, recorded: facts.recorded)
-        }
-        let warnings = found.file.facts.map { [$0] } ?? []
-        if Decision.make(facts, configuration) == .decrypt {
-            try checkPlan(found.file.fileKey, inspector, facts)
+    /// Opens an encrypted file that its key has opened, and decrypts it or gives it another key or format where that is
+    /// wanted.
+    func openEncrypted(
+        _ step: StorePlan.Step, _ file: FileUnlocking.Unlocked, _ facts: Decision.Facts, _ inspector: Inspector,
+        warnings: [String]
+    ) throws -> Opened {
+        switch step {
+        case .decrypt:
+            try checkPlan(file.fileKey, inspector, facts)
             let decryption = Decryption(
-                paths, provider: provider, formats: [found.file.fileKey.settings], options: options)
+                paths, provider: provider, formats: [file.fileKey.settings], options: options)
             return try replace(.decrypted, facts, warnings: warnings) { finishing in
-                (try decryption.decrypt(found.file, inspector, finishing: finishing), nil)
+                (try decryption.decrypt(file, inspector, finishing: finishing), nil)
             }
+        case .rekey: return try change(file, inspector, facts, warnings)
+        default:
+            let told = try settleAttempts(file.fileKey)
+            return retiringPreviousKey(try migrate(file.fileKey, warnings: warnings + told))
         }
-        guard isChangeWanted(from: found.file.fileKey.settings, hasPreviousKey: found.hasPreviousKey) else {
-            let told = try keyChange.settle(found)
-            return retiringPreviousKey(try migrate(found.file.fileKey, warnings: warnings + told))
-        }
-        return try change(found, inspector, facts, warnings)
     }
 
     /// A schema that cannot be reached is refused before the file is built anew.
@@ -47,28 +41,22 @@ extension StoreOpening {
         }
     }
 
-    /// Whether a file that was opened is to be given another key or format first.
-    func isChangeWanted(from settings: CipherSettings, hasPreviousKey: Bool) -> Bool {
-        let encryption = configuration.encryption
-        return hasPreviousKey || (encryption.whenFormerFormat == .upgrade && settings != encryption.format)
-    }
-
     /// Changes the key or format; where that cannot be done now, the file is opened as it is.
-    private func change<Facts>(
-        _ found: KeyChange.Found<Facts>, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
+    private func change(
+        _ file: FileUnlocking.Unlocked, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
     ) throws -> Opened {
-        try checkPlan(found.file.fileKey, inspector, facts)
+        try checkPlan(file.fileKey, inspector, facts)
         let changed: Opened
         do {
             changed = try replace(.rekeyed, facts, warnings: warnings) { finishing in
-                let (report, fileKey) = try keyChange.convert(found, inspector, finishing: finishing)
+                let (report, fileKey) = try keyChange.convert(file, inspector, finishing: finishing)
                 return (report, fileKey)
             }
         } catch let error as StoreError where error.leavesFileUsable {
             // The count of attempts stays, or a watchdog would end every launch here.
-            if error.code != .repeatedFailure { try keyChange.settle(found) }
+            if error.code != .repeatedFailure { _ = try settleAttempts(file.fileKey) }
             return try migrate(
-                found.file.fileKey,
+                file.fileKey,
                 warnings: warnings + ["the change of key or format is put off: \(StoreError.reason(error))"])
         }
         return retiringPreviousKey(changed)

@@ -99,7 +99,7 @@ package struct StoreOpening {
             case .log: warnings.append(try interrupted.takeLog())
             }
             let opened = try open()
-            if let told = try interrupted.sweep({ try connect(opened) }) { warnings.append(told) }
+            if let told = try interrupted.sweep({ try connect(opened.fileKey) }) { warnings.append(told) }
             return try body(
                 Opened(
                     path: opened.path, fileKey: opened.fileKey,
@@ -112,43 +112,38 @@ package struct StoreOpening {
     private func checkTakingOver() throws {
         var encrypts = configuration.encryption.isEnabled
         do {
-            encrypts = try plan { try provider.checkedKey(for: .existing, database: paths.database) }.step == .encrypt
+            encrypts = try plan().step == .encrypt
         } catch let error as StoreError where error.code == .needsRecovery {
             // Its journal is rolled back on the way, and only then can it be read.
         }
         if encrypts { _ = try provider.checkedKey(for: .createOrExisting, database: paths.database) }
     }
 
-    private func connect(_ opened: Opened) throws -> Connection {
-        let connection = try Connection(
-            path: opened.path, mode: .readWrite, busyTimeout: options.busyTimeout,
-            through: FileLayer(guarding: opened.path))
-        if let unlocked = opened.fileKey { try connection.setKey(unlocked.key, settings: unlocked.settings) }
-        try prepare(connection)
-        return connection
-    }
-
     private func open() throws -> Opened {
         let inspector = Inspector(paths, collations: configuration.collations)
-        let surface = try inspector.surface()
-        guard surface != .missing || mayCreate else {
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+        let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
+            guard facts.surface != .missing || mayCreate else { throw missingFile() }
+            // Before anything is written: a file that this app may not open stays as it is.
+            let step = try resolver.step(for: facts, inspector)
+            return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
         }
-        if case .opaque(let hasPlaintextHeader) = surface {
-            return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
-        }
-        let facts = try surface == .plaintext ? plaintextFacts(inspector) : Decision.Facts(surface: surface)
-        switch Decision.make(facts, configuration) {
+        let (step, note) = resolved.result
+        switch step {
         case .create: return try create()
         case .createPlaintext:
             var opened = try openPlaintext(outcome: .created)
             opened.report = settleAttempts().reduce(opened.report) { $0.warning($1) }
             return opened
-        case .encrypt: return try encrypt(inspector, facts)
+        case .encrypt: return try encrypt(inspector, resolved.facts)
         case .openPlaintext: return try openPlaintextAsConfigured(inspector)
-        case .open, .decrypt: throw inspector.keyDoesNotFit()
-        case .refuse(let code): throw refusal(code, facts, inspector)
+        case .open, .rekey, .decrypt:
+            guard let file = resolved.file else { throw inspector.keyDoesNotFit() }
+            return try openEncrypted(step, file, resolved.facts, inspector, warnings: note.map { [$0] } ?? [])
         }
+    }
+
+    func missingFile() -> StoreError {
+        StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
     }
 
     // MARK: Rows of the decision table
@@ -198,10 +193,17 @@ package struct StoreOpening {
     /// Returns what is to be told.
     private func settleAttempts() -> [String] {
         do {
-            return try Attempts(paths: paths, options: options).settle(nil)
+            return try settleAttempts(nil)
         } catch {
             return ["what an earlier launch left could not be removed: \(StoreError.reason(error))"]
         }
+    }
+
+    /// Ends what an earlier run left beside a file that stays as it is.
+    ///
+    /// Returns what is to be told.
+    func settleAttempts(_ fileKey: FileKey?) throws -> [String] {
+        try Attempts(paths: paths, options: options).settle(fileKey)
     }
 
     /// Proves what encrypting the file would make of it.
@@ -270,6 +272,10 @@ package struct StoreOpening {
 
     // MARK: Steps
 
+    var resolver: OpeningResolver {
+        OpeningResolver(configuration: configuration, paths: paths, provider: provider, options: options)
+    }
+
     private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
@@ -298,16 +304,25 @@ package struct StoreOpening {
     }
 
     func migrate(_ unlocked: FileKey, warnings: [String]) throws -> Opened {
-        let connection = try Connection(
-            path: paths.database, mode: .readWrite, key: unlocked.key, settings: unlocked.settings,
-            busyTimeout: options.busyTimeout, through: FileLayer(guarding: paths.database))
+        let connection = try connect(unlocked)
         defer { connection.close() }
-        try prepare(connection)
         let report = try migrateSchema(connection)
         return Opened(
             path: paths.database, fileKey: unlocked,
             report: OpenReport(
                 outcome: .opened, encryption: nil, migration: report, warnings: warnings + report.warnings))
+    }
+
+    /// Opens a file that was resolved, for writing.
+    func connect(_ fileKey: FileKey?) throws -> Connection {
+        let connection = try Connection(
+            path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
+        if let fileKey {
+            try connection.setKey(fileKey.key, settings: fileKey.settings)
+            try connection.proveReadable()
+        }
+        try prepare(connection)
+        return connection
     }
 
     private func stampPlaintext(_ connection: Connection) throws {
@@ -339,76 +354,5 @@ package struct StoreOpening {
 
     func prepare(_ connection: Connection) throws {
         try ConnectionProfile.migrating.with(collations: configuration.collations).apply(to: connection)
-    }
-
-    /// What a plaintext file says of itself.
-    ///
-    /// A hot journal is rolled back first, for it may hold the version.
-    private func plaintextFacts(_ inspector: Inspector) throws -> Decision.Facts {
-        func read(_ connection: Connection) throws -> Decision.Facts {
-            try facts(of: connection, .plaintext)
-        }
-        if let facts = try inspector.readingPlaintext(read) { return facts }
-        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database,
-                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
-                advice: "give this user the permission to write both")
-        }
-        do {
-            let connection = try Connection(
-                path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout,
-                through: FileLayer(guarding: paths.database))
-            defer { connection.close() }
-            try prepare(connection)
-            try connection.proveReadable(paths.database, isPlaintext: true)
-            return try read(connection)
-        } catch let error as DatabaseError {
-            throw inspector.readFailure(error)
-        }
-    }
-
-    /// What an open database says of itself.
-    func facts(of connection: Connection, _ surface: Inspector.Surface) throws -> Decision.Facts {
-        Decision.Facts(
-            surface: surface, recorded: try recordedVersion(connection), records: try VersionRecords(connection),
-            stamp: try HistoryTable.stamp(connection), keyFits: surface != .plaintext)
-    }
-
-    /// The version that counts: CipherStore's own once it has recorded one, the app's before.
-    func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
-        try VersionRecords(connection).version
-            ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
-    }
-
-    func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
-        switch code {
-        case .staleSidecar: return inspector.staleSidecar()
-        case .downgrade:
-            return .downgrade(
-                from: facts.recorded ?? .zero, facts.records, to: configuration.version, path: paths.database)
-        case .unexpectedPlaintext:
-            guard let threshold = configuration.encryption.sinceVersion else {
-                return StoreError(
-                    .unexpectedPlaintext, path: paths.database,
-                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
-                        + "that another program decrypted",
-                    advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
-            }
-            return StoreError(
-                .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
-                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
-                    + "restored backup",
-                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
-                    + "and is left out in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
-                    + "to accept such a file")
-        case .encryptionDisabled:
-            return StoreError(
-                .encryptionDisabled, path: paths.database,
-                "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
-        default: return inspector.keyDoesNotFit()
-        }
     }
 }

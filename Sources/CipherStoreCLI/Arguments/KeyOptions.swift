@@ -69,9 +69,15 @@ struct KeyOptions: Sendable {
         return provider
     }
 
-    /// Gives the key of a file that is not plaintext.
-    func key(_ invocation: Invocation, for database: String) throws -> CipherKey {
-        try requiredProvider(invocation).key(for: .existing, database: database)
+    /// Lends the provider of a command that only reads, and needs a key only where the file is encrypted.
+    func reading<Result>(_ invocation: Invocation, _ body: (any KeyProvider) throws -> Result) throws -> Result {
+        if let provider = try provider(invocation) { return try body(provider) }
+        do {
+            return try body(MissingKeyProvider())
+        } catch let error as StoreError where error.code == .keyUnavailable {
+            _ = try requiredProvider(invocation)
+            throw error
+        }
     }
 }
 

@@ -19,9 +19,9 @@ extension Command {
 
 enum HistoryCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
-        let history = try opening.history { try KeyOptions.key.key(invocation, for: opening.path) }
+        let history = try KeyOptions.key.reading(invocation) {
+            try ConfigurationOptions.opening(invocation, provider: $0).history()
+        }
         if invocation.has(.json) { try Output.json(history) } else { try print(history) }
         return .done
     }

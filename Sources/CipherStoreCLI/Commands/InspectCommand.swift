@@ -30,9 +30,7 @@ enum InspectCommand {
         guard provider != nil || !invocation.has(CipherOptions.detect) else {
             throw CommandFailure.usage("--detect needs a key to try the formats with")
         }
-        let inspector = try Inspector(path: path)
-        let key = try provider?.key(for: .existing, database: path)
-        let found = try inspector.inspect(key: key, formats: formats)
+        let found = try Inspector(path: path).inspect(provider: provider, formats: formats)
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard found.state != .missing else {
             Output.complain("\(found.path): there is no such file")

@@ -25,11 +25,9 @@ enum PlanCommand {
         "How much the rehearsal may change in memory (256 MiB by default); with 0 there is none.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
         let limit = try invocation.mebibytes(rehearsalLimit, default: 256)
-        let plan = try opening.plan(rehearsalLimit: limit, isAlone: true) {
-            try KeyOptions.key.key(invocation, for: opening.path)
+        let plan = try KeyOptions.key.reading(invocation) {
+            try ConfigurationOptions.opening(invocation, provider: $0).plan(rehearsalLimit: limit, isAlone: true)
         }
         guard !invocation.has(.json) else {
             try Output.json(plan)

@@ -31,15 +31,15 @@ enum QueryCommand {
         }
         let path = invocation.operands[0]
         let sql = invocation.operands[1]
-        _ = try KeyOptions.key.provider(invocation)
+        let formats = try CipherOptions.formats(invocation)
         let reader = try DatabaseReader(path: path)
         do {
-            try reader.read(
-                formats: try CipherOptions.formats(invocation), key: { try KeyOptions.key.key(invocation, for: path) }
-            ) { connection, _ in
-                try run(sql, connection) { names in
-                    if invocation.has(.json) { return JSONRows(names: names) }
-                    return invocation.has(csv) ? CSVRows(names: names) : TableRows(names: names)
+            try KeyOptions.key.reading(invocation) { provider in
+                try reader.read(provider: provider, formats: formats) { connection, _ in
+                    try run(sql, connection) { names in
+                        if invocation.has(.json) { return JSONRows(names: names) }
+                        return invocation.has(csv) ? CSVRows(names: names) : TableRows(names: names)
+                    }
                 }
             }
         } catch let error as DatabaseError {

@@ -17,9 +17,9 @@ extension Command {
 
 enum ValidateCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let provider = try KeyOptions.key.provider(invocation) ?? MissingKeyProvider()
-        let opening = try ConfigurationOptions.opening(invocation, provider: provider)
-        let found = try opening.validate { try KeyOptions.key.key(invocation, for: opening.path) }
+        let found = try KeyOptions.key.reading(invocation) {
+            try ConfigurationOptions.opening(invocation, provider: $0).validate()
+        }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isValid else { return .done }
         let count = found.sentences.count

@@ -24,15 +24,17 @@ enum VerifyCommand {
         // An option that is wrong is wrong for a plaintext file, too.
         let hasKey = try KeyOptions.key.provider(invocation) != nil
         let formats = try CipherOptions.formats(invocation)
-        let verify = { @Sendable (paths: DatabasePaths, path: String) in
-            try Verification.run(at: paths, formats: formats) { try KeyOptions.key.key(invocation, for: path) }
+        let verify = { @Sendable (paths: DatabasePaths) in
+            try KeyOptions.key.reading(invocation) {
+                try Verification.run(at: paths, provider: $0, formats: formats, isAlone: true)
+            }
         }
         if try FleetOptions.isFleet(invocation) {
             return try Fleet(invocation, in: path, .usual, verb: "sound").run { paths, _ in
-                FleetResult(try verify(paths, paths.database), path: paths.database, hasKey: hasKey)
+                FleetResult(try verify(paths), path: paths.database, hasKey: hasKey)
             }
         }
-        let found = try verify(DatabasePaths(path), path)
+        let found = try verify(DatabasePaths(path))
         for warning in found.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isSound else { return .done }

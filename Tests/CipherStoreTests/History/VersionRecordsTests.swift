@@ -48,7 +48,7 @@ struct VersionRecordsTests {
         @discardableResult
         func open(_ version: Int) throws -> OpenReport { try opening(version).run().report }
 
-        func plan(_ version: Int) throws -> Plan { try opening(version).plan { try TestKeys.raw() }.schema }
+        func plan(_ version: Int) throws -> Plan { try opening(version).plan().schema }
 
         func with<Result>(_ body: (Connection) throws -> Result) throws -> Result {
             let connection = try Connection(path: folder.path("app.db"), mode: .readWrite)
@@ -234,13 +234,13 @@ struct VersionRecordsTests {
         try app.open(4)
         try app.run("PRAGMA user_version = 2")
         let opening = try app.opening(4)
-        #expect(try opening.history { try TestKeys.raw() }.version == 4)
-        let found = try opening.validate { try TestKeys.raw() }
+        #expect(try opening.history().version == 4)
+        let found = try opening.validate()
         #expect(found.sentences.count == 1)
         #expect(found.sentences.first?.contains("history recorded 4") == true)
         #expect(try opening.repair().version == 4)
         #expect(try app.userVersion() == 4)
-        #expect(try opening.validate { try TestKeys.raw() }.isValid)
+        #expect(try opening.validate().isValid)
     }
 
     @Test("An inspection shows the version that counts, and user_version where it is another")
@@ -249,7 +249,7 @@ struct VersionRecordsTests {
         try app.open(4)
         try app.run("PRAGMA user_version = 2")
         let inspector = try Inspector(path: app.folder.path("app.db"))
-        let found = try inspector.inspect(key: TestKeys.raw(), formats: [CipherSettings()])
+        let found = try inspector.inspect(provider: TestKeys.provider(), formats: [CipherSettings()])
         #expect(found.version == 2)
         #expect(found.recordedVersion == 4)
     }

@@ -72,7 +72,7 @@ struct MigrationErrorTextTests {
         let plan = try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider()
-        ).plan { try TestKeys.raw() }.schema
+        ).plan().schema
         return
             (plan.operations.filter { $0.table == "t" }.map(\.reason) + plan.findings.map(\.message)
             + plan.withheld.map(\.reason)).joined(separator: "; ")

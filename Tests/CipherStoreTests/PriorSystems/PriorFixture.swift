@@ -57,7 +57,7 @@ struct PriorFixture {
     @discardableResult
     func open() throws -> OpenReport { try opening().run().report }
 
-    func plan() throws -> StorePlan { try opening().plan { try TestKeys.raw() } }
+    func plan() throws -> StorePlan { try opening().plan() }
 
     /// Reads the database as it is now, encrypted or not.
     func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {

@@ -127,7 +127,7 @@ struct DatabaseSearchTests {
         try make("inner/app.db")
         try FileManager.default.copyItem(atPath: folder.path("inner/app.db"), toPath: outside.path("inner/app.db"))
         let found = try #require(try DatabaseSearch.run(in: folder.path(""), .usual).first)
-        let verify = { try Verification.run(at: DatabasePaths(found), formats: []) { try TestKeys.raw() } }
+        let verify = { try Verification.run(at: DatabasePaths(found), provider: TestKeys.provider(), formats: []) }
         #expect(try verify().isSound)
         try FileManager.default.removeItem(atPath: folder.path(name))
         try FileManager.default.createSymbolicLink(

@@ -59,11 +59,10 @@ struct LogGenerationTests {
         }
     }
 
-    private static func key(_ isEncrypted: Bool) throws -> CipherKey? { isEncrypted ? try TestKeys.raw() : nil }
-
     private static func isRefused(_ folder: TemporaryFolder, isEncrypted: Bool) throws -> Bool {
-        try Inspector(path: folder.path("app.db")).inspect(key: key(isEncrypted), formats: [CipherSettings()]).state
-            == .staleSidecar
+        try Inspector(path: folder.path("app.db")).inspect(
+            provider: isEncrypted ? TestKeys.provider() : nil, formats: [CipherSettings()]
+        ).state == .staleSidecar
     }
 
     // MARK: Of another generation
@@ -158,7 +157,7 @@ struct LogGenerationTests {
                 configuration: configuration, directory: folder.url.path(percentEncoded: false),
                 provider: TestKeys.provider())
             #expect(try storeError { try opening.run() }?.code == .staleSidecar)
-            #expect(try storeError { try opening.plan { try TestKeys.raw() } }?.code == .staleSidecar)
+            #expect(try storeError { try opening.plan() }?.code == .staleSidecar)
         }
         let path = folder.path("app.db")
         #expect(

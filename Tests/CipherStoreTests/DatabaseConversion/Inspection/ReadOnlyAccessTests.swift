@@ -24,11 +24,11 @@ struct ReadOnlyAccessTests {
         }
         let before = try FolderDigest(folder.url)
 
-        let inspection = try Inspector(path: path).inspect(key: TestKeys.raw(), formats: [CipherSettings()])
+        let inspection = try Inspector(path: path).inspect(provider: TestKeys.provider(), formats: [CipherSettings()])
         #expect(inspection.version == 23)
         #expect(try FolderDigest(folder.url) == before)
 
-        let rows = try DatabaseReader(path: path).read(formats: [CipherSettings()], key: { try TestKeys.raw() }) {
+        let rows = try DatabaseReader(path: path).read(provider: TestKeys.provider(), formats: [CipherSettings()]) {
             connection, _ in try connection.value(Int.self, "SELECT count(*) FROM chat")
         }
         #expect(rows == 40)
@@ -39,7 +39,7 @@ struct ReadOnlyAccessTests {
         let plan = try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider()
-        ).plan(isAlone: true) { try TestKeys.raw() }
+        ).plan(isAlone: true)
         #expect(plan.step == (form == "encrypted" ? .open : .openPlaintext))
         #expect(try FolderDigest(folder.url) == before)
     }

@@ -48,7 +48,7 @@ struct SidecarClaimsTests {
     private func expectRefusals(
         _ file: LegacyFile, isEncrypted: Bool, _ code: StoreError.Code = .corrupt
     ) throws {
-        try expectRefusal(file, code) { _ = try Inspector(path: file.path).inspect(key: nil, formats: []) }
+        try expectRefusal(file, code) { _ = try Inspector(path: file.path).inspect(provider: nil, formats: []) }
         try expectRefusal(file, code) {
             _ = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         }

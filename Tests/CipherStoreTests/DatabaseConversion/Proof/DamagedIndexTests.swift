@@ -134,7 +134,7 @@ struct DamagedIndexTests {
         #expect(result == before, "\(result.differences(from: before))")
         #expect(try file.read(key: TestKeys.raw()) { try $0.value(String.self, "PRAGMA integrity_check") } == "ok")
         let verification = try Verification.run(
-            at: DatabasePaths(file.path), formats: [CipherSettings()], key: { try TestKeys.raw() })
+            at: DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()])
         #expect(verification.isSound, "\(verification.complaints)")
     }
 

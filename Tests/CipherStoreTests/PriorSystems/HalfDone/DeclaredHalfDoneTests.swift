@@ -65,7 +65,7 @@ struct DeclaredHalfDoneTests {
         let plan = try StoreOpening(
             configuration: Self.configuration(), directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider()
-        ).plan { try TestKeys.raw() }
+        ).plan()
         #expect(plan.schema.findings.map(\.severity) == [.warning])
         let report = try open(folder)
         #expect(report.migration.event == .adopted)

@@ -16,7 +16,7 @@ struct PlanVerdictTests {
         for seed in (part * count)..<(part * count + count) {
             let life = try GeneratedMigration(seed: UInt64(seed))
             let before = try FolderDigest(life.folder.url, ignoring: ["-shm"])
-            let plan = Result { try life.opening().plan(rehearsalLimit: 64 << 20) { try TestKeys.raw() } }
+            let plan = Result { try life.opening().plan(rehearsalLimit: 64 << 20) }
             #expect(try FolderDigest(life.folder.url, ignoring: ["-shm"]) == before, "seed \(seed)")
             let run = Result { try life.opening().run() }
             switch (plan, run) {

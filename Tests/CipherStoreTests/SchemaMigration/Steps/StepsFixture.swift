@@ -57,7 +57,7 @@ struct StepsFixture {
         try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider()
-        ).plan { try TestKeys.raw() }.schema
+        ).plan().schema
     }
 
     /// Reads the database, as plaintext where it is not encrypted.

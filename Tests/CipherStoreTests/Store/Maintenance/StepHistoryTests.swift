@@ -30,7 +30,7 @@ struct StepHistoryTests {
     }
 
     private func steps(_ opening: StoreOpening) throws -> [String] {
-        try opening.history { try TestKeys.raw() }.items.filter { $0.kind == .step }.map {
+        try opening.history().items.filter { $0.kind == .step }.map {
             "\($0.state.rawValue) \($0.name)"
         }
     }
@@ -44,21 +44,21 @@ struct StepHistoryTests {
             try steps(added) == [
                 "applied sql_update_2.plist", "applied sql_update_3.plist", "pending sql_update_4.plist",
             ])
-        #expect(try added.validate { try TestKeys.raw() }.isValid)
+        #expect(try added.validate().isValid)
     }
 
     @Test("A step that was changed after it had been applied is found; formatting is no change")
     func changedStep() throws {
         _ = try fixture.open()
         let formatted = try opening(["sql_update_2.plist": #"["alter table USER_INFO add column age  integer -- x"]"#])
-        #expect(try formatted.validate { try TestKeys.raw() }.isValid)
+        #expect(try formatted.validate().isValid)
         let changed = try opening(["sql_update_2.plist": #"["ALTER TABLE user_info ADD COLUMN age TEXT"]"#])
         #expect(
-            try changed.validate { try TestKeys.raw() }.sentences == [
+            try changed.validate().sentences == [
                 "step 2 (sql_update_2.plist) was changed after it had been applied"
             ])
         #expect(try changed.repair().event == .repaired)
-        #expect(try changed.validate { try TestKeys.raw() }.isValid)
+        #expect(try changed.validate().isValid)
     }
 
     @Test("Steps of another release are future, and those that came too late are missing")
@@ -73,7 +73,7 @@ struct StepHistoryTests {
             provider: TestKeys.provider())
         #expect(try steps(opening) == ["applied sql_update_2.plist", "future sql_update_3.plist"])
         #expect(
-            try opening.validate { try TestKeys.raw() }.sentences == [
+            try opening.validate().sentences == [
                 "the database has version 3, and the configuration only knows 2",
                 "step 3 (sql_update_3.plist) was applied and is missing now",
             ])
@@ -90,7 +90,7 @@ struct StepHistoryTests {
         connection.close()
         #expect(try steps(opening()) == ["missing sql_update_2.plist", "applied sql_update_3.plist"])
         #expect(
-            try opening().validate { try TestKeys.raw() }.sentences == [
+            try opening().validate().sentences == [
                 "step 2 (sql_update_2.plist) came after version 3 and was never applied"
             ])
     }

@@ -41,13 +41,13 @@ struct StoreHistoryTests {
 
     private func validate(_ configuration: Configuration? = nil) throws -> SchemaValidation {
         let before = try FolderDigest(folder.url)
-        let found = try opening(configuration).validate { try TestKeys.raw() }
+        let found = try opening(configuration).validate()
         #expect(try FolderDigest(folder.url) == before)
         return found
     }
 
     private func history(_ configuration: Configuration? = nil) throws -> [String] {
-        try opening(configuration).history { try TestKeys.raw() }.items.map { item in
+        try opening(configuration).history().items.map { item in
             [item.state.rawValue, item.name, item.version?.description].compactMap { $0 }.joined(separator: " ")
         }
     }
@@ -103,7 +103,7 @@ struct StoreHistoryTests {
     func nothingRecorded() throws {
         try writeExisting()
         let before = try FolderDigest(folder.url)
-        let validation = try storeError { try opening().validate { try TestKeys.raw() } }
+        let validation = try storeError { try opening().validate() }
         #expect(validation?.code == .migration)
         #expect(validation?.advice.contains("baseline") == true)
         #expect(try storeError { try opening().repair() }?.code == .migration)
@@ -114,7 +114,7 @@ struct StoreHistoryTests {
     func damagedRecord() throws {
         _ = try opening().run()
         try change("UPDATE cipherstore_history SET schema = '{\"half'")
-        #expect(try storeError { try opening().validate { try TestKeys.raw() } }?.code == .migration)
+        #expect(try storeError { try opening().validate() }?.code == .migration)
         #expect(try opening().repair().event == .repaired)
         #expect(try validate().isValid)
     }
@@ -206,7 +206,7 @@ struct StoreHistoryTests {
                 PRAGMA user_version = 25;
                 """)
         }
-        #expect(try storeError { try opening().validate { try TestKeys.raw() } }?.advice.contains("repair") == true)
+        #expect(try storeError { try opening().validate() }?.advice.contains("repair") == true)
         #expect(try opening().repair().details == ["no schema was recorded"])
         #expect(try validate().isValid)
     }

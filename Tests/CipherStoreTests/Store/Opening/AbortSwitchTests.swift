@@ -63,7 +63,7 @@ struct AbortSwitchTests {
             _ = try app.open(encrypted: true)
         }
         try app.folder.write("another's", to: "app.db-plaintext-02")
-        let found = try Inspector(path: app.folder.path("app.db")).inspect(key: nil, formats: [])
+        let found = try Inspector(path: app.folder.path("app.db")).inspect(provider: nil, formats: [])
         #expect(
             found.sidecars.keys.sorted() == ["app.db-plaintext", "app.db-plaintext-2", "app.db-plaintext-3"])
         try AccountRemoval(paths: DatabasePaths(app.folder.path("app.db"))).run(timeout: .seconds(1))

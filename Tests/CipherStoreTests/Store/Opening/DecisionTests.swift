@@ -12,10 +12,12 @@ struct DecisionTests {
         var recorded: SchemaVersion?
         var isStamped = false
         var keyFits = false
+        var isChangeWanted = false
         var isEnabled = true
         var unexpected = Configuration.UnexpectedPlaintext.refuse
         var testDescription: String {
             "\(surface), recorded \(recorded.map { "\($0)" } ?? "nothing"), stamped \(isStamped), key fits \(keyFits), "
+                + "change wanted \(isChangeWanted), "
                 + "enabled \(isEnabled), unexpectedPlaintext \(unexpected)"
         }
 
@@ -27,7 +29,7 @@ struct DecisionTests {
                             Configuration.UnexpectedPlaintext.allCases.map {
                                 Case(
                                     surface: surface, recorded: version, isStamped: stamped, keyFits: fits,
-                                    isEnabled: enabled, unexpected: $0)
+                                    isChangeWanted: fits && stamped, isEnabled: enabled, unexpected: $0)
                             }
                         }
                     }
@@ -51,14 +53,14 @@ struct DecisionTests {
         return Decision.make(
             Decision.Facts(
                 surface: found.surface, recorded: found.recorded, stamp: found.isStamped ? .plaintext : nil,
-                keyFits: found.keyFits), configuration)
+                keyFits: found.keyFits, isChangeWanted: found.isChangeWanted), configuration)
     }
 
     @Test(
         "Nothing and 0 bytes are a fresh install",
         arguments: Case.all.filter { $0.surface == .missing || $0.surface == .empty })
     func fresh(found: Case) {
-        #expect(decide(found) == (found.isEnabled ? .create : .createPlaintext))
+        #expect(decide(found) == .proceed(found.isEnabled ? .create : .createPlaintext))
     }
 
     @Test(
@@ -76,9 +78,9 @@ struct DecisionTests {
             if found.recorded == 27 || found.recorded == SchemaVersion("26.1") {
                 .refuse(.downgrade)
             } else if !found.isEnabled {
-                .openPlaintext
+                .proceed(.openPlaintext)
             } else if number < 24 || found.isStamped || found.unexpected == .encrypt {
-                .encrypt
+                .proceed(.encrypt)
             } else {
                 .refuse(.unexpectedPlaintext)
             }
@@ -95,7 +97,7 @@ struct DecisionTests {
             } else if found.recorded == 27 || found.recorded == SchemaVersion("26.1") {
                 .refuse(.downgrade)
             } else {
-                found.isEnabled ? .open : .refuse(.encryptionDisabled)
+                found.isEnabled ? .proceed(found.isChangeWanted ? .rekey : .open) : .refuse(.encryptionDisabled)
             }
         #expect(decide(found) == expected)
     }
@@ -106,7 +108,7 @@ struct DecisionTests {
         var configuration = Configuration(databaseName: "app.db", version: 26, encryption: .init(isEnabled: false))
         #expect(Decision.make(facts, configuration) == .refuse(.encryptionDisabled))
         configuration.encryption.whenDisabled = .decrypt
-        #expect(Decision.make(facts, configuration) == .decrypt)
+        #expect(Decision.make(facts, configuration) == .proceed(.decrypt))
     }
 
     @Test(
@@ -117,6 +119,6 @@ struct DecisionTests {
         let facts = Decision.Facts(surface: .plaintext, recorded: SchemaVersion(recorded), stamp: stamp)
         #expect(
             Decision.make(facts, configuration)
-                == (stamp == .encrypted ? .refuse(.unexpectedPlaintext) : .encrypt))
+                == (stamp == .encrypted ? .refuse(.unexpectedPlaintext) : .proceed(.encrypt)))
     }
 }

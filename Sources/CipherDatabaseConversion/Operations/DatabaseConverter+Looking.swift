@@ -1,0 +1,137 @@
+public import CipherKeyProviders
+public import CipherSQLite
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension DatabaseConverter {
+    // MARK: A shadow proof
+
+    /// Does what ``encrypt(_:keyProvider:options:progress:)`` does up to the swap, discards the copy, and tells how it went.
+    ///
+    /// The database and what lies beside it stay as they are. Others may have it open meanwhile.
+    ///
+    /// - Parameters:
+    ///   - database: The database file.
+    ///   - keyProvider: Is asked for the key as for an encryption, so that it may make one.
+    ///   - options: As of the encryption; no backup is made.
+    ///   - progress: Is told how far the proof is, on the thread that works.
+    /// - Returns: The report that the encryption would give, with `shadow`; of a file that is encrypted with the key already,
+    ///   `alreadyEncrypted`.
+    /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` where a journal of a crashed
+    ///   writer must be rolled back first, with `busy` where another connection wrote meanwhile; `CancellationError`.
+    public static func shadowProof(
+        of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> EncryptionReport {
+        try await DetachedThread.cancellable { cancellation in
+            try shadowProofHere(database, keyProvider, options, progress, cancellation)
+        }
+    }
+
+    /// Proves as ``shadowProof(of:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    ///
+    /// The cancellation ends the proof from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where the proof was cancelled.
+    @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
+    public static func shadowProofBlocking(
+        of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> EncryptionReport {
+        try shadowProofHere(database, keyProvider, options, progress, cancellation)
+    }
+
+    private static func shadowProofHere(
+        _ database: URL, _ keyProvider: any KeyProvider, _ options: ConversionOptions,
+        _ progress: (@Sendable (UpgradeProgress) -> Void)?, _ cancellation: UpgradeCancellation?
+    ) throws -> EncryptionReport {
+        try EncryptionUpgrade(
+            path: try database.requiredPath(), provider: keyProvider,
+            options: checked(options, database, progress, cancellation)
+        ).shadow()
+    }
+
+    // MARK: Looking
+
+    /// Checks every page and the structure of a database, and changes nothing.
+    ///
+    /// - Parameters:
+    ///   - database: The database file, encrypted or plaintext.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
+    /// - Returns: What was found; what is wrong inside of the file is a complaint.
+    /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
+    ///   `needsRecovery` where a journal of a crashed writer must be rolled back first; `CancellationError`.
+    public static func verify(
+        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()]
+    ) async throws -> Verification {
+        try await DetachedThread.cancellable { try verifyHere(database, keyProvider, formats, $0) }
+    }
+
+    /// Checks a database as ``verify(_:keyProvider:formats:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await verify(_:keyProvider:formats:) instead")
+    public static func verifyBlocking(
+        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()]
+    ) throws -> Verification {
+        try verifyHere(database, keyProvider, formats, nil)
+    }
+
+    private static func verifyHere(
+        _ database: URL, _ keyProvider: any KeyProvider, _ formats: [CipherSettings],
+        _ cancellation: UpgradeCancellation?
+    ) throws -> Verification {
+        try checkFormats(formats, database)
+        return try Verification.run(
+            at: DatabasePaths(try database.requiredPath()), provider: waiting(keyProvider, cancellation),
+            formats: formats)
+    }
+
+    /// Finds out what a database file is, and changes nothing.
+    ///
+    /// - Parameters:
+    ///   - database: The database file; it may be missing.
+    ///   - keyProvider: Is asked for the key where only a key tells what the file is, on a thread of its own; makes none.
+    ///     Without it such a file is `opaque`.
+    ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit` where the key opens the file in none of the formats, with `corrupt` for a
+    ///   plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
+    public static func inspect(
+        _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]
+    ) async throws -> Inspection {
+        try await DetachedThread.cancellable { try inspectHere(database, keyProvider, formats, $0) }
+    }
+
+    /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await inspect(_:keyProvider:formats:) instead")
+    public static func inspectBlocking(
+        _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]
+    ) throws -> Inspection {
+        try inspectHere(database, keyProvider, formats, nil)
+    }
+
+    private static func inspectHere(
+        _ database: URL, _ keyProvider: (any KeyProvider)?, _ formats: [CipherSettings],
+        _ cancellation: UpgradeCancellation?
+    ) throws -> Inspection {
+        try checkFormats(formats, database)
+        return try Inspector(DatabasePaths(try database.requiredPath()))
+            .inspect(provider: keyProvider.map { waiting($0, cancellation) }, formats: formats)
+    }
+
+    private static func waiting(
+        _ provider: any KeyProvider, _ cancellation: UpgradeCancellation?
+    ) -> any KeyProvider {
+        var options = ConversionOptions()
+        options.cancellation = cancellation
+        return options.waiting(for: provider)
+    }
+}

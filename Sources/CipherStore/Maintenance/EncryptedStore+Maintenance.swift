@@ -1,0 +1,185 @@
+internal import CipherDatabaseConversion
+public import CipherHistory
+public import CipherKeyProviders
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// What the command line's `plan`, `validate`, `history`, `baseline` and `repair` do. None of them needs an open store.
+extension EncryptedStore {
+    // MARK: Planning
+
+    /// Plans what ``open(_:directory:keyProvider:options:progress:)`` would do, and changes nothing.
+    ///
+    /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused here.
+    /// What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion reads.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file, or is to hold it.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - options: How long to wait for an answer of the key provider.
+    ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
+    /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` where a journal of a crashed
+    ///   writer must be rolled back first, and with `busy` where others go on writing; `CancellationError`.
+    public static func plan(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        rehearsalLimit: Int = 256 << 20
+    ) async throws -> StorePlan {
+        try await maintain(configuration, directory, keyProvider, options) {
+            try $0.plan(rehearsalLimit: rehearsalLimit)
+        }
+    }
+
+    /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await plan(_:directory:keyProvider:options:rehearsalLimit:) instead")
+    public static func planBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
+        rehearsalLimit: Int = 256 << 20
+    ) throws -> StorePlan {
+        try opening(configuration, directory, keyProvider, options).plan(rehearsalLimit: rehearsalLimit)
+    }
+
+    // MARK: Reading the record
+
+    /// Compares a database's schema with the one that its history recorded, and changes nothing.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - options: How long to wait for an answer of the key provider.
+    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded;
+    ///   `CancellationError`.
+    public static func validate(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) async throws -> SchemaValidation {
+        try await maintain(configuration, directory, keyProvider, options) { try $0.validate() }
+    }
+
+    /// Validates as ``validate(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await validate(_:directory:keyProvider:options:) instead")
+    public static func validateBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) throws -> SchemaValidation {
+        try opening(configuration, directory, keyProvider, options).validate()
+    }
+
+    /// Reads what was done to a database and what is pending, and changes nothing.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - options: How long to wait for an answer of the key provider.
+    /// - Throws: ``StoreError`` where the file cannot be read; `CancellationError`.
+    public static func history(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) async throws -> StoreHistory {
+        try await maintain(configuration, directory, keyProvider, options) { try $0.history() }
+    }
+
+    /// Reads as ``history(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await history(_:directory:keyProvider:options:) instead")
+    public static func historyBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) throws -> StoreHistory {
+        try opening(configuration, directory, keyProvider, options).history()
+    }
+
+    // MARK: Writing the record
+
+    /// Declares the schema of a database to be that of a version, without running anything.
+    ///
+    /// For a database that has its schema already and whose version CipherStore has not recorded. Later migrations begin
+    /// there.
+    ///
+    /// - Parameters:
+    ///   - version: The version; the configuration's own by default.
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - options: How long to wait.
+    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where a
+    ///   version is recorded already, with `configuration` for a version after the configuration's, with
+    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing was changed then.
+    @discardableResult
+    public static func baseline(
+        at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
+        keyProvider: any KeyProvider, options: Options = Options()
+    ) async throws -> HistoryChange {
+        try await maintain(configuration, directory, keyProvider, options) { try $0.baseline(at: version) }
+    }
+
+    /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await baseline(at:_:directory:keyProvider:options:) instead")
+    @discardableResult
+    public static func baselineBlocking(
+        at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
+        keyProvider: any KeyProvider, options: Options = Options()
+    ) throws -> HistoryChange {
+        try opening(configuration, directory, keyProvider, options).baseline(at: version)
+    }
+
+    /// Records the present schema and steps anew, after what drifted was judged right, and forgets failures of backfills.
+    ///
+    /// Writes nothing where nothing is to be repaired.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - options: How long to wait.
+    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where no
+    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing
+    ///   was changed then.
+    @discardableResult
+    public static func repair(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) async throws -> HistoryChange {
+        try await maintain(configuration, directory, keyProvider, options) { try $0.repair() }
+    }
+
+    /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await repair(_:directory:keyProvider:options:) instead")
+    @discardableResult
+    public static func repairBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) throws -> HistoryChange {
+        try opening(configuration, directory, keyProvider, options).repair()
+    }
+
+    // MARK: Running
+
+    private static func maintain<Output: Sendable>(
+        _ configuration: Configuration, _ directory: URL, _ keyProvider: any KeyProvider, _ options: Options,
+        _ body: @escaping @Sendable (StoreOpening) throws -> Output
+    ) async throws -> Output {
+        try await DetachedThread.cancellable { cancellation in
+            try body(opening(configuration, directory, keyProvider, options, cancellation))
+        }
+    }
+
+    private static func opening(
+        _ configuration: Configuration, _ directory: URL, _ keyProvider: any KeyProvider, _ options: Options,
+        _ cancellation: UpgradeCancellation? = nil
+    ) throws -> StoreOpening {
+        try StoreOpening(
+            configuration: configuration, directory: try directory.requiredPath(), provider: keyProvider,
+            options: options.upgrade(nil, cancellation))
+    }
+}

@@ -1,0 +1,36 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+
+extension OpeningResolver {
+    /// Why a file is not touched, and what to do about it.
+    func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
+        switch code {
+        case .staleSidecar: return inspector.staleSidecar()
+        case .downgrade:
+            return .downgrade(
+                from: facts.recorded ?? .zero, facts.records, to: configuration.version, path: paths.database)
+        case .unexpectedPlaintext:
+            guard let threshold = configuration.encryption.sinceVersion else {
+                return StoreError(
+                    .unexpectedPlaintext, path: paths.database,
+                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
+                        + "that another program decrypted",
+                    advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
+            }
+            return StoreError(
+                .unexpectedPlaintext, path: paths.database,
+                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
+                    + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
+                    + "restored backup",
+                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
+                    + "and is left out in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
+                    + "to accept such a file")
+        case .encryptionDisabled:
+            return StoreError(
+                .encryptionDisabled, path: paths.database,
+                "the file is encrypted, and encryption is off in the configuration",
+                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
+        default: return inspector.keyDoesNotFit()
+        }
+    }
+}

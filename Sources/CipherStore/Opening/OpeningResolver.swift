@@ -1,0 +1,129 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherSystemFiles
+
+/// Finds out what a database file is, which key and cipher format open it, and which version is recorded in it: what opening,
+/// planning, validating, reading the history and repairing go by.
+///
+/// Keys and formats are tried in the order of ``FileUnlocking``. The version that counts is CipherStore's own once it has
+/// recorded one, the app's before.
+struct OpeningResolver {
+    let configuration: Configuration
+    let paths: DatabasePaths
+    let provider: any KeyProvider
+    let options: ConversionOptions
+
+    /// What was found.
+    struct Resolved<Result> {
+        let facts: Decision.Facts
+        /// What opened the file; `nil` where it is not encrypted.
+        let file: FileUnlocking.Unlocked?
+        /// What the caller read.
+        let result: Result
+    }
+
+    /// What reads a file that was opened; an empty database in memory stands for one that is not there.
+    typealias Reading<Result> = (Connection, Decision.Facts, FileUnlocking.Unlocked?) throws -> Result
+
+    /// Opens a file for reading, and lends the connection.
+    ///
+    /// - Parameters:
+    ///   - inspector: Looks at the file.
+    ///   - rollsBackJournal: Whether a journal of a crashed writer is rolled back, for it may hold the version; the upgrade
+    ///     lock is held then. Otherwise nothing is changed.
+    /// - Throws: ``StoreError``, with `staleSidecar`, with `keyDoesNotFit` and what else ``FileUnlocking`` throws, and with
+    ///   `needsRecovery` where a journal is not rolled back; what `body` throws.
+    func resolve<Result>(
+        _ inspector: Inspector, rollsBackJournal: Bool = false, _ body: Reading<Result>
+    ) throws -> Resolved<Result> {
+        let surface = try inspector.surface()
+        do {
+            switch surface {
+            case .staleSidecar: throw inspector.staleSidecar()
+            case .missing, .empty: return try resolveNothing(surface, body)
+            case .plaintext: return try resolvePlaintext(inspector, rollsBackJournal: rollsBackJournal, body)
+            case .opaque(let hasPlaintextHeader):
+                let unlocking = FileUnlocking(
+                    paths, provider: provider, formats: configuration.encryption.formats,
+                    rollsBackJournal: rollsBackJournal)
+                return try unlocking.run(inspector, hasPlaintextHeader: hasPlaintextHeader) {
+                    try read($0, surface, $1, body)
+                }.result
+            }
+        } catch let error as DatabaseError {
+            throw inspector.readFailure(error)
+        }
+    }
+
+    /// What is to be done with a file.
+    ///
+    /// - Throws: ``StoreError``, of a file that this configuration may not open.
+    func step(for facts: Decision.Facts, _ inspector: Inspector) throws -> StorePlan.Step {
+        switch Decision.make(facts, configuration) {
+        case .proceed(let step): return step
+        case .refuse(let code): throw refusal(code, facts, inspector)
+        }
+    }
+
+    /// The version that counts.
+    func recordedVersion(_ connection: Connection) throws -> SchemaVersion? {
+        try VersionRecords(connection).version
+            ?? configuration.readRecordedVersion(from: connection, databasePath: paths.database)
+    }
+
+    // MARK: Each kind of file
+
+    private func resolveNothing<Result>(
+        _ surface: Inspector.Surface, _ body: Reading<Result>
+    ) throws -> Resolved<Result> {
+        let connection = try ScratchDatabase([]).connection
+        defer { connection.close() }
+        let recorded = try configuration.readOwnRecord(from: connection, databasePath: paths.database)
+        let facts = Decision.Facts(surface: surface, recorded: recorded)
+        return Resolved(facts: facts, file: nil, result: try body(connection, facts, nil))
+    }
+
+    private func resolvePlaintext<Result>(
+        _ inspector: Inspector, rollsBackJournal: Bool, _ body: Reading<Result>
+    ) throws -> Resolved<Result> {
+        if let resolved = try inspector.readingPlaintext({ try read($0, .plaintext, nil, body) }) { return resolved }
+        guard rollsBackJournal else { throw inspector.needsRecovery() }
+        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
+            throw StoreError(
+                .permission, path: paths.database,
+                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                advice: "give this user the permission to write both")
+        }
+        let connection = try Connection(
+            path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout,
+            through: FileLayer(guarding: paths.database))
+        defer { connection.close() }
+        connection.allowDoubleQuotedStrings()
+        connection.distrustSchema()
+        for collation in configuration.collations { try connection.register(collation) }
+        try connection.proveReadable(paths.database, isPlaintext: true)
+        return try read(connection, .plaintext, nil, body)
+    }
+
+    private func read<Result>(
+        _ connection: Connection, _ surface: Inspector.Surface, _ file: FileUnlocking.Unlocked?,
+        _ body: Reading<Result>
+    ) throws -> Resolved<Result> {
+        let facts = Decision.Facts(
+            surface: surface, recorded: try recordedVersion(connection), records: try VersionRecords(connection),
+            stamp: try HistoryTable.stamp(connection), keyFits: file != nil,
+            isChangeWanted: file.map(isChangeWanted) ?? false)
+        return Resolved(facts: facts, file: file, result: try body(connection, facts, file))
+    }
+
+    /// Whether a file that was opened is to be given another key or format.
+    private func isChangeWanted(_ file: FileUnlocking.Unlocked) -> Bool {
+        let encryption = configuration.encryption
+        return file.hasPreviousKey
+            || encryption.whenFormerFormat == .upgrade && file.fileKey.settings != encryption.format
+    }
+}
