@@ -306,10 +306,13 @@ package struct Inspector {
             cipherCompatibility: compatibility)
     }
 
-    /// Turns SQLite's report on reading the file into a typed error.
-    package func readFailure(_ error: DatabaseError) -> StoreError {
-        let failure = StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
-        guard failure.code == .corrupt, let size = try? FileSystem.size(paths.wal), size > 0 else { return failure }
+    /// Turns SQLite's report on the file into a typed error.
+    package func readFailure(_ error: DatabaseError, during work: DatabaseWork = .use) -> StoreError {
+        let failure = StoreError(
+            error, path: paths.database, during: work, writerVersion: (try? header())?.writerVersion)
+        guard failure.code == .corrupt, !error.isConstraintViolation,
+            let size = try? FileSystem.size(paths.wal), size > 0
+        else { return failure }
         return StoreError(
             .corrupt, path: failure.path, failure.detail + ", or its -wal goes on from another copy of the file",
             advice: "restore both from the same backup", underlying: error)

@@ -125,7 +125,7 @@ struct Conversion {
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             // Where something cannot be removed or given back, the record stays for the next launch to do it.
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
-            throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error
+            throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }
 

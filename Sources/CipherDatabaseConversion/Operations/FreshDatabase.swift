@@ -44,7 +44,7 @@ package struct FreshDatabase {
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             if isSwept { try? AttemptRecord.remove(paths) }
             guard let error = error as? DatabaseError else { throw error }
-            throw StoreError.upgrading(error, paths)
+            throw Inspector(paths).readFailure(error, during: .conversion)
         }
     }
 

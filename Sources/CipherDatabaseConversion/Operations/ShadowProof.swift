@@ -86,7 +86,7 @@ package struct ShadowProof {
         do {
             try result.get()
         } catch let error as DatabaseError {
-            throw StoreError.upgrading(error, paths)
+            throw Inspector(paths).readFailure(error, during: .conversion)
         }
     }
 

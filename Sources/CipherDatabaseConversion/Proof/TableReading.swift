@@ -103,7 +103,8 @@ package struct TableReading: Sendable {
         do {
             _ = try Statement("SELECT \(SQL(text: alias)) FROM main.\(table) LIMIT 0", on: connection)
             return alias
-        } catch let error as DatabaseError where error.message.contains("no such column") {
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            // The column is all that can be missing: the table's own columns were read before.
             return nil
         }
     }

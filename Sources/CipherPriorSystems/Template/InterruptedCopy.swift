@@ -190,7 +190,7 @@ package struct InterruptedCopy {
             warnings += old.endAfterRenaming()
         } catch {
             _ = hold.giveBack()
-            throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
+            throw (error as? DatabaseError).map { StoreError($0, path: copy.database, during: .use) } ?? error
         }
         if isWriteAheadLog, let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: busyTimeout) {
             warnings.append("the file is not in WAL mode any more: \(reason)")

@@ -41,7 +41,7 @@ struct PlanExecutor {
                     refused += policy.refusing(outcome?.losses ?? [], of: step).map { (step, $0) }
                 }
             } catch let error as DatabaseError {
-                throw StoreError(migration: error, path: connection.path, action: operation.title)
+                throw StoreError(error, path: connection.path, during: .migration(operation.title))
             }
             applied.append(operation)
         }

@@ -258,7 +258,7 @@ package struct SchemaMigrator {
         do {
             return try body()
         } catch let error as DatabaseError {
-            throw StoreError(migration: error, path: connection.path, action: action)
+            throw StoreError(error, path: connection.path, during: .migration(action))
         } catch let error as StoreError where error.code == .configuration && error.path == nil {
             throw error.at(file)
         }

@@ -100,7 +100,7 @@ extension StoreOpening {
                 defer { connection.close() }
                 return try connection.transaction(.immediate) { try body(connection) }
             } catch let error as DatabaseError {
-                throw StoreError.reading(error, path: path)
+                throw StoreError(error, path: path, during: .use)
             }
         }
     }

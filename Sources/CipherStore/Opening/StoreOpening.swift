@@ -333,7 +333,7 @@ package struct StoreOpening {
         do {
             return try body()
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
+            throw StoreError(error, path: paths.database, during: .use)
         }
     }
 
