@@ -13,7 +13,7 @@ extension StoreError {
         } catch let error as DatabaseError where error.code == DatabaseError.mismatch {
             throw StoreError(
                 .corrupt, path: connection.path, "a row of \(table) holds a value that CipherStore did not write there",
-                advice: "correct that value or remove its row; nothing was changed", underlying: error)
+                advice: "correct that value or remove its row", changed: .nothing, underlying: error)
         }
     }
 }

@@ -117,7 +117,7 @@ struct Conversion {
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
                 error = StoreError(
                     .busy, path: paths.database, "another program wrote the file during the upgrade",
-                    advice: "close that program and try again; nothing was changed")
+                    advice: "close that program and try again", changed: .nothing)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error

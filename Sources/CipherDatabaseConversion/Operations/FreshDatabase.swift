@@ -109,6 +109,6 @@ package struct FreshDatabase {
     private func madeMeanwhile() -> StoreError {
         StoreError(
             .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again; nothing was changed")
+            advice: "try again", changed: .nothing)
     }
 }

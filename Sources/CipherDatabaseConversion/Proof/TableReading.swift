@@ -35,7 +35,7 @@ package struct TableReading: Sendable {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
             throw StoreError(
                 .corrupt, path: connection.path, "schema entry \(table) does not name the table that it defines",
-                advice: "restore the file from a backup; nothing was changed")
+                advice: "restore the file from a backup", changed: .nothing)
         }
     }
 

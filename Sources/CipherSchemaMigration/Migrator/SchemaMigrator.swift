@@ -232,7 +232,7 @@ package struct SchemaMigrator {
         throw StoreError(
             .migration, path: connection.path,
             "after the migration \(left.title) was still left to do",
-            advice: "correct the schema; nothing was changed")
+            advice: "correct the schema", changed: .nothing)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {

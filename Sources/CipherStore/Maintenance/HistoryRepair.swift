@@ -19,13 +19,13 @@ extension StoreOpening {
             throw StoreError(
                 .configuration, path: path,
                 "version \(version) cannot be declared: the configuration only knows \(wanted)",
-                advice: "declare an older version; nothing was changed")
+                advice: "declare an older version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it; nothing was changed")
+                    advice: "repair it where the schema drifted from it", changed: .nothing)
             }
             let recorded = try recordedVersion(connection)
             try HistoryTable.append(
@@ -117,7 +117,7 @@ extension StoreOpening {
             guard !configuration.encryption.isEnabled else {
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
-                    advice: "encrypt it first; nothing was changed")
+                    advice: "encrypt it first", changed: .nothing)
             }
             connection = try Connection(
                 path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))

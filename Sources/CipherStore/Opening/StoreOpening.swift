@@ -411,7 +411,7 @@ package struct StoreOpening {
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
+                advice: "turn encryption on, or set encryption.whenDisabled to decrypt", changed: .nothing)
         default: return inspector.keyDoesNotFit()
         }
     }
