@@ -33,7 +33,7 @@ package enum SchemaShape {
             throw StoreError(
                 .corrupt, path: connection.path,
                 "the schema's entry \(name ?? "without a name") is not what it says it is",
-                advice: "restore the file from a backup; nothing was changed")
+                advice: "restore the file from a backup", changed: .nothing)
         }
     }
 

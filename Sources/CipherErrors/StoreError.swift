@@ -130,9 +130,24 @@ extension StoreError {
         return text
     }
 
+    /// What is left of what was begun.
+    package enum Change {
+        /// Everything is as it was, which the advice says at its end.
+        case nothing
+    }
+
+    /// Describes a failure, and what it left.
+    package init(
+        _ code: Code, path: String? = nil, _ detail: String, advice: String = "", changed: Change,
+        underlying: DatabaseError? = nil
+    ) {
+        let parts = [advice, "nothing was changed"].filter { !$0.isEmpty }
+        self.init(code, path: path, detail, advice: parts.joined(separator: "; "), underlying: underlying)
+    }
+
     /// The caller ended an upgrade before its swap.
     package static func cancelled(_ path: String) -> StoreError {
-        StoreError(.cancelled, path: path, "the upgrade was cancelled", advice: "nothing was changed")
+        StoreError(.cancelled, path: path, "the upgrade was cancelled", changed: .nothing)
     }
 }
 

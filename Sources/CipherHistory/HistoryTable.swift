@@ -42,7 +42,7 @@ package enum HistoryTable {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(name) in the database is not CipherStore's history table: its columns are others",
-                advice: "rename it; nothing was changed")
+                advice: "rename it", changed: .nothing)
         }
         return true
     }
@@ -93,7 +93,7 @@ package enum HistoryTable {
             throw StoreError(
                 .recordedVersion, path: connection.path,
                 "the latest version that \(name) records is not a version",
-                advice: "it must be a whole number or text such as 2.0.0; nothing was changed")
+                advice: "it must be a whole number or text such as 2.0.0", changed: .nothing)
         }
         return version
     }

@@ -64,7 +64,7 @@ extension KeyProvider {
             // What a provider says of its own failure is not repeated: it might quote the key.
             throw StoreError(
                 .keyUnavailable, path: database, "the key provider failed with \(type(of: error))",
-                advice: "see to the provider and try again; nothing was changed")
+                advice: "see to the provider and try again", changed: .nothing)
         }
     }
 }

@@ -77,11 +77,11 @@
             if status == errSecInteractionNotAllowed {
                 return StoreError(
                     .keyStoreLocked, "the device was not unlocked yet, so whether there is a key \(name) is not known",
-                    advice: "try again after the first unlock; nothing was changed")
+                    advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(
                 .keyStoreUnavailable, "the keychain cannot be asked for the key \(name): OSStatus \(status)",
-                advice: "check the app's keychain entitlement; nothing was changed")
+                advice: "check the app's keychain entitlement", changed: .nothing)
         }
     }
 

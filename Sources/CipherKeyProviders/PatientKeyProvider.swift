@@ -44,6 +44,6 @@ package struct PatientKeyProvider: KeyProvider {
         throw StoreError(
             .keyStoreUnavailable, path: database,
             "the key provider gave no answer in \(timeout.inSeconds) seconds",
-            advice: "see to the key store and try again; nothing was changed")
+            advice: "see to the key store and try again", changed: .nothing)
     }
 }

@@ -39,7 +39,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
             guard let stored = try stored(session), stored == key else {
                 throw StoreError(
                     .keyStoreUnavailable, "the desktop's key store did not keep the new key \(name)",
-                    advice: "check the key store; nothing was changed")
+                    advice: "check the key store", changed: .nothing)
             }
             return stored
         }
@@ -69,7 +69,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard secrets.allSatisfy({ $0 == first }) else {
             throw StoreError(
                 .keyMalformed, "the desktop's key store has several different keys named \(name)",
-                advice: "remove those that are not this database's; nothing was changed")
+                advice: "remove those that are not this database's", changed: .nothing)
         }
         return try KeyText.parse(first, origin: "the desktop's key store")
     }

@@ -114,7 +114,7 @@ final class SecretServiceSession {
             if let failure { throw Self.failure(library, name, failure) }
             throw StoreError(
                 .keyStoreUnavailable, "the desktop's key store has no default keyring",
-                advice: "make one with the desktop's password manager, then try again; nothing was changed")
+                advice: "make one with the desktop's password manager, then try again", changed: .nothing)
         }
         guard library.isCollectionLocked(collection) == 0 else {
             library.release(collection)
@@ -168,12 +168,12 @@ final class SecretServiceSession {
     private static func locked(_ name: String) -> StoreError {
         StoreError(
             .keyStoreLocked, "the desktop's key store is locked, so whether it has the key \(name) is not known",
-            advice: "unlock it, then try again; nothing was changed")
+            advice: "unlock it, then try again", changed: .nothing)
     }
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
             .keyStoreUnavailable, "the desktop's key store cannot be asked for the key \(name): \(reason)",
-            advice: "check that a Secret Service such as gnome-keyring runs in this session; nothing was changed")
+            advice: "check that a Secret Service such as gnome-keyring runs in this session", changed: .nothing)
     }
 }

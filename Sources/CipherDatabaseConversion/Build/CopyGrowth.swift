@@ -43,7 +43,7 @@ final class CopyGrowth {
         } catch is DatabaseError where isExceeded {
             throw StoreError(
                 .corrupt, path: path, "the rows never end: pages of the file refer to each other over and over",
-                advice: "restore the file from a backup; nothing was changed")
+                advice: "restore the file from a backup", changed: .nothing)
         }
     }
 }

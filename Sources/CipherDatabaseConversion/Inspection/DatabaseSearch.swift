@@ -118,7 +118,7 @@ package struct DatabaseSearch: Sendable {
             } catch let error as StoreError {
                 found.append(Found(path, .failure(error), in: folder.identity))
             } catch let error as DatabaseError {
-                found.append(Found(path, .failure(.reading(error, path: path)), in: folder.identity))
+                found.append(Found(path, .failure(StoreError(error, path: path, during: .use)), in: folder.identity))
             }
         }
         return inner.reversed()

@@ -99,12 +99,12 @@ package struct Inspector {
                 throw StoreError(
                     .nameTaken, path: path,
                     "SQLite keeps a file under this name and would remove this one, which it did not write",
-                    advice: "move it away; nothing was changed")
+                    advice: "move it away", changed: .nothing)
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError(
                 .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
-                advice: "move it away; nothing was changed")
+                advice: "move it away", changed: .nothing)
         }
     }
 
@@ -152,7 +152,7 @@ package struct Inspector {
         StoreError(
             .keyDoesNotFit, path: paths.database,
             "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
-            advice: "check the key; nothing was changed")
+            advice: "check the key", changed: .nothing)
     }
 
     package func staleSidecar() -> StoreError {
@@ -160,7 +160,7 @@ package struct Inspector {
             .staleSidecar, path: paths.database,
             "a -wal or -journal of another generation lies beside the file and would overwrite it",
             advice: "put the file and its sidecar back from the same copy, or move the sidecar away if it is the older "
-                + "one; nothing was changed")
+                + "one", changed: .nothing)
     }
 
     package func needsRecovery() -> StoreError {
@@ -269,7 +269,7 @@ package struct Inspector {
         StoreError(
             .corrupt, path: paths.database,
             "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes",
-            advice: "restore the file from a backup; nothing was changed")
+            advice: "restore the file from a backup", changed: .nothing)
     }
 
     private func facts(
@@ -306,10 +306,13 @@ package struct Inspector {
             cipherCompatibility: compatibility)
     }
 
-    /// Turns SQLite's report on reading the file into a typed error.
-    package func readFailure(_ error: DatabaseError) -> StoreError {
-        let failure = StoreError.reading(error, path: paths.database, writerVersion: (try? header())?.writerVersion)
-        guard failure.code == .corrupt, let size = try? FileSystem.size(paths.wal), size > 0 else { return failure }
+    /// Turns SQLite's report on the file into a typed error.
+    package func readFailure(_ error: DatabaseError, during work: DatabaseWork = .use) -> StoreError {
+        let failure = StoreError(
+            error, path: paths.database, during: work, writerVersion: (try? header())?.writerVersion)
+        guard failure.code == .corrupt, !error.isConstraintViolation,
+            let size = try? FileSystem.size(paths.wal), size > 0
+        else { return failure }
         return StoreError(
             .corrupt, path: failure.path, failure.detail + ", or its -wal goes on from another copy of the file",
             advice: "restore both from the same backup", underlying: error)

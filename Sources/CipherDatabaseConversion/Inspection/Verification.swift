@@ -104,7 +104,7 @@ public struct Verification: Sendable, Encodable {
             }
             return true
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             unfinished = error.message
         } catch let error as DatabaseError {

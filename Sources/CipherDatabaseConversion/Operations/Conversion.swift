@@ -117,7 +117,7 @@ struct Conversion {
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
                 error = StoreError(
                     .busy, path: paths.database, "another program wrote the file during the upgrade",
-                    advice: "close that program and try again; nothing was changed")
+                    advice: "close that program and try again", changed: .nothing)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
@@ -125,7 +125,7 @@ struct Conversion {
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             // Where something cannot be removed or given back, the record stays for the next launch to do it.
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
-            throw (error as? DatabaseError).map { StoreError.upgrading($0, paths) } ?? error
+            throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }
 

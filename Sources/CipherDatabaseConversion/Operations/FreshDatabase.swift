@@ -44,7 +44,7 @@ package struct FreshDatabase {
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             if isSwept { try? AttemptRecord.remove(paths) }
             guard let error = error as? DatabaseError else { throw error }
-            throw StoreError.upgrading(error, paths)
+            throw Inspector(paths).readFailure(error, during: .conversion)
         }
     }
 
@@ -108,6 +108,6 @@ package struct FreshDatabase {
     private func madeMeanwhile() -> StoreError {
         StoreError(
             .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again; nothing was changed")
+            advice: "try again", changed: .nothing)
     }
 }

@@ -94,6 +94,6 @@ extension StoreError {
     fileprivate static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key is the old one",
-            advice: "give another new key, or none where the format alone is to change; nothing was changed")
+            advice: "give another new key, or none where the format alone is to change", changed: .nothing)
     }
 }

@@ -41,7 +41,7 @@ package struct Rekeying {
             guard case .opaque(let hasPlaintextHeader) = content else {
                 throw StoreError(
                     .unexpectedPlaintext, path: paths.database, "the file is not encrypted, so it has no key to change",
-                    advice: "encrypt it; nothing was changed")
+                    advice: "encrypt it", changed: .nothing)
             }
             try change.checkKeysDiffer()
             let (file, _) = try FileUnlocking(

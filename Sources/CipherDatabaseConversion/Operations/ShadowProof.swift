@@ -81,12 +81,12 @@ package struct ShadowProof {
         guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
             throw StoreError(
                 .busy, path: paths.database, "another connection wrote to the database during the shadow proof",
-                advice: "try again; nothing was changed")
+                advice: "try again", changed: .nothing)
         }
         do {
             try result.get()
         } catch let error as DatabaseError {
-            throw StoreError.upgrading(error, paths)
+            throw Inspector(paths).readFailure(error, during: .conversion)
         }
     }
 

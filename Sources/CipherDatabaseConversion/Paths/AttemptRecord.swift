@@ -161,7 +161,7 @@ package struct AttemptRecord: Equatable {
         StoreError(
             .nameTaken, path: paths.attempt,
             "the upgrade keeps its record under this name, and the file is another program's",
-            advice: "move it away; nothing was changed")
+            advice: "move it away", changed: .nothing)
     }
 
     /// Makes the copy, empty, and records which file that is before anything is written to it.

@@ -24,7 +24,7 @@ extension DatabasePaths {
                 .nameTaken, path: file,
                 "the file is needed for this run, and it has the name \(FileSystem.split(name).name), whose file is "
                     + "written over and removed with the database's own",
-                advice: "give it another name; nothing was changed")
+                advice: "give it another name", changed: .nothing)
         }
     }
 }

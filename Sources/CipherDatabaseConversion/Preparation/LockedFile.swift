@@ -30,7 +30,7 @@ extension ConversionOptions {
                     return try body(inspector, .opaque(hasPlaintextHeader: hasPlaintextHeader))
                 }
             } catch let error as DatabaseError {
-                throw StoreError.upgrading(error, paths)
+                throw Inspector(paths).readFailure(error, during: .conversion)
             }
         }
     }

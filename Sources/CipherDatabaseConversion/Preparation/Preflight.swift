@@ -38,7 +38,7 @@ package struct Preflight {
         guard status.isRegular else {
             throw StoreError(
                 .busy, path: paths.database, "another program replaced the file, which is no regular one now",
-                advice: "see who else writes to the folder, and try again; nothing was changed")
+                advice: "see who else writes to the folder, and try again", changed: .nothing)
         }
         try Self.checkNames(folder, paths)
         try checkMount(folder, status)
@@ -87,7 +87,7 @@ package struct Preflight {
         throw StoreError(
             .permission, path: paths.database,
             "the file is mounted by itself, and only a file of a folder can be replaced by its copy",
-            advice: "mount the folder that it lies in, or run the upgrade where the file is; nothing was changed")
+            advice: "mount the folder that it lies in, or run the upgrade where the file is", changed: .nothing)
     }
 
     /// The copy is about as large as the file with its log, plus what encryption adds to each page.
@@ -101,13 +101,13 @@ package struct Preflight {
             throw StoreError(
                 .noSpace, path: paths.database,
                 "the copy needs \(needed) bytes and the disk has \(room.disk) free",
-                advice: "free some space and try again; nothing was changed")
+                advice: "free some space and try again", changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(
                 .noSpace, path: paths.database,
                 "the copy needs \(copy) bytes and this process may write files of \(limit)",
-                advice: "raise the limit of file sizes (ulimit -f) and try again; nothing was changed")
+                advice: "raise the limit of file sizes (ulimit -f) and try again", changed: .nothing)
         }
     }
 
@@ -122,7 +122,7 @@ package struct Preflight {
             throw StoreError(
                 .missingCollation, path: paths.database,
                 "the schema sorts by collations that are not registered: \(names)",
-                advice: "give the app's own comparison in the configuration's collations; nothing was changed")
+                advice: "give the app's own comparison in the configuration's collations", changed: .nothing)
         }
     }
 }

@@ -115,7 +115,7 @@ package final class SourceHold {
     private static func busy(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .busy, path: paths.database, "another connection, of this process or another, uses the database",
-            advice: "close it and try again; nothing was changed")
+            advice: "close it and try again", changed: .nothing)
     }
 
     /// Lends a connection, for questions to the schema.

@@ -38,7 +38,7 @@ extension KeyProvider {
         guard again == first else {
             throw StoreError(
                 .keyChanged, path: database, "the key provider gave another key when it was asked again",
-                advice: "mend the provider: a key that it makes must be stored before it returns; nothing was changed")
+                advice: "mend the provider: a key that it makes must be stored before it returns", changed: .nothing)
         }
         return again
     }
@@ -51,7 +51,7 @@ extension CipherKey {
             throw StoreError(
                 .saltMissing, path: paths.database,
                 "a file with a readable header does not hold its salt, so the salt must come with the key",
-                advice: "give the key as x'96 hex digits', raw key and salt; nothing was changed")
+                advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
         }
     }
 }

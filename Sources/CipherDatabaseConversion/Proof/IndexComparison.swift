@@ -49,7 +49,8 @@ final class IndexComparison: @unchecked Sendable {
     private static func readsOnly(_ root: Int64, _ query: SQL, _ connection: Connection) throws -> Bool {
         do {
             return try connection.standingInForAbsentFunctions { try connection.rootPages(of: query) == [root] }
-        } catch let error as DatabaseError where error.message.contains("no query solution") {
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            // Source: SQLite, "The INDEXED BY Clause": a statement that cannot use the index does not compile.
             return false
         }
     }

@@ -21,7 +21,7 @@ struct ReadBack {
             throw StoreError(
                 .proofFailed, path: paths.database,
                 "page \(page) of the copy is not as it was written: the disk has forgotten it",
-                advice: "check the disk and try again; nothing was changed")
+                advice: "check the disk and try again", changed: .nothing)
         }
         return result
     }

@@ -35,7 +35,7 @@ package struct TableReading: Sendable {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
             throw StoreError(
                 .corrupt, path: connection.path, "schema entry \(table) does not name the table that it defines",
-                advice: "restore the file from a backup; nothing was changed")
+                advice: "restore the file from a backup", changed: .nothing)
         }
     }
 
@@ -103,7 +103,8 @@ package struct TableReading: Sendable {
         do {
             _ = try Statement("SELECT \(SQL(text: alias)) FROM main.\(table) LIMIT 0", on: connection)
             return alias
-        } catch let error as DatabaseError where error.message.contains("no such column") {
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            // The column is all that can be missing: the table's own columns were read before.
             return nil
         }
     }

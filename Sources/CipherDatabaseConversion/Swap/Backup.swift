@@ -93,6 +93,6 @@ struct Backup {
         StoreError(
             .busy, path: FileName.sibling(name, of: paths.database),
             "another program put a file in the place of the backup while it was written",
-            advice: "see who else writes to the folder, and try again; nothing was changed")
+            advice: "see who else writes to the folder, and try again", changed: .nothing)
     }
 }

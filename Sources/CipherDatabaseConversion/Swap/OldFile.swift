@@ -59,7 +59,7 @@ package final class OldFile {
         case .unavailable(let reason):
             throw StoreError(
                 .busy, path: paths.database, "the system no longer tells who has the database open: \(reason)",
-                advice: "try again; nothing was changed")
+                advice: "try again", changed: .nothing)
         }
     }
 
@@ -169,6 +169,6 @@ final class KeptFiles: @unchecked Sendable {
         throw StoreError(
             .busy, path: path,
             "this process keeps \(count) old files locked, which others may have open, and can keep no more",
-            advice: "convert the rest in another process; nothing was changed")
+            advice: "convert the rest in another process", changed: .nothing)
     }
 }

@@ -96,7 +96,7 @@ struct Swap {
     private func replacedMeanwhile() -> StoreError {
         StoreError(
             .busy, path: paths.database, "another program opened, wrote or replaced the file during the upgrade",
-            advice: "close that program and try again; nothing was changed")
+            advice: "close that program and try again", changed: .nothing)
     }
 
     /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.

@@ -76,7 +76,7 @@ struct LeftoverTables {
                     + "count cannot be told: each holds rows that the other lacks, or another table refers to keys "
                     + "that mean other rows in both",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
-                    + "or bring the rows together by hand; nothing was changed")
+                    + "or bring the rows together by hand", changed: .nothing)
         }
     }
 

@@ -67,6 +67,6 @@ package struct TableVersionRecord {
     private static func failure(_ state: DatabaseState, _ detail: String) -> StoreError {
         StoreError(
             .recordedVersion, path: state.connection.path, detail,
-            advice: "correct the row: it must be a number from 0 up; nothing was changed")
+            advice: "correct the row: it must be a number from 0 up", changed: .nothing)
     }
 }

@@ -47,7 +47,7 @@ package struct TableVersionsSource: SchemaSource {
                 .downgrade, path: state.connection.path,
                 "the table \(table.name) has version \(TableVersionRecord.literal(found)) and the app only knows "
                     + TableVersionRecord.literal(table.version),
-                advice: "install a newer version of the app; nothing was changed")
+                advice: "install a newer version of the app", changed: .nothing)
         }
     }
 
@@ -61,7 +61,7 @@ package struct TableVersionsSource: SchemaSource {
             guard wanted.tables.last.map({ SQLName($0.name) }) == SQLName(table.name) else {
                 throw StoreError(
                     .configuration, "\(place).sql does not make the table \(table.name)",
-                    advice: "give the CREATE TABLE statement of that table; nothing was changed")
+                    advice: "give the CREATE TABLE statement of that table", changed: .nothing)
             }
             for (new, old) in table.renamedColumns {
                 wanted.renames.columns[SQLName(table.name), default: [:]][SQLName(new)] = old

@@ -95,7 +95,7 @@ package struct InterruptedCopy {
             throw StoreError(
                 .corrupt, path: copy.database,
                 "the database is missing, and what an upgrade that did not end left here is no plaintext database",
-                advice: "restore the database from a backup; nothing was changed")
+                advice: "restore the database from a backup", changed: .nothing)
         case .plaintext:
             // With a journal to roll back first it cannot be read, and it certainly holds something.
             return try inspector.readingPlaintext(Self.holdsTables) != false
@@ -132,7 +132,7 @@ package struct InterruptedCopy {
             .migration, path: paths.database,
             "an upgrade of the app's own did not end, and it cannot be told which counts: \(question)",
             advice: "set template.leftover in the configuration to \"copy\" where the copy and its log count, or to "
-                + "\"database\" to leave them where they are; nothing was changed")
+                + "\"database\" to leave them where they are", changed: .nothing)
     }
 
     /// What a plan should say of it; `nil` where there is none.
@@ -166,7 +166,7 @@ package struct InterruptedCopy {
             throw StoreError(
                 .permission, path: paths.folder,
                 "\(name) is to become the database, and the folder cannot be written",
-                advice: "give this user the permission to write it; nothing was changed")
+                advice: "give this user the permission to write it", changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
         guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
@@ -190,7 +190,7 @@ package struct InterruptedCopy {
             warnings += old.endAfterRenaming()
         } catch {
             _ = hold.giveBack()
-            throw (error as? DatabaseError).map { StoreError.reading($0, path: copy.database) } ?? error
+            throw (error as? DatabaseError).map { StoreError($0, path: copy.database, during: .use) } ?? error
         }
         if isWriteAheadLog, let reason = Attempts.restoreWriteAheadLog(paths, nil, busyTimeout: busyTimeout) {
             warnings.append("the file is not in WAL mode any more: \(reason)")
@@ -264,7 +264,7 @@ package struct InterruptedCopy {
     private func madeMeanwhile() -> StoreError {
         StoreError(
             .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again; nothing was changed")
+            advice: "try again", changed: .nothing)
     }
 
     // MARK: Beside a database

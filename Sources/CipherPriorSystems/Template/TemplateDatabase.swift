@@ -41,7 +41,7 @@ struct TemplateDatabase {
         switch try inspector.surface() {
         case .missing:
             throw StoreError(
-                .missingFile, path: path, "there is no template", advice: "check template.file; nothing was changed")
+                .missingFile, path: path, "there is no template", advice: "check template.file", changed: .nothing)
         case .empty: throw failure("the template is empty")
         case .opaque: throw failure("the template is encrypted or no database at all; it must be a plaintext one")
         case .staleSidecar: throw inspector.staleSidecar()
@@ -91,7 +91,7 @@ struct TemplateDatabase {
         guard complaint == "ok" else {
             throw StoreError(
                 .corrupt, path: path, "the template is damaged",
-                advice: "install the app again; nothing was changed")
+                advice: "install the app again", changed: .nothing)
         }
     }
 
@@ -125,6 +125,6 @@ struct TemplateDatabase {
     private func failure(_ detail: String) -> StoreError {
         StoreError(
             .configuration, path: path, detail,
-            advice: "give the database that the app ships as template.file; nothing was changed")
+            advice: "give the database that the app ships as template.file", changed: .nothing)
     }
 }

@@ -50,7 +50,7 @@ package struct TemplateSource: SchemaSource {
             .configuration, path: template.file,
             "the template is \(found < version ? "older" : "newer") than the app: it has version "
                 + "\(found), and dbVersion is \(goal.version)",
-            advice: "ship the template of that version; nothing was changed")
+            advice: "ship the template of that version", changed: .nothing)
     }
 
     private func wantedSchema(_ content: TemplateDatabase.Content) throws -> WantedSchema {

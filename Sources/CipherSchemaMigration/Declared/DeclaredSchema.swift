@@ -71,7 +71,7 @@ struct DeclaredSchema {
         guard table.isStrict != true || Engine.current.hasStrictTables else {
             throw StoreError(
                 .engineTooOld, "\(table.name) is declared strict, which this engine's SQLite does not know",
-                advice: "link a SQLCipher with SQLite 3.37 or newer; nothing was changed")
+                advice: "link a SQLCipher with SQLite 3.37 or newer", changed: .nothing)
         }
     }
 
@@ -138,7 +138,7 @@ extension DeclaredTable {
         let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
         return StoreError(
             .configuration, "the declaration of \(place) cannot be used: \(problem)",
-            advice: "correct it in the configuration; nothing was changed", underlying: underlying)
+            advice: "correct it in the configuration", changed: .nothing, underlying: underlying)
     }
 }
 

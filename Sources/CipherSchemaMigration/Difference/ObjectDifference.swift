@@ -75,7 +75,7 @@ struct ObjectDifference {
         throw StoreError(
             .migration, path: path,
             "the \(object.type) \(object.name) cannot be made: the database has something else of that name",
-            advice: "rename one of them; nothing was changed")
+            advice: "rename one of them", changed: .nothing)
     }
 
     // MARK: Others
@@ -93,7 +93,7 @@ struct ObjectDifference {
             .migration, path: path,
             "the \(found.object.type) \(found.object.name) names \(doubt), and it cannot be told whether that is what "
                 + "is renamed",
-            advice: "give the \(found.object.type) in the schema, or drop it; nothing was changed")
+            advice: "give the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }
 
     // MARK: Operations

@@ -104,7 +104,7 @@ struct SchemaDifference {
             throw StoreError(
                 .migration, path: state.connection.path,
                 "\(table.name) is a virtual table in the database, and the schema wants an ordinary one",
-                advice: "take it out of the schema; nothing was changed")
+                advice: "take it out of the schema", changed: .nothing)
         }
         guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {
             return
@@ -113,6 +113,6 @@ struct SchemaDifference {
             .migration, path: state.connection.path,
             "the table \(table.name) cannot be made: the database has \(object.type == "index" ? "an" : "a") "
                 + "\(object.type) of that name",
-            advice: "rename one of them; nothing was changed")
+            advice: "rename one of them", changed: .nothing)
     }
 }

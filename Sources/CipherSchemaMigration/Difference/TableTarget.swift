@@ -59,7 +59,7 @@ struct TableTarget {
         throw StoreError(
             .migration, path: path,
             "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
-            advice: "correct the schema; nothing was changed", underlying: failure)
+            advice: "correct the schema", changed: .nothing, underlying: failure)
     }
 
     private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {

@@ -96,7 +96,7 @@ struct ForeignKeyViolations {
                     .migration, path: path,
                     "the migration would leave rows of \(rows.child), \(new.count) in number, that refer to rows of "
                         + "\(rows.parent) which do not exist",
-                    advice: "correct the schema or the rows; nothing was changed")
+                    advice: "correct the schema or the rows", changed: .nothing)
             }
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {

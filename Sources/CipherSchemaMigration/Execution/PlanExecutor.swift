@@ -41,7 +41,7 @@ struct PlanExecutor {
                     refused += policy.refusing(outcome?.losses ?? [], of: step).map { (step, $0) }
                 }
             } catch let error as DatabaseError {
-                throw StoreError(migration: error, path: connection.path, action: operation.title)
+                throw StoreError(error, path: connection.path, during: .migration(operation.title))
             }
             applied.append(operation)
         }
@@ -96,7 +96,7 @@ struct PlanExecutor {
             throw StoreError(
                 .migration, path: connection.path,
                 "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
-                advice: "correct the step; nothing was changed")
+                advice: "correct the step", changed: .nothing)
         }
     }
 
@@ -112,7 +112,7 @@ struct PlanExecutor {
             throw StoreError(
                 .migration, path: connection.path,
                 "\(operation.title) found \(before ?? 0) rows and would leave \(after ?? 0)",
-                advice: "report this; nothing was changed")
+                advice: "report this", changed: .nothing)
         }
     }
 }

@@ -65,7 +65,7 @@ struct RecordedValue {
                     .recordedVersion, path: path,
                     "\(place) holds a number that is not whole, and as numbers the versions 1.1 and 1.10 are the same",
                     advice: "say with recordedVersion.assume (in Swift assumedVersion) which version such a database "
-                        + "has, or give each one's from a closure (RecordedVersion.custom); nothing was changed")
+                        + "has, or give each one's from a closure (RecordedVersion.custom)", changed: .nothing)
             }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }

@@ -12,14 +12,14 @@ struct PlanLint {
         guard impossible.isEmpty else {
             throw StoreError(
                 .migration, path: path, "the schema cannot be reached: \(list(impossible))",
-                advice: "correct the schema or the rows; nothing was changed")
+                advice: "correct the schema or the rows", changed: .nothing)
         }
         let destructive = plan.findings.filter(\.isDestructive)
         guard policy == .refuse, !destructive.isEmpty else { return }
         throw StoreError(
             .destructiveChanges, path: path,
             "the schema migration would lose something, and destructiveChanges is refuse: \(list(destructive))",
-            advice: "set it to withhold or allow, or correct the schema; nothing was changed")
+            advice: "set it to withhold or allow, or correct the schema", changed: .nothing)
     }
 
     private func list(_ findings: [Plan.Finding]) -> String {

@@ -232,7 +232,7 @@ package struct SchemaMigrator {
         throw StoreError(
             .migration, path: connection.path,
             "after the migration \(left.title) was still left to do",
-            advice: "correct the schema; nothing was changed")
+            advice: "correct the schema", changed: .nothing)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {
@@ -258,7 +258,7 @@ package struct SchemaMigrator {
         do {
             return try body()
         } catch let error as DatabaseError {
-            throw StoreError(migration: error, path: connection.path, action: action)
+            throw StoreError(error, path: connection.path, during: .migration(action))
         } catch let error as StoreError where error.code == .configuration && error.path == nil {
             throw error.at(file)
         }

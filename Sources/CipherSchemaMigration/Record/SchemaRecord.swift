@@ -54,7 +54,7 @@ package struct SchemaRecord: Sendable, Codable {
             throw StoreError(
                 .migration, path: connection.path,
                 "the schema that entry \(id) of the history recorded cannot be read",
-                advice: "repair the history; nothing was changed")
+                advice: "repair the history", changed: .nothing)
         }
     }
 

@@ -93,7 +93,7 @@ struct SchemaRenames {
     private func failure(_ place: String, _ problem: String) -> StoreError {
         StoreError(
             .configuration, "\(place): \(problem)",
-            advice: "correct the renames in the configuration; nothing was changed")
+            advice: "correct the renames in the configuration", changed: .nothing)
     }
 }
 

@@ -24,7 +24,7 @@ extension ScratchDatabase {
         } catch let error as DatabaseError {
             throw StoreError(
                 code, path: subject, "\(statement.place) cannot run",
-                advice: "correct the step; nothing was changed", underlying: error)
+                advice: "correct the step", changed: .nothing, underlying: error)
         } catch let error as StoreError {
             throw StoreError(
                 error.code, path: subject, error.detail, advice: error.advice, underlying: error.underlying)

@@ -57,7 +57,7 @@ final class StepGuard {
         StoreError(
             .configuration, path: path,
             "\(place) may not run \(what): all steps are one transaction, which nothing in them may leave",
-            advice: "take it out of the step; nothing was changed")
+            advice: "take it out of the step", changed: .nothing)
     }
 
     private func allows(_ action: StatementAction) -> Bool {

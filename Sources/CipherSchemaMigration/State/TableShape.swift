@@ -70,7 +70,7 @@ package struct TableShape: Sendable, Equatable {
         guard let sql = found, let text = TableText(sql) else {
             throw StoreError(
                 .migration, path: connection.path, "the definition of \(name) cannot be read",
-                advice: "verify the file; nothing was changed")
+                advice: "verify the file", changed: .nothing)
         }
         self.name = name
         self.sql = sql

@@ -128,7 +128,7 @@ struct HalfDoneStep {
             throw StoreError(
                 .migration, path: path,
                 "\(name) was neither left alone nor run from its beginning: the database fits no moment of it",
-                advice: "repair the database by hand; nothing was changed")
+                advice: "repair the database by hand", changed: .nothing)
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
@@ -137,6 +137,6 @@ struct HalfDoneStep {
         StoreError(
             .migration, path: path,
             "a part of what \(passage.statement.place) makes is in the database already: \(detail)",
-            advice: "repair the database by hand; nothing was changed")
+            advice: "repair the database by hand", changed: .nothing)
     }
 }

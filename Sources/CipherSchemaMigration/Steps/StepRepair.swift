@@ -212,7 +212,7 @@ struct StepRepair {
         StoreError(
             .migration, path: path,
             "the database is not what its recorded version \(version) stands for: \(detail)",
-            advice: "repair it by hand, or correct the record; nothing was changed")
+            advice: "repair it by hand, or correct the record", changed: .nothing)
     }
 
     /// Tables first, and views before their triggers.

@@ -57,7 +57,7 @@ package struct StepsSource: SchemaSource {
             "the database records no version but has tables, such as \(table.name): it is of an unknown version, and "
                 + "no new one",
             advice: "say in recordedVersion where its version is recorded, or with recordedVersion.assume (in Swift "
-                + "assumedVersion) which one it has; nothing was changed")
+                + "assumedVersion) which one it has", changed: .nothing)
     }
 
     private var fingerprint: String {

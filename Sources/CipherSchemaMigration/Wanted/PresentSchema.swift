@@ -183,7 +183,7 @@ struct PresentSchema {
         } catch let error as DatabaseError {
             throw StoreError(
                 .migration, path: path, "after the renames \(table.shape.name) would not be a table",
-                advice: "correct the renames; nothing was changed", underlying: error)
+                advice: "correct the renames", changed: .nothing, underlying: error)
         }
         if try !reach.get().isCarried { table.isOutdated = true }
         tables[name] = table

@@ -91,13 +91,13 @@ package struct WantedSchema {
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError(
                 .configuration, "\(place) cannot be used: it makes no table, view, index or trigger",
-                advice: "give one CREATE statement; nothing was changed")
+                advice: "give one CREATE statement", changed: .nothing)
         }
         guard !SQLName(object.name).isOfCipherStore else {
             throw StoreError(
                 .configuration,
                 "\(place) cannot be used: \(object.name) begins with cipherstore_, which is CipherStore's own",
-                advice: "choose another name; nothing was changed")
+                advice: "choose another name", changed: .nothing)
         }
         if isVirtual {
             virtualTables.append(object)

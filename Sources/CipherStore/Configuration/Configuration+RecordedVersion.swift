@@ -45,6 +45,6 @@ extension Configuration {
             .recordedVersion, path: databasePath,
             "the database has tables, such as \(own), and \(place), which records their version, is missing",
             advice: "restore the record, or say with recordedVersion.assume (in Swift assumedVersion) which version "
-                + "such a database has; nothing was changed")
+                + "such a database has", changed: .nothing)
     }
 }

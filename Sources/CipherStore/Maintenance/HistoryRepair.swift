@@ -20,13 +20,13 @@ extension StoreOpening {
             throw StoreError(
                 .configuration, path: path,
                 "version \(version) cannot be declared: the configuration only knows \(wanted)",
-                advice: "declare an older version; nothing was changed")
+                advice: "declare an older version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it; nothing was changed")
+                    advice: "repair it where the schema drifted from it", changed: .nothing)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -98,7 +98,7 @@ extension StoreOpening {
                 defer { connection.close() }
                 return try connection.transaction(.immediate) { try body(connection) }
             } catch let error as DatabaseError {
-                throw StoreError.reading(error, path: path)
+                throw StoreError(error, path: path, during: .use)
             }
         }
     }
@@ -115,7 +115,7 @@ extension StoreOpening {
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
-                    advice: "encrypt it first; nothing was changed")
+                    advice: "encrypt it first", changed: .nothing)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break
             }

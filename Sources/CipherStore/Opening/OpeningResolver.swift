@@ -98,13 +98,9 @@ struct OpeningResolver {
                 "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
                 advice: "give this user the permission to write both")
         }
-        let connection = try Connection(
-            path: paths.database, mode: .readWrite, busyTimeout: options.busyTimeout,
-            through: FileLayer(guarding: paths.database))
+        let connection = try ConnectionProfile.migrating.with(collations: configuration.collations)
+            .open(paths.database, busyTimeout: options.busyTimeout)
         defer { connection.close() }
-        connection.allowDoubleQuotedStrings()
-        connection.distrustSchema()
-        for collation in configuration.collations { try connection.register(collation) }
         try connection.proveReadable(paths.database, isPlaintext: true)
         return try read(connection, .plaintext, nil, body)
     }

@@ -254,11 +254,10 @@ package struct StoreOpening {
     private func openPlaintext(
         outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
     ) throws -> Opened {
-        let connection = try Connection(
-            path: paths.database, mode: outcome == .created ? .create : .readWrite, busyTimeout: options.busyTimeout,
-            through: FileLayer(guarding: paths.database))
+        var profile = ConnectionProfile.migrating.with(collations: configuration.collations)
+        if outcome == .created { profile.mode = .create }
+        let connection = try profile.open(paths.database, busyTimeout: options.busyTimeout)
         defer { connection.close() }
-        try prepare(connection)
         // A new database whose maker is killed must not count as an encrypted one; a file that is there is touched by
         // nothing before its migration.
         if outcome == .created { try stampPlaintext(connection) }
@@ -315,13 +314,9 @@ package struct StoreOpening {
 
     /// Opens a file that was resolved, for writing.
     func connect(_ fileKey: FileKey?) throws -> Connection {
-        let connection = try Connection(
-            path: path, mode: .readWrite, busyTimeout: options.busyTimeout, through: FileLayer(guarding: path))
-        if let fileKey {
-            try connection.setKey(fileKey.key, settings: fileKey.settings)
-            try connection.proveReadable()
-        }
-        try prepare(connection)
+        let connection = try ConnectionProfile.migrating.with(fileKey, configuration.collations)
+            .open(path, busyTimeout: options.busyTimeout)
+        if fileKey != nil { try connection.proveReadable() }
         return connection
     }
 
@@ -348,7 +343,7 @@ package struct StoreOpening {
         do {
             return try body()
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: paths.database)
+            throw StoreError(error, path: paths.database, during: .use)
         }
     }
 

@@ -105,7 +105,7 @@ extension StoreOpening {
         }
         throw StoreError(
             .busy, path: paths.database, "other connections went on writing to the database during the rehearsal",
-            advice: "try again, or close them; nothing was changed")
+            advice: "try again, or close them", changed: .nothing)
     }
 
     /// - Returns: `nil` where the rehearsal would change more than the limit.

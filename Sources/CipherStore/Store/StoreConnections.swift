@@ -33,7 +33,7 @@ package struct StoreConnections: Sendable {
         do {
             try connection.execute("PRAGMA query_only = ON")
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         }
         return connection
     }
@@ -50,7 +50,7 @@ package struct StoreConnections: Sendable {
             try connection.execute("PRAGMA foreign_keys = ON")
             try connection.refuseWhatOutlastsLoans()
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         }
         return connection
     }
@@ -59,7 +59,7 @@ package struct StoreConnections: Sendable {
         do {
             return try ConnectionProfile.storing.with(fileKey, collations).open(path, busyTimeout: busyTimeout)
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         }
     }
 
@@ -83,7 +83,7 @@ package struct StoreConnections: Sendable {
         } catch let error as DatabaseError where error.isCannotOpen || error.isInputOutput {
             return false
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         }
     }
 
@@ -96,7 +96,7 @@ package struct StoreConnections: Sendable {
             _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
             _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
         } catch let error as DatabaseError {
-            throw StoreError.reading(error, path: path)
+            throw StoreError(error, path: path, during: .use)
         }
     }
 }

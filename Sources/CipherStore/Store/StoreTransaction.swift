@@ -40,6 +40,6 @@ package enum StoreTransaction: Sendable {
         StoreError(
             .misuse, path: connection.path,
             "SQLite rolled the transaction back before its closure ended, and the closure went on",
-            advice: "let errors of the database through; nothing was changed")
+            advice: "let errors of the database through", changed: .nothing)
     }
 }

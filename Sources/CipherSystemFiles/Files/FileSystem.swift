@@ -92,7 +92,7 @@ package enum FileSystem {
     package static func changing(_ path: String) -> StoreError {
         StoreError(
             .busy, path: path, "another program keeps replacing or removing the file",
-            advice: "see who else uses the folder, and try again; nothing was changed")
+            advice: "see who else uses the folder, and try again", changed: .nothing)
     }
 
     private static func resolveMissing(_ path: String) throws -> String {
@@ -112,7 +112,7 @@ package enum FileSystem {
         else { return }
         throw StoreError(
             .permission, path: path, "this symbolic link belongs to another user than the file that it leads to",
-            advice: "give the path of the file itself; nothing was changed")
+            advice: "give the path of the file itself", changed: .nothing)
     }
 
     private static func realPath(_ path: String) -> String? {
@@ -254,7 +254,7 @@ package enum FileSystem {
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",
-                advice: "give it a shorter name; nothing was changed")
+                advice: "give it a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
             return StoreError(
                 .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")

@@ -49,7 +49,7 @@ package final class OpenFolder {
     package static func replaced(_ path: String) -> StoreError {
         StoreError(
             .busy, path: path, "another file or folder took its place after the folder was searched",
-            advice: "run the command again; nothing was changed")
+            advice: "run the command again", changed: .nothing)
     }
 
     /// The names in the folder, in the order of their bytes.

@@ -110,7 +110,7 @@ package struct OriginalFile {
     package func replaced() -> StoreError {
         StoreError(
             .busy, path: path, "another program replaced the file during the upgrade",
-            advice: "close that program and try again; nothing was changed")
+            advice: "close that program and try again", changed: .nothing)
     }
 }
 
@@ -137,7 +137,7 @@ package enum FileUsers: Equatable {
                 }
             return StoreError(
                 .busy, path: path, "\(who) the database open",
-                advice: "close it there and try again; nothing was changed")
+                advice: "close it there and try again", changed: .nothing)
         }
     }
 }

@@ -211,14 +211,14 @@ struct ChangingFolderTests {
         try folder.write("another's", to: "new")
         rename(folder.path("new"), path)
         let error = try #require(throws: DatabaseError.self) { try connection.execute("INSERT INTO t VALUES (1)") }
-        #expect(StoreError.reading(error, path: path).code == .busy)
-        #expect(StoreError(migration: error, path: path, action: "it").code == .busy)
+        #expect(StoreError(error, path: path, during: .use).code == .busy)
+        #expect(StoreError(error, path: path, during: .migration("it")).code == .busy)
     }
 
     @Test("What is removed between a look and the opening is told as gone, and not as an error of the disk")
     func gone() {
-        let error = StoreError.reading(
-            DatabaseError(extendedCode: 14, message: "", path: path), path: path)
+        let error = StoreError(
+            DatabaseError(extendedCode: 14, message: "", path: path), path: path, during: .use)
         #expect(error.code == .missingFile)
         #expect(FileSystem.canRead(path) && FileSystem.canWrite(path))
     }

@@ -1,0 +1,50 @@
+internal import CipherErrors
+internal import CipherSQLite
+import TestSupport
+import Testing
+
+/// What only the engine's messages tell, in the words of the engine that is linked.
+struct EngineMessageTests {
+    private static let table = "CREATE TABLE t (a); INSERT INTO t VALUES (1)"
+
+    @Test("A text of the schema that cannot be parsed is told from a damaged page")
+    func malformedSchema() throws {
+        let fixture = try EngineFixture()
+        let connection = try fixture.open()
+        try connection.executeScript(text: Self.table)
+        try connection.executeScript(
+            text: "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE t (a NEWER THAN,,)'")
+        connection.close()
+        let error = try databaseError { try fixture.open().value(Int.self, "SELECT count(*) FROM t") }
+        #expect(error.isCorrupt && error.isMalformedSchema, "\(error)")
+        let other = DatabaseError(extendedCode: DatabaseError.corrupt, message: "database disk image is malformed")
+        #expect(!other.isMalformedSchema)
+    }
+
+    @Test("A statement that would change a view without a trigger for it is told from one that cannot be compiled")
+    func viewWithoutTrigger() throws {
+        let fixture = try EngineFixture()
+        let connection = try fixture.open()
+        try connection.executeScript(text: Self.table + "; CREATE VIEW v AS SELECT a FROM t")
+        for sql in ["DELETE FROM v", "UPDATE v SET a = NULL", "INSERT INTO v (a) SELECT NULL"] {
+            let error = try databaseError { try connection.execute(SQL(text: sql)) }
+            #expect(error.isOfViewWithoutTrigger, "\(error)")
+        }
+        let other = try databaseError { try connection.execute("DELETE FROM nosuch") }
+        #expect(!other.isOfViewWithoutTrigger)
+    }
+
+    @Test("A first page with a readable header that is not authentic is told from SQL that fails")
+    func unexplained() throws {
+        let fixture = try EngineFixture()
+        var settings = CipherSettings()
+        settings.plaintextHeaderSize = 32
+        let connection = try fixture.open(TestKeys.rawWithSalt(1), settings)
+        try connection.executeScript(text: Self.table)
+        let sql = try databaseError { try connection.execute("SELECT nosuch FROM t") }
+        #expect(!sql.isUnexplained)
+        connection.close()
+        let error = try databaseError { try fixture.open(TestKeys.rawWithSalt(2), settings) }
+        #expect(error.isUnexplained || error.isNotADatabase, "\(error)")
+    }
+}
