@@ -39,7 +39,7 @@ package struct DatabaseReader {
     ) throws -> Result {
         switch try inspector.surface() {
         case .missing:
-            throw StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+            throw StoreError.missingFile(path)
         case .staleSidecar: throw inspector.staleSidecar()
         case .empty, .plaintext:
             guard let result = try inspector.readingPlaintext({ body($0, nil) }) else {

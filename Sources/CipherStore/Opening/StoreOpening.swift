@@ -132,7 +132,7 @@ package struct StoreOpening {
         let inspector = Inspector(paths, collations: configuration.collations)
         let surface = try inspector.surface()
         guard surface != .missing || mayCreate else {
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+            throw StoreError.missingFile(paths.database)
         }
         if case .opaque(let hasPlaintextHeader) = surface {
             return try openEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
