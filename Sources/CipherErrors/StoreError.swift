@@ -145,6 +145,11 @@ extension StoreError {
         self.init(code, path: path, detail, advice: parts.joined(separator: "; "), underlying: underlying)
     }
 
+    /// The path leads to nothing.
+    package static func missingFile(_ path: String) -> StoreError {
+        StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+    }
+
     /// The caller ended an upgrade before its swap.
     package static func cancelled(_ path: String) -> StoreError {
         StoreError(.cancelled, path: path, "the upgrade was cancelled", changed: .nothing)

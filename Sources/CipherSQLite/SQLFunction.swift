@@ -79,8 +79,8 @@ extension Value {
         case SQLITE_TEXT:
             // The text first: asking for it may change the number of bytes.
             let start = sqlite3_value_text(argument)
-            let count = Int(sqlite3_value_bytes(argument))
-            self = .text(String(decoding: UnsafeBufferPointer(start: start, count: start == nil ? 0 : count), as: UTF8.self))
+            let count = start == nil ? 0 : Int(sqlite3_value_bytes(argument))
+            self = .text(String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self))
         case SQLITE_BLOB:
             let start = sqlite3_value_blob(argument)
             let count = Int(sqlite3_value_bytes(argument))

@@ -1,5 +1,4 @@
 internal import CipherErrors
-internal import CipherPrimitives
 internal import CipherSQLite
 import Foundation
 import TestSupport

@@ -80,7 +80,8 @@ struct CopyBuilder {
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }
-        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations).open(source)
+        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations).open(
+            source)
         do {
             defer { connection.close() }
             try attachCopy(connection, sealing)

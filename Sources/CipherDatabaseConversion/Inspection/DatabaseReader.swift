@@ -31,7 +31,7 @@ package struct DatabaseReader {
     ) throws -> Result {
         switch try inspector.surface() {
         case .missing:
-            throw StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+            throw StoreError.missingFile(path)
         case .staleSidecar: throw inspector.staleSidecar()
         case .empty, .plaintext:
             let result = try inspector.readingPlaintext { connection in Swift.Result { try body(connection, nil) } }

@@ -113,7 +113,7 @@ extension DatabaseConverter {
     ) throws -> EncryptionReport {
         try checkFormats(formats, database)
         return try Rekeying(
-            path: try database.requiredPath(), oldKey: oldKey, newKey: newKey, formats: formats,
+            at: DatabasePaths(database.requiredPath()), oldKey: oldKey, newKey: newKey, formats: formats,
             newSettings: options.format, options: checked(options, database, progress, cancellation)
         ).run()
     }

@@ -21,8 +21,7 @@ extension ConversionOptions {
                 switch try inspector.surface() {
                 case .missing where createsMissingFile: return try body(inspector, .empty)
                 case .missing:
-                    throw StoreError(
-                        .missingFile, path: paths.database, "there is no such file", advice: "check the path")
+                    throw StoreError.missingFile(paths.database)
                 case .staleSidecar: throw inspector.staleSidecar()
                 case .empty: return try body(inspector, .empty)
                 case .plaintext: return try body(inspector, .plaintext)

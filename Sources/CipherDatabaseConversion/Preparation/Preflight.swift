@@ -33,7 +33,7 @@ package struct Preflight {
         // Refuses a link that took the place of what a search saw.
         _ = try paths.status()
         guard let status = try folder.status(paths.name) else {
-            throw StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
+            throw StoreError.missingFile(paths.database)
         }
         guard status.isRegular else {
             throw StoreError(

@@ -108,7 +108,7 @@ extension StoreOpening {
     func reading<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let inspector = Inspector(paths, collations: configuration.collations)
         return try resolver.resolve(inspector) { connection, facts, _ in
-            guard facts.surface != .missing else { throw missingFile() }
+            guard facts.surface != .missing else { throw StoreError.missingFile(path) }
             // One moment's view, though another process writes meanwhile.
             return try connection.transaction(.deferred) { try body(connection) }
         }.result

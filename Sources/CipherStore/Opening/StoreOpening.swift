@@ -122,7 +122,7 @@ package struct StoreOpening {
     private func open() throws -> Opened {
         let inspector = Inspector(paths, collations: configuration.collations)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
-            guard facts.surface != .missing || mayCreate else { throw missingFile() }
+            guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
             // Before anything is written: a file that this app may not open stays as it is.
             let step = try resolver.step(for: facts, inspector)
             return (step, try file.flatMap { _ in try emptiness(connection, recorded: facts.recorded) })
@@ -140,10 +140,6 @@ package struct StoreOpening {
             guard let file = resolved.file else { throw inspector.keyDoesNotFit() }
             return try openEncrypted(step, file, resolved.facts, inspector, warnings: note.map { [$0] } ?? [])
         }
-    }
-
-    func missingFile() -> StoreError {
-        StoreError(.missingFile, path: paths.database, "there is no such file", advice: "check the path")
     }
 
     // MARK: Rows of the decision table

@@ -246,7 +246,7 @@ package enum FileSystem {
         let text = String(cString: strerror(reason))
         switch reason {
         case ENOENT, ENOTDIR:
-            return StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+            return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
             return StoreError(
                 .permission, path: path, "the file cannot \(action): \(text)",

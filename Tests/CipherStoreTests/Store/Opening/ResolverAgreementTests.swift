@@ -71,7 +71,8 @@ struct ResolverAgreementTests {
             configuration.encryption.format = CipherSettings()
             _ = try opening(folder, configuration, TestKeys.provider(Self.old)).run()
             _ = try Rekeying(
-                path: folder.path("app.db"), oldKey: TestKeys.provider(Self.old), newKey: TestKeys.provider(found.key),
+                at: DatabasePaths(folder.path("app.db")), oldKey: TestKeys.provider(Self.old),
+                newKey: TestKeys.provider(found.key),
                 formats: [CipherSettings()], newSettings: found.settings, options: ConversionOptions()
             ).run()
         } else {
