@@ -2,11 +2,11 @@ internal import CipherErrors
 package import CipherPrimitives
 
 #if canImport(Glibc)
-    package import Glibc
+    internal import Glibc
 #elseif canImport(Musl)
-    package import Musl
+    internal import Musl
 #else
-    package import Darwin
+    internal import Darwin
 #endif
 
 /// An open file of a few kilobytes that people or tools write: a configuration, a key, a version record.
