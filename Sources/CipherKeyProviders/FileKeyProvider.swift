@@ -65,12 +65,12 @@ public struct FileKeyProvider: KeyProvider {
     }
 
     private func checkAccess(of file: borrowing SmallFile) throws {
-        guard file.permissionsOfOthers == 0 else {
+        guard !file.isOpenToOthers else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file can be read or written by other users",
                 advice: "run chmod 600 on it, and change the key if others may have read it")
         }
-        guard file.owner == geteuid() || file.owner == 0 else {
+        guard file.belongsToUser else {
             throw StoreError(
                 .keyFileInsecure, path: path, "the key file belongs to another user",
                 advice: "run chown on it, so that it belongs to the user that opens the database")

@@ -60,10 +60,10 @@ package struct SmallFile: ~Copyable {
         close(descriptor)
     }
 
-    /// The permission bits that give group or others any access.
-    package var permissionsOfOthers: mode_t { status.st_mode & 0o077 }
-    /// The user that owns the file.
-    package var owner: uid_t { status.st_uid }
+    /// Whether group or others have any access.
+    package var isOpenToOthers: Bool { status.st_mode & 0o077 != 0 }
+    /// Whether the file belongs to the user of this process, or to root.
+    package var belongsToUser: Bool { status.st_uid == geteuid() || status.st_uid == 0 }
 
     /// The whole file.
     package func bytes(limit: Int) throws(Failure) -> [UInt8] {
