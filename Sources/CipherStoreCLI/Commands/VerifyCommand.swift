@@ -38,15 +38,8 @@ enum VerifyCommand {
         for warning in found.warnings { Output.complain("warning: \(warning)") }
         if invocation.has(.json) { try Output.json(found) } else { try print(found) }
         guard !found.isSound else { return .done }
-        Output.complain(FailureReport(failure(found)).line)
+        Output.complain(FailureReport(found.failure).line)
         return .badData
-    }
-
-    /// A database that is not sound, as a failure.
-    static func failure(_ found: Verification) -> StoreError {
-        let count = "\(found.isTruncated ? "more than " : "")\(found.complaints.count)"
-        return StoreError(
-            .corrupt, path: found.path, "the database is damaged: \(count) complaint\(count == "1" ? "" : "s")")
     }
 
     private static func print(_ found: Verification) throws {

@@ -81,7 +81,7 @@ extension FleetResult {
         let isPlaintext = hasKey && found.state == .plaintext
         self.init(
             found.isSound ? .done : .failed, found.isSound ? "sound" : "damaged", path: path,
-            failure: found.isSound ? nil : FailureReport(VerifyCommand.failure(found)), report: found,
+            failure: found.isSound ? nil : FailureReport(found.failure), report: found,
             warnings: found.warnings + (isPlaintext ? ["this file is not encrypted"] : []))
         self.isPlaintext = isPlaintext
     }
