@@ -1,4 +1,3 @@
-package import CipherSystemFiles
 internal import Dispatch
 
 /// Work on a thread of its own, with a result that is waited for.
@@ -32,7 +31,7 @@ package final class BackgroundTask<Output>: @unchecked Sendable {
     }
 
     /// Asks for the end and waits for it: no file may be removed under a thread that reads it.
-    func cancel() {
+    package func cancel() {
         cancellation.cancel()
         group.wait()
     }
