@@ -1,6 +1,7 @@
 internal import CCipherSystem
 internal import CipherConfigurationText
 internal import CipherErrors
+internal import CipherSystemFiles
 
 #if canImport(Glibc)
     import Glibc
@@ -19,6 +20,13 @@ package enum ArgumentParser {
     /// - Throws: ``CommandFailure`` with `usage`. It names options, never their values or operands: those may be secrets
     ///   that were given in the wrong place.
     package static func parse(_ arguments: [String], _ options: [Option]) throws -> Invocation {
+        try turn.withLock { try read(arguments, options) }
+    }
+
+    // getopt keeps its place in variables of the process.
+    private static let turn = Lock()
+
+    private static func read(_ arguments: [String], _ options: [Option]) throws -> Invocation {
         // The first word is the program's name to getopt.
         var argv: [UnsafeMutablePointer<CChar>?] = (["cipherstore"] + arguments).map {
             $0.withSystemPath { strdup($0) }
