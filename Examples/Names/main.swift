@@ -1,5 +1,5 @@
 // An app uses this library and another wrapper in one file. Where both have a type of a name, each is told apart by its
-// module: no module of this library has a type of its own name, which would hide the others.
+// module: no module of this library has a type with the module's name, which would hide the others.
 
 import CipherStore
 import Foundation

@@ -1,3 +1,3 @@
-// One import is enough for an app that encrypts its database and opens it with an SQLite wrapper of its own.
+// One import is enough for an app that encrypts its database and opens it with its own SQLite wrapper.
 @_exported public import CipherKeyProviders
 @_exported public import CipherSQLite

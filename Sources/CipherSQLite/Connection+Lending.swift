@@ -94,7 +94,8 @@ extension Connection {
             sqlite3_set_authorizer(
                 handle,
                 { context, code, first, second, third, _ in
-                    // SQLite tells of the database, whether it is named or TEMP is said.
+                    // SQLite tells of the database, whether it is named or TEMP is said. Its own name for that one is ASCII,
+                    // and no other database can have it.
                     let isTemporary =
                         (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
                         && third.map { String(cString: $0) } == "temp"

@@ -16,7 +16,8 @@ public struct SQLFunction: Sendable {
 
     /// A function with what it computes.
     ///
-    /// What `body` throws becomes the error of the statement, with its description as the message.
+    /// What `body` throws becomes the error of the statement, with its description as the message. Text that is not valid
+    /// UTF-8 reaches `body` repaired, as ``Value/text(_:)`` says; a `CAST` to a blob gives its bytes.
     ///
     /// Source of the properties: SQLite, "Create Or Redefine SQL Functions".
     public init(

@@ -62,7 +62,7 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file, encrypted or plaintext.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     /// - Returns: What was found; what is wrong inside of the file is a complaint.
     /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
@@ -97,7 +97,7 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing.
-    ///   - keyProvider: Is asked for the key where only a key tells what the file is, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where only a key tells what the file is, on another thread; makes none.
     ///     Without it such a file is `opaque`.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     /// - Throws: ``StoreError`` with `keyDoesNotFit` where the key opens the file in none of the formats, with `corrupt` for a

@@ -18,7 +18,7 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Is asked for the key, on a thread of its own.
+    ///   - keyProvider: Is asked for the key, on another thread.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     ///   - options: How the run goes; the format and the backup do not count.
     ///   - progress: Is told how far the run is, on the thread that decrypts.

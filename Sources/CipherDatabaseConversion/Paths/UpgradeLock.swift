@@ -16,6 +16,7 @@ package import CipherSystemFiles
 /// Jobs that follow each other without a gap would keep every other process out, so the lock has turns: when one is over,
 /// no further job joins, and the lock stays free for a moment.
 /// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
+// Unchecked, and safe between threads: `folders`, `free` and `files` are read and written only under `lock`.
 package final class UpgradeLock: @unchecked Sendable {
     /// How long jobs may join.
     private static let turn = Duration.seconds(1)
@@ -31,7 +32,6 @@ package final class UpgradeLock: @unchecked Sendable {
         let turnEnds: ContinuousClock.Instant
     }
 
-    // `folders`, `free` and `files` are read and written only under `lock`.
     private static let shared = UpgradeLock()
     private let lock = Lock()
     private var folders: [Name: Held] = [:]

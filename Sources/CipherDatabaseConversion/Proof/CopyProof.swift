@@ -304,8 +304,9 @@ package struct CopyProof {
 }
 
 /// The bytes that both workers have compared, shown by one of them.
+// Unchecked, and safe between threads: `bytes` is read and written only under `lock`, and `observer` is used by the one worker that
+// shows.
 private final class ProofProgress: @unchecked Sendable {
-    // `bytes` is read and written only under `lock`; `observer` is used by the worker that shows.
     private let lock = Lock()
     private var bytes: Int64 = 0
     private let observer: UpgradeObserver

@@ -7,8 +7,8 @@ internal import CipherSystemFiles
 /// Equal entries in equal order, over equal rows, make the copy's index as sound as the original's. The original's is
 /// sound where its entries ascend and are those that its rows call for. Entries and rows are counted and their
 /// fingerprints added up, which costs a fraction of looking every row up in every index, as `integrity_check` does.
+// Unchecked, and safe between threads: what changes is read and written only under `lock`.
 final class IndexComparison: @unchecked Sendable {
-    // What changes is read and written only under `lock`.
     let layout: IndexLayout
     /// Where the index's columns stand in the rows that the walk through the table reads.
     let columns: [Int32]

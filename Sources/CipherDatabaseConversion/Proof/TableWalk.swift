@@ -7,8 +7,9 @@ internal import CipherSystemFiles
 ///
 /// One goes up from the lowest rowid, the other down from the highest, until they meet: so both cores are busy however
 /// the rowids are spread. A table without a rowid is walked by the worker that comes first.
+// Unchecked, and safe between threads: what two workers share is read and written only under `lock`, and the rest never
+// changes.
 package final class TableWalk: @unchecked Sendable {
-    // What two workers share is read and written only under `lock`; the rest never changes.
     package enum Direction { case up, down }
 
     let reading: TableReading

@@ -151,10 +151,10 @@ package final class OldFile {
 ///
 /// Each costs a descriptor and the room of the old file, so the number has a limit: half of the descriptors that the process
 /// may have.
+// Unchecked, and safe between threads: `files` is read and written only under `lock`, and nobody uses what is in it any more.
 final class KeptFiles: @unchecked Sendable {
     static let shared = KeptFiles()
 
-    // Unchecked, and safe between threads: read and written only under `lock`; what is in it nobody uses any more.
     private var files: [AnyObject] = []
     private let lock = Lock()
 

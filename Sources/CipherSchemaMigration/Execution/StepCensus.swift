@@ -101,6 +101,7 @@ final class StepCensus {
 
     private func countBefore(_ actions: [StatementAction], _ sql: [UInt8]) throws {
         try settle()
+        // The app's own SQL was a String; what SQLite compiled of it is a part of that.
         let text = String(decoding: sql, as: UTF8.self)
         let mayReplace = text.isLike("%replace%")
         copying = try copying(actions, text)

@@ -21,7 +21,7 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait for an answer of the key provider.
     ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
     /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` where a journal of a crashed
@@ -53,7 +53,7 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait for an answer of the key provider.
     /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded;
     ///   `CancellationError`.
@@ -78,7 +78,7 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait for an answer of the key provider.
     /// - Throws: ``StoreError`` where the file cannot be read; `CancellationError`.
     public static func history(
@@ -108,7 +108,7 @@ extension EncryptedStore {
     ///   - version: The version; the configuration's own by default.
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where a
     ///   version is recorded already, with `configuration` for a version after the configuration's, with
@@ -140,7 +140,7 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on a thread of its own; makes none.
+    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where no
     ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing

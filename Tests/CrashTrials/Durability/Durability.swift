@@ -69,6 +69,7 @@ struct Durability: Sendable {
     private func kill(_ worker: Worker, after seconds: Double) throws -> Int? {
         let command = subject.command(["write", worker.folder])
         let process = try command.start(in: session, output: worker.output)
+        // Nothing is waited for: the moment of the kill is drawn at random.
         Thread.sleep(forTimeInterval: seconds)
         Session.killGroup(of: process)
         let ending = try command.end(process, in: session, output: worker.output)
