@@ -1,4 +1,4 @@
-internal import CipherSQLite
+import CipherSQLite
 import Foundation
 
 /// All measurements of one run, as a table and as JSON.

@@ -1,4 +1,4 @@
-internal import CipherStore
+import CipherStore
 import Foundation
 
 /// What migrations cost beyond the SQL that does the work, on encrypted files with a raw key.
@@ -61,7 +61,7 @@ struct MigrationBenchmarks {
     private func open(version: Int) throws -> EncryptedStore {
         try EncryptedStore.openBlocking(
             configuration(version: version), directory: work,
-            keyProvider: ClosureKeyProvider { [key] _, _ in key })
+            keyProvider: .closure { [key] _, _ in key })
     }
 
     private func writeOriginal() throws {
@@ -112,8 +112,7 @@ struct MigrationBenchmarks {
     // MARK: Plain SQL
 
     private func connection() throws -> Connection {
-        let connection = try Connection(
-            path: database.path(percentEncoded: false), mode: .readWrite, key: key, settings: CipherSettings())
+        let connection = try Connection(database, key: key)
         try connection.executeScript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
         return connection
     }

@@ -1,4 +1,5 @@
-import CCipherEngine
+import AppSQLite
+import CipherSQLite
 
 /// What a Swift program on SQLite's C interface does, with statements compiled once: the baseline of the statement
 /// benchmarks.
@@ -11,13 +12,13 @@ final class RawBaseline {
     /// SQLite copies the bytes of such a text.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    init(path: String, key: String) throws {
+    init(path: String, key: CipherKey) throws {
         var opened: OpaquePointer?
         try Self.check(
             sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nil))
         guard let opened else { throw BenchmarkFailure("SQLite gave no connection") }
         handle = opened
-        try Self.check(cs_key(handle, "main", key, Int32(key.utf8.count)))
+        try Self.setKey(key, handle)
         let setup = """
             PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
             CREATE TABLE message(id INTEGER PRIMARY KEY, uid TEXT, body TEXT, sentAt INTEGER);
@@ -26,6 +27,20 @@ final class RawBaseline {
         insertion = try Self.prepare("INSERT INTO message(id, uid, body, sentAt) VALUES (?, ?, ?, ?)", handle)
         all = try Self.prepare("SELECT id, uid, body, sentAt FROM message", handle)
         one = try Self.prepare("SELECT id, uid, body, sentAt FROM message WHERE id = ?", handle)
+    }
+
+    /// Opens an encrypted file and reads its schema: what the least of programs pays for one connection.
+    static func open(path: String, key: CipherKey) throws {
+        var opened: OpaquePointer?
+        defer { sqlite3_close(opened) }
+        try check(sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil))
+        guard let opened else { throw BenchmarkFailure("SQLite gave no connection") }
+        try setKey(key, opened)
+        try check(sqlite3_exec(opened, "SELECT count(*) FROM sqlite_master", nil, nil, nil))
+    }
+
+    private static func setKey(_ key: CipherKey, _ handle: OpaquePointer) throws {
+        try check(key.text.withUnsafeBytes { sqlite3_key(handle, $0.baseAddress, Int32($0.count)) })
     }
 
     func close() {

@@ -1,4 +1,4 @@
-internal import CipherSQLite
+import CipherSQLite
 import Foundation
 
 /// Statements of the engine against the C interface, in one program, on encrypted files with a raw key.
@@ -14,16 +14,14 @@ struct StatementBenchmarks {
     init(folder: URL, runs: Int) throws {
         self.runs = runs
         let key = try CipherKey.random()
-        let path = folder.appending(path: "statements.db").path(percentEncoded: false)
-        connection = try Connection(path: path, mode: .create, key: key, settings: CipherSettings())
+        connection = try Connection(folder.appending(path: "statements.db"), mode: .create, key: key)
         try connection.executeScript(
             """
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
             CREATE TABLE message(id INTEGER PRIMARY KEY, uid TEXT, body TEXT, sentAt INTEGER);
             """)
         raw = try RawBaseline(
-            path: folder.appending(path: "raw.db").path(percentEncoded: false),
-            key: key.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+            path: folder.appending(path: "raw.db").path(percentEncoded: false), key: key)
     }
 
     func close() {
