@@ -30,10 +30,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
                 .keyUnavailable, "the desktop's key store has no key named \(name)",
                 advice: "restore the keyring with the key of this database, or give the right name")
         }
-        return try MintingLock.withLock {
+        return try KeyCreationLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
-            let key = try CipherKey.minted(as: "a new key of the desktop's key store")
+            let key = try CipherKey.generated(for: "a new key of the desktop's key store")
             try session.store(key.text)
             // What counts is what the store gives to the next one who asks.
             guard let stored = try stored(session), stored == key else {

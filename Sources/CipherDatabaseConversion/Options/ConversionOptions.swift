@@ -32,6 +32,6 @@ public struct ConversionOptions: Sendable {
 
     /// A provider that is waited for no longer than that.
     package func waiting(for provider: any KeyProvider) -> any KeyProvider {
-        PatientKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)
+        TimeLimitedKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)
     }
 }

@@ -6,7 +6,7 @@ package import CipherSystemFiles
 /// hang.
 ///
 /// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
-package struct PatientKeyProvider: KeyProvider {
+package struct TimeLimitedKeyProvider: KeyProvider {
     let provider: any KeyProvider
     private let timeout: Duration
     private let cancellation: UpgradeCancellation?

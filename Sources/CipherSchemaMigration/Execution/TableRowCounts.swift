@@ -4,7 +4,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 /// How much a table holds at one moment.
-struct TableCount {
+struct TableRowCounts {
     /// A table of one of the connection's databases.
     struct Name: Hashable {
         let schema: SQLName

@@ -4,9 +4,9 @@ internal import CipherSQLiteFormat
 
 /// Looks at what a database and its log are together, before a checkpoint makes that the file.
 ///
-/// A log of another copy that ``LogGeneration`` cannot tell mostly leaves trees that contradict each other. Where the file
+/// A log of another copy that ``LogMatch`` cannot tell mostly leaves trees that contradict each other. Where the file
 /// alone has no such fault, the log is not believed.
-struct MergedLog {
+struct MergedLogCheck {
     let paths: DatabasePaths
     /// The key of the file; `nil` for a plaintext one.
     let key: FileKey?

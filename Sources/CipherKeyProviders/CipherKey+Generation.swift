@@ -6,7 +6,7 @@ extension CipherKey {
     ///
     /// - Parameter origin: What it is for, in words that may stand in an error, such as `a new key file`.
     /// - Throws: ``StoreError`` with `keyUnavailable`.
-    package static func minted(as origin: String) throws -> CipherKey {
+    package static func generated(for origin: String) throws -> CipherKey {
         do {
             return try .random()
         } catch let error as KeyError {

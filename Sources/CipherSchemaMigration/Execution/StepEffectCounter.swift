@@ -6,15 +6,15 @@ internal import CipherSQLite
 /// Before a statement runs, SQLite has told which tables it touches, and they are counted then; what became of them is
 /// counted when the operation has ended. Rows are counted and not compared: values that are written over do not show. Nor
 /// does SQLite tell what a statement that copies does with a column that it reads, or how often a join repeats a row.
-final class StepCensus {
-    private typealias Name = TableCount.Name
+final class StepEffectCounter {
+    private typealias Name = TableRowCounts.Name
 
     let connection: Connection
     /// Whether tables are counted too that rows are only added to.
     private let countsAdditions: Bool
-    var ledger: StepLedger
+    var effectState: StepEffectState
     /// What was known at each savepoint that is open.
-    private var savepoints: [(name: SQLName, ledger: StepLedger)] = []
+    private var savepoints: [(name: SQLName, effectState: StepEffectState)] = []
 
     /// A statement that reads tables and writes another.
     private struct Copying {
@@ -54,7 +54,7 @@ final class StepCensus {
     init(_ state: DatabaseState, countsAdditions: Bool) {
         connection = state.connection
         self.countsAdditions = countsAdditions
-        ledger = StepLedger(state)
+        effectState = StepEffectState(state)
     }
 
     /// What an operation did.
@@ -71,7 +71,7 @@ final class StepCensus {
             Void
     ) throws -> Outcome {
         self.operation = operation
-        ledger.beginOperation()
+        effectState.beginOperation()
         savepoints = []
         actions = []
         (copying, renaming, writing) = (nil, nil, nil)
@@ -106,9 +106,9 @@ final class StepCensus {
         let mayReplace = text.isLike("%replace%")
         copying = try copying(actions, text)
         if let target = copying?.target, copying?.isNew == false,
-            try mayReplace || text.isLike("%conflict%") || TableCount.replacesRows(target, connection)
+            try mayReplace || text.isLike("%conflict%") || TableRowCounts.replacesRows(target, connection)
         {
-            copying?.rowsBefore = try TableCount(target, connection, countsValues: false)?.rows
+            copying?.rowsBefore = try TableRowCounts(target, connection, countsValues: false)?.rows
         }
         for action in actions {
             if action.kind == .savepoint { noteSavepoint(action) }
@@ -116,10 +116,10 @@ final class StepCensus {
             guard !name.isOfSystem, action.subject != "" else { continue }
             switch action.kind {
             case .createTable:
-                if ledger.first[name] == nil { ledger.first[name] = .some(nil) }
+                if effectState.first[name] == nil { effectState.first[name] = .some(nil) }
             case .insert: try countBefore(name, mayLose: mayReplace || action.cause != nil)
             case .alterTable:
-                ledger.altered.insert(name)
+                effectState.altered.insert(name)
                 try countBefore(name, mayLose: true)
                 try noteAlteration(of: name, dropping: action.detail)
             case .update, .delete, .dropTable: try countBefore(name, mayLose: true)
@@ -138,23 +138,23 @@ final class StepCensus {
     }
 
     private func countBefore(_ name: Name, mayLose: Bool) throws {
-        if ledger.base[name] != nil || (!mayLose && ledger.first[name] != nil) { return }
-        let mayLose = try mayLose || TableCount.replacesRows(name, connection)
+        if effectState.base[name] != nil || (!mayLose && effectState.first[name] != nil) { return }
+        let mayLose = try mayLose || TableRowCounts.replacesRows(name, connection)
         guard mayLose || countsAdditions else { return }
-        let count = try TableCount(name, connection, countsValues: mayLose)
-        if ledger.first[name] == nil { ledger.first[name] = .some(count) }
-        if mayLose, let count { ledger.base[name] = count }
+        let count = try TableRowCounts(name, connection, countsValues: mayLose)
+        if effectState.first[name] == nil { effectState.first[name] = .some(count) }
+        if mayLose, let count { effectState.base[name] = count }
     }
 
     private func noteSavepoint(_ action: StatementAction) {
         let name = SQLName(action.detail ?? "")
         guard action.subject != "BEGIN" else {
-            savepoints.append((name, ledger))
+            savepoints.append((name, effectState))
             return
         }
         guard let index = savepoints.lastIndex(where: { $0.name == name }) else { return }
         if action.subject == "ROLLBACK" {
-            ledger = savepoints[index].ledger
+            effectState = savepoints[index].effectState
             savepoints.removeSubrange((index + 1)...)
         } else {
             savepoints.removeSubrange(index...)
@@ -165,46 +165,46 @@ final class StepCensus {
 
     private func noteAlteration(of name: Name, dropping column: String?) throws {
         guard let column else {
-            guard let (_, root) = try TableCount.find(name, connection) else { return }
+            guard let (_, root) = try TableRowCounts.find(name, connection) else { return }
             renaming = Renaming(
-                name: name, root: root, columns: try TableCount.columns(of: name.table.text, in: name, connection),
-                tables: try TableCount.tables(at: root, in: name, connection))
+                name: name, root: root, columns: try TableRowCounts.columns(of: name.table.text, in: name, connection),
+                tables: try TableRowCounts.tables(at: root, in: name, connection))
             return
         }
-        guard let values = ledger.base[name]?.values,
-            let place = try TableCount(name, connection, countsValues: true)?.values?
+        guard let values = effectState.base[name]?.values,
+            let place = try TableRowCounts(name, connection, countsValues: true)?.values?
                 .firstIndex(where: { SQLName($0.column) == SQLName(column) })
         else { return }
-        let left = values.indices.filter { ledger.dropped[name]?.contains($0) != true }
+        let left = values.indices.filter { effectState.dropped[name]?.contains($0) != true }
         // One that the operation has added holds nothing of its own.
-        if place < left.count { ledger.dropped[name, default: []].insert(left[place]) }
+        if place < left.count { effectState.dropped[name, default: []].insert(left[place]) }
     }
 
     private func noteRename(_ renaming: Renaming) throws {
         let old = renaming.name
-        let columns = try TableCount.columns(of: old.table.text, in: old, connection)
+        let columns = try TableRowCounts.columns(of: old.table.text, in: old, connection)
         let changed = zip(renaming.columns, columns).filter { $0 != $1 }
         if columns.count == renaming.columns.count, changed.count == 1, let (before, after) = changed.first {
-            let first = ledger.renamed[old]?.first { $0.value == SQLName(of: before) }?.key ?? SQLName(of: before)
-            ledger.renamed[old, default: [:]][first] = SQLName(of: after)
+            let first = effectState.renamed[old]?.first { $0.value == SQLName(of: before) }?.key ?? SQLName(of: before)
+            effectState.renamed[old, default: [:]][first] = SQLName(of: after)
         }
-        guard try TableCount.find(old, connection) == nil,
-            let new = try TableCount.tables(at: renaming.root, in: old, connection)
+        guard try TableRowCounts.find(old, connection) == nil,
+            let new = try TableRowCounts.tables(at: renaming.root, in: old, connection)
                 .first(where: { !renaming.tables.contains($0) })
         else { return }
         try rename(old, Name(new, in: old.schema.text))
     }
 
     private func rename(_ old: Name, _ new: Name) throws {
-        if case .some(.none) = ledger.first[old], ledger.first[new] != nil {
+        if case .some(.none) = effectState.first[old], effectState.first[new] != nil {
             // A table that the operation has made takes the place of one that it has dropped.
-            ledger.first.removeValue(forKey: old)
-            ledger.base.removeValue(forKey: old)
-        } else if let base = ledger.base[new], let operation {
-            ledger.losses += try losses(of: new, base, nil, operation)
-            ledger.forget(new)
+            effectState.first.removeValue(forKey: old)
+            effectState.base.removeValue(forKey: old)
+        } else if let base = effectState.base[new], let operation {
+            effectState.losses += try losses(of: new, base, nil, operation)
+            effectState.forget(new)
         }
-        ledger.rename(old, new)
+        effectState.rename(old, new)
     }
 
     // MARK: Copies
@@ -215,7 +215,7 @@ final class StepCensus {
         else { return nil }
         // A view and a named query are causes too, and part of the statement.
         let causes = Set(actions.compactMap(\.cause))
-        let hasTriggers = try causes.contains { try TableCount.isTrigger($0, connection) }
+        let hasTriggers = try causes.contains { try TableRowCounts.isTrigger($0, connection) }
         var target: (name: Name, isNew: Bool)?
         var sources: [Name: Set<SQLName>] = [:]
         for action in actions where action.cause == nil || (action.kind == .read && !hasTriggers) {
@@ -247,8 +247,8 @@ final class StepCensus {
         let table = words[isQualified ? from + 2 : from].name.text
         for schema in isQualified ? [words[from].name.text] : ["temp", "main"] {
             let name = Name(table, in: schema)
-            guard try TableCount.find(name, connection) != nil else { continue }
-            let columns = try TableCount.columns(of: table, in: name, connection)
+            guard try TableRowCounts.find(name, connection) != nil else { continue }
+            let columns = try TableRowCounts.columns(of: table, in: name, connection)
             return (name, Set(columns.map { SQLName(String(decoding: $0.bytes, as: UTF8.self)) }))
         }
         return nil
@@ -258,8 +258,8 @@ final class StepCensus {
     private func settle() throws {
         if let writing {
             self.writing = nil
-            ledger.balance[writing.name, default: .init()].now += writing.sign * connection.changes
-            ledger.balance[writing.name]?.settle()
+            effectState.balance[writing.name, default: .init()].now += writing.sign * connection.changes
+            effectState.balance[writing.name]?.settle()
         }
         if let copying {
             self.copying = nil
@@ -275,21 +275,21 @@ final class StepCensus {
         var rows = connection.changes
         // A table that is made of a query's rows is not in the count of changes, and a row that takes another's place is.
         if copying.isNew || copying.rowsBefore != nil {
-            let after = try TableCount(copying.target, connection, countsValues: false)?.rows ?? 0
+            let after = try TableRowCounts(copying.target, connection, countsValues: false)?.rows ?? 0
             rows = after - (copying.rowsBefore ?? 0)
         }
         // Rows come back from a copy of them by a statement that reads a column which held values.
-        let values = (ledger.base[copying.target]?.values ?? []).filter { $0.count > 0 }
+        let values = (effectState.base[copying.target]?.values ?? []).filter { $0.count > 0 }
         let isBack = copying.sources.contains { source, columns in
-            ledger.copies[copying.target]?.contains { $0.target == source } == true
+            effectState.copies[copying.target]?.contains { $0.target == source } == true
                 && (values.isEmpty || values.contains { columns.contains(SQLName($0.column)) })
         }
-        if isBack, let least = ledger.balance[copying.target]?.least {
-            ledger.balance[copying.target]?.least = min(least + rows, 0)
+        if isBack, let least = effectState.balance[copying.target]?.least {
+            effectState.balance[copying.target]?.least = min(least + rows, 0)
         }
-        for (source, columns) in copying.sources where rows > 0 && ledger.known.contains(source) {
-            ledger.copies[source, default: []].append(.init(target: copying.target, columns: columns, rows: rows))
-            ledger.known.insert(copying.target)
+        for (source, columns) in copying.sources where rows > 0 && effectState.known.contains(source) {
+            effectState.copies[source, default: []].append(.init(target: copying.target, columns: columns, rows: rows))
+            effectState.known.insert(copying.target)
         }
     }
 }

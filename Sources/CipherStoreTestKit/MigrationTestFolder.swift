@@ -9,7 +9,7 @@ internal import CipherStore
 #endif
 
 /// Opens copies of databases in folders of their own.
-struct MigrationWorkshop {
+struct MigrationTestFolder {
     let configuration: Configuration
     let keyProvider: any KeyProvider
 

@@ -13,7 +13,7 @@ internal import CipherSystemFiles
 /// come to seals it himself: the system may have no thread to give. A dispatch queue would wait for one without end.
 // Unchecked, and safe between threads: what changes is touched only while `lock` is held, and the pages of a batch by
 // whoever took it from `submitted`.
-final class SealingCrew: @unchecked Sendable {
+final class SealingThreads: @unchecked Sendable {
     /// Starts a thread that runs a closure; `false` where there is none to be had.
     typealias ThreadStart = @Sendable (@escaping @Sendable () -> Void) -> Bool
 

@@ -3,7 +3,7 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 
 /// Numbers of a database's header that no SQL tells.
-struct HeaderNumbers {
+struct HeaderFields {
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     let schemaFormat: Int
     /// What `PRAGMA default_cache_size` was set to; 0 for nothing.

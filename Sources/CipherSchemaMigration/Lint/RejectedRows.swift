@@ -3,7 +3,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 /// Looks for rows that the wanted constraints and unique indexes would not take.
-struct RowCheck {
+struct RejectedRows {
     let rows: ProspectiveRows
     let existing: TableShape
     let target: TableShape

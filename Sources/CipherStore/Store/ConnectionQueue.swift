@@ -5,7 +5,7 @@ internal import CipherSystemFiles
 /// Hands out connections of one kind, opened as they are needed: first come, first served.
 ///
 /// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
-package final class ConnectionLane: @unchecked Sendable {
+package final class ConnectionQueue: @unchecked Sendable {
     // These are read and written only under `lock`; the rest never changes.
     private let lock = Lock()
     private var idle: [ConnectionWorker] = []
@@ -94,7 +94,7 @@ package final class ConnectionLane: @unchecked Sendable {
     }
 
     /// Whether the closures on all its connections wait in lanes of which this is so.
-    private func isStuck(_ seen: [ConnectionLane]) -> Bool {
+    private func isStuck(_ seen: [ConnectionQueue]) -> Bool {
         seen.contains { $0 === self }
             || running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
     }

@@ -16,7 +16,7 @@ internal import CipherSystemFiles
 /// if there is none.
 ///
 /// A file of its own and not a folder: a folder may be a database's, and locked by ``UpgradeLock`` already.
-enum MintingLock {
+enum KeyCreationLock {
     /// Runs `body` while no other process of this user, and no other thread of this one, does.
     ///
     /// - Throws: ``StoreError`` with `permission` or `inputOutput` where the lock cannot be had, and what `body` throws.

@@ -2,8 +2,8 @@ internal import CipherCatalog
 internal import CipherSQLText
 
 /// What is known of the tables while steps of an app's own run, which a savepoint that is rolled back takes back.
-struct StepLedger {
-    typealias Name = TableCount.Name
+struct StepEffectState {
+    typealias Name = TableRowCounts.Name
 
     /// What statements took from one table and wrote to another.
     struct Copy {
@@ -41,9 +41,9 @@ struct StepLedger {
     var held: [Name: Held] = [:]
     // Of the operation's statements.
     /// Each table as it was before the first of them; `nil` for one that was not there.
-    var first: [Name: TableCount?] = [:]
+    var first: [Name: TableRowCounts?] = [:]
     /// As it was before the first of them that could take something away.
-    var base: [Name: TableCount] = [:]
+    var base: [Name: TableRowCounts] = [:]
     var altered: Set<Name> = []
     /// How many rows a table has gained, or lost.
     var balance: [Name: Balance] = [:]

@@ -4,7 +4,7 @@ internal import CipherSQLText
 /// What the steps do to an empty database, statement by statement: the schema that every version should have.
 ///
 /// Known up to the first stage in Swift.
-struct StepCourse {
+struct StepSchemas {
     /// A statement with what it did.
     struct Passage {
         let statement: PlacedStatement

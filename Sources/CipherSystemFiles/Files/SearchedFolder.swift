@@ -8,19 +8,8 @@ package import CipherErrors
     internal import Darwin
 #endif
 
-/// Which file or folder it is, whatever its name leads to later.
-package struct FileIdentity: Hashable, Sendable {
-    let device: UInt64
-    package let inode: UInt64
-
-    init(_ status: stat) {
-        device = UInt64(truncatingIfNeeded: status.st_dev)
-        inode = UInt64(truncatingIfNeeded: status.st_ino)
-    }
-}
-
 /// A folder that stays the same while it is looked through, whatever its name leads to meanwhile.
-package final class OpenFolder {
+package final class SearchedFolder {
     package let path: String
     package let identity: FileIdentity
     private let descriptor: Int32

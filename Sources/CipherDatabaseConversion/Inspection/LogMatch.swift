@@ -14,7 +14,7 @@ internal import CipherSQLiteFormat
 /// What neither tells passes: no sign refuses a database that is whole.
 /// Source: SQLite, "Database File Format", sections 1.3.7, 1.3.8 and 4, and its `pager.c`; measured with SQLite 3.15, 3.40
 /// and 3.46.
-package struct LogGeneration {
+package struct LogMatch {
     package let paths: DatabasePaths
     /// Page 1 of the database file, or its first 112 bytes at least, as it is in the file.
     package let firstPage: () throws -> [UInt8]

@@ -8,7 +8,7 @@ package import CipherSQLite
 /// b-tree, and reading that table would run the view. SQLite itself writes the first words of each text in one way, and
 /// reads them with any white space and comments between.
 /// Source: SQLite, "The Schema Table".
-package enum SchemaShape {
+package enum SchemaEntryCheck {
     /// Checks the entries.
     ///
     /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that is something else.

@@ -1,29 +1,33 @@
 internal import CipherSQLText
 
 /// What was counted, as effects for people and losses for the policy.
-extension StepCensus {
+extension StepEffectCounter {
     func outcome(of operation: Plan.Operation) throws -> Outcome {
-        var after: [TableCount.Name: TableCount] = [:]
-        for name in ledger.first.keys {
-            after[name] = try TableCount(name, connection, countsValues: ledger.base[name] != nil)
+        var after: [TableRowCounts.Name: TableRowCounts] = [:]
+        for name in effectState.first.keys {
+            after[name] = try TableRowCounts(name, connection, countsValues: effectState.base[name] != nil)
         }
-        let gone = ledger.first.keys.filter { after[$0] == nil }
+        let gone = effectState.first.keys.filter { after[$0] == nil }
         for name in gone {
             // What was copied on from there is where it was copied to.
-            let places = ledger.copies[name] ?? []
-            ledger.redirect(name) { source in places.first { $0.target != source }?.target }
+            let places = effectState.copies[name] ?? []
+            effectState.redirect(name) { source in places.first { $0.target != source }?.target }
         }
-        var outcome = Outcome(effects: [], losses: ledger.losses)
+        var outcome = Outcome(effects: [], losses: effectState.losses)
         // What users lose decides what the other tables hold for them.
-        let names = ledger.first.keys.sorted { ($0.rank(ledger.users), $0.table) < ($1.rank(ledger.users), $1.table) }
+        let names = effectState.first.keys.sorted {
+            ($0.rank(effectState.users), $0.table) < ($1.rank(effectState.users), $1.table)
+        }
         for name in names {
-            guard let before = ledger.first[name] else { continue }
-            let effect = Self.effect(before, ledger.base[name] ?? before, after[name])
+            guard let before = effectState.first[name] else { continue }
+            let effect = Self.effect(before, effectState.base[name] ?? before, after[name])
             if let effect, effect.isChange { outcome.effects.append(effect) }
-            if let base = ledger.base[name] { outcome.losses += try losses(of: name, base, after[name], operation) }
+            if let base = effectState.base[name] {
+                outcome.losses += try losses(of: name, base, after[name], operation)
+            }
         }
         outcome.effects.sort { $0.table < $1.table }
-        for name in gone { ledger.forget(name) }
+        for name in gone { effectState.forget(name) }
         return outcome
     }
 
@@ -31,10 +35,10 @@ extension StepCensus {
     func leftovers() throws -> [(step: String?, loss: Plan.Finding)] {
         isCounting = true
         defer { isCounting = false }
-        return try ledger.held.filter { $0.key.schema == SQLName("temp") }.sorted { $0.key.table < $1.key.table }
+        return try effectState.held.filter { $0.key.schema == SQLName("temp") }.sorted { $0.key.table < $1.key.table }
             .compactMap { name, held in
-                guard let count = try TableCount(name, connection, countsValues: false) else { return nil }
-                let left = min(held.rows, count.rows) - (ledger.copies[name] ?? []).map(\.rows).reduce(0, +)
+                guard let count = try TableRowCounts(name, connection, countsValues: false) else { return nil }
+                let left = min(held.rows, count.rows) - (effectState.copies[name] ?? []).map(\.rows).reduce(0, +)
                 guard left > 0 else { return nil }
                 let loss = Plan.Finding(
                     .losesData, table: held.table, count: left,
@@ -45,7 +49,7 @@ extension StepCensus {
     }
 
     func losses(
-        of name: TableCount.Name, _ before: TableCount, _ after: TableCount?, _ operation: Plan.Operation
+        of name: TableRowCounts.Name, _ before: TableRowCounts, _ after: TableRowCounts?, _ operation: Plan.Operation
     ) throws -> [Plan.Finding] {
         let place = operation.subject
         func finding(
@@ -54,13 +58,13 @@ extension StepCensus {
             Plan.Finding(
                 severity, table: before.table, column: column, count: count, message: "\(place) \(message)")
         }
-        let isOfUsers = ledger.users.contains(name)
-        let held = ledger.held[name]?.rows ?? 0
+        let isOfUsers = effectState.users.contains(name)
+        let held = effectState.held[name]?.rows ?? 0
         guard isOfUsers || held > 0 else { return [] }
         let left = after?.rows ?? 0
-        let worst = min(-(ledger.balance[name]?.least ?? 0), before.rows)
+        let worst = min(-(effectState.balance[name]?.least ?? 0), before.rows)
         let gone = isOfUsers ? max(before.rows - left, worst) : max(held - left, 0)
-        if held > 0 { ledger.held[name]?.rows = min(held, left) }
+        if held > 0 { effectState.held[name]?.rows = min(held, left) }
         var lost: [SQLName: Int] = [:]
         let values = (before.values ?? []).enumerated().map { index, value in
             let now = after.flatMap { self.values(index, before, $0, of: name) }
@@ -107,14 +111,16 @@ extension StepCensus {
     }
 
     /// How many values a column of a table holds now, which may have another name; `nil` where it is dropped.
-    private func values(_ index: Int, _ before: TableCount, _ after: TableCount, of name: TableCount.Name) -> Int? {
-        let dropped = ledger.dropped[name] ?? []
+    private func values(_ index: Int, _ before: TableRowCounts, _ after: TableRowCounts, of name: TableRowCounts.Name)
+        -> Int?
+    {
+        let dropped = effectState.dropped[name] ?? []
         guard let old = before.values, !dropped.contains(index) else { return nil }
         if let count = after.values(of: old[index].column) { return count }
-        if let new = ledger.renamed[name]?[SQLName(old[index].column)] { return after.values(of: new.text) }
+        if let new = effectState.renamed[name]?[SQLName(old[index].column)] { return after.values(of: new.text) }
         // Columns are added at the end.
         let place = index - dropped.filter { $0 < index }.count
-        guard ledger.altered.contains(name), before.root == after.root, let new = after.values,
+        guard effectState.altered.contains(name), before.root == after.root, let new = after.values,
             new.count >= old.count - dropped.count, before.values(of: new[place].column) == nil
         else { return nil }
         return new[place].count
@@ -124,18 +130,19 @@ extension StepCensus {
     ///
     /// - Returns: How many of them were not.
     private func take(
-        _ rows: Int, _ values: [SQLName: Int], of name: TableCount.Name, _ table: String, _ operation: Plan.Operation
+        _ rows: Int, _ values: [SQLName: Int], of name: TableRowCounts.Name, _ table: String,
+        _ operation: Plan.Operation
     ) throws -> (rows: Int, values: [SQLName: Int]) {
         var (rows, values) = (rows, values)
-        for index in (ledger.copies[name] ?? []).indices {
-            guard let copy = ledger.copies[name]?[index],
+        for index in (effectState.copies[name] ?? []).indices {
+            guard let copy = effectState.copies[name]?[index],
                 let wanted = ([rows] + copy.columns.compactMap { values[$0] }).max(), wanted > 0,
-                let target = try TableCount(copy.target, connection, countsValues: true)
+                let target = try TableRowCounts(copy.target, connection, countsValues: true)
             else { continue }
             let taken = min(copy.rows, target.rows, wanted)
-            ledger.copies[name]?[index].rows -= taken
-            if !ledger.users.contains(copy.target) {
-                ledger.held[copy.target, default: .init(rows: 0, operation: operation, table: table)].rows += taken
+            effectState.copies[name]?[index].rows -= taken
+            if !effectState.users.contains(copy.target) {
+                effectState.held[copy.target, default: .init(rows: 0, operation: operation, table: table)].rows += taken
             }
             rows = max(rows - taken, 0)
             for (column, count) in values {
@@ -153,7 +160,7 @@ extension StepCensus {
     private static func values(_ count: Int) -> String { "\(count) value\(count == 1 ? "" : "s")" }
 
     private static func effect(
-        _ first: TableCount?, _ before: TableCount?, _ after: TableCount?
+        _ first: TableRowCounts?, _ before: TableRowCounts?, _ after: TableRowCounts?
     ) -> Plan.TableEffect? {
         guard let table = (first ?? after)?.table else { return nil }
         var effect = Plan.TableEffect(table: table, rowsBefore: first?.rows, rowsAfter: after?.rows)

@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 
 /// Looks for values that a rebuilt table would not take.
-struct ValueCheck {
+struct RejectedValues {
     let lint: ValueLint
     let existing: TableShape
     let target: TableShape

@@ -179,7 +179,8 @@ extension RecordedVersion.VersionColumn {
             """
         ) { row in
             let sql = try row.get(String?.self, at: 2) ?? ""
-            let hasRows = try row.get(Int?.self, at: 1) == 1 && SchemaShape.isShape(of: sql, "table", hasRoot: true)
+            let hasRows =
+                try row.get(Int?.self, at: 1) == 1 && SchemaEntryCheck.isShape(of: sql, "table", hasRoot: true)
             found = (try row.get(at: 0), hasRows)
         }
         guard let found else { return nil }
