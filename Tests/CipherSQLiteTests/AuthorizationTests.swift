@@ -1,6 +1,6 @@
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("Judging statements")

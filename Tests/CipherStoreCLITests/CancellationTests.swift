@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the commands do when they do it.

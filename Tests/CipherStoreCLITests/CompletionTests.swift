@@ -1,6 +1,6 @@
 internal import CipherStoreCLI
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the shells propose, by the shells themselves.

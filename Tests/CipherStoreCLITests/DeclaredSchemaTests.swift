@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("A legacy database of an app with a declared schema")

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The commands that read and write the history.

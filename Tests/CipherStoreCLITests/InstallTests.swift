@@ -1,6 +1,6 @@
 internal import CipherStoreCLI
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The installation and what goes with it.

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The tool on what apps with a template database, and apps with a version for each table, left on the disk.

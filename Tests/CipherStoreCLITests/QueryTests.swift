@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The rows of a query in each of its forms, and what a query may not do.

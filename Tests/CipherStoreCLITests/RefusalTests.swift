@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What cannot be worked on ends with its exit code, and leaves every file as it was.

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A folder with a key and databases, and the tool to run on them.

@@ -1,5 +1,5 @@
 internal import CipherStoreCLI
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Command lines that are wrong, and the help.

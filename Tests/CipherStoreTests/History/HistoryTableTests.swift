@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("The history table")

@@ -1,8 +1,8 @@
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Key files: read only where nobody else can, and made once.

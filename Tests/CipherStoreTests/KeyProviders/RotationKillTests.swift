@@ -2,15 +2,15 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherKeyProviders
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A change of key on opening, killed at every stage and at every system call that counts: one of the keys always opens the
 /// file, no key is dropped before the file is done with it, and the next opening finishes.
 struct RotationKillTests {
     private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "CrashSubject").path(percentEncoded: false)
+        .appending(path: "CipherCrashSubject").path(percentEncoded: false)
     private static let strace = "/usr/bin/strace"
     private static func canRun(_ program: String) -> Bool { FileManager.default.isExecutableFile(atPath: program) }
 

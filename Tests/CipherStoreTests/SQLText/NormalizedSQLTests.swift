@@ -1,7 +1,7 @@
 internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("The normal form of SQL")

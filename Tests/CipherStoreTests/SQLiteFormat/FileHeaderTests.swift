@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherSQLite
 internal import CipherSQLiteFormat
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Plaintext files with bytes where SQLite keeps zeros, and encrypted ones with a readable header.

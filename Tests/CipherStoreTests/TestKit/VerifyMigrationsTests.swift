@@ -4,8 +4,8 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
 internal import CipherStoreTestKit
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("Verifying migrations")

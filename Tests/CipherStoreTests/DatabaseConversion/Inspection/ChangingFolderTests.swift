@@ -4,8 +4,8 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Looks at files that another thread makes, replaces and removes meanwhile: each tells what was there at some moment.

@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Which files below a folder are databases.

@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The encryption upgrade by itself, for an app that opens the file with another wrapper.

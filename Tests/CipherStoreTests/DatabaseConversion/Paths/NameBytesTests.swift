@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -2,8 +2,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the apps lost that read all rows, deleted the file and inserted the rows again (system B).

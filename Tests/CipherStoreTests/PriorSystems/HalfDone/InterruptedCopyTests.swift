@@ -6,8 +6,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What an app that ships a template leaves when its own upgrade is killed.

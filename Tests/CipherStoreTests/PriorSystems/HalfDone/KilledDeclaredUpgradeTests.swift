@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The upgrades of an app with a declared schema, killed behind each of their statements and file operations.

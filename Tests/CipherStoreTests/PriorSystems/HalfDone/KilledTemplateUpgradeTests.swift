@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The upgrade of an app with a template, killed behind each of its statements and file operations.

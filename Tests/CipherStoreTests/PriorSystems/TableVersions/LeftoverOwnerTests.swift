@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// To which table an old one is given back, and when it is left where it is.

@@ -3,8 +3,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What an app that keeps a version for each table leaves when its own upgrade is killed.

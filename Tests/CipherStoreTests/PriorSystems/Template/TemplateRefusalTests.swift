@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Templates that cannot be used: each is named by a typed error, and the user's database is as it was.

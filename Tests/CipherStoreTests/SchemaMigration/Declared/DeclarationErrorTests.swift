@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A declaration that cannot be used")

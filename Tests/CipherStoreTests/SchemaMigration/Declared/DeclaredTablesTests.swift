@@ -4,7 +4,7 @@ internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A schema of declared tables")

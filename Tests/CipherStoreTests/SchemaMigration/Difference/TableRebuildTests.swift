@@ -2,7 +2,7 @@ internal import CipherHistory
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A rebuilt table")

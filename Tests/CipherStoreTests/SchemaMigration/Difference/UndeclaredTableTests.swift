@@ -2,7 +2,7 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A table that the schema does not name")

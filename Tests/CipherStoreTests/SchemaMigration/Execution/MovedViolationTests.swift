@@ -1,8 +1,8 @@
 internal import CipherHistory
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("Rows that referred to nothing before")

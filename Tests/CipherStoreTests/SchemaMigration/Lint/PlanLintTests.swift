@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("What a plan would do to values")

@@ -3,8 +3,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A database file in a folder of its own, plaintext or encrypted, in one of the journal modes.

@@ -1,8 +1,8 @@
 internal import CipherErrors
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("A plan that the rest of the schema does not bear")

@@ -2,8 +2,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Versions as they were given, and numbers as they are.

@@ -1,7 +1,7 @@
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("The description of a schema")

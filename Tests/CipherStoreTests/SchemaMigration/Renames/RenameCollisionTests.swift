@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A rename by hint of which both names are there")

@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A rename by hint")

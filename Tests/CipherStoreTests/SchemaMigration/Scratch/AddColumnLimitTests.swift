@@ -3,7 +3,7 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A column that SQLite may not append")

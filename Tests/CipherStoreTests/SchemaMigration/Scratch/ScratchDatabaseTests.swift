@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A scratch database after a schema of several hundred objects")

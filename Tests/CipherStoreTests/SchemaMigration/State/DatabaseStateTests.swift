@@ -3,7 +3,7 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("The state of a database")

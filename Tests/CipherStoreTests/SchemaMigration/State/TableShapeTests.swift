@@ -1,7 +1,7 @@
 internal import CipherCatalog
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("The shape of a table")

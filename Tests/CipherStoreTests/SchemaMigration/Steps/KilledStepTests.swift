@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A step of the app's own, killed behind each of its statements, the first included.

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("A database that defines something otherwise than its recorded version")

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 @Suite("A unique index of a pending step")

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A plaintext database of an app that updates in steps, beside the folder of its steps.

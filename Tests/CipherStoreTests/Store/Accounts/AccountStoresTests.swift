@@ -5,8 +5,8 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("The stores of several accounts", .timeLimit(.minutes(1)))

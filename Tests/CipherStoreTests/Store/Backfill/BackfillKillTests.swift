@@ -1,12 +1,12 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A process that runs a backfill and is killed, and the next that goes on.
 struct BackfillKillTests {
     private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "CrashSubject").path(percentEncoded: false)
+        .appending(path: "CipherCrashSubject").path(percentEncoded: false)
     private static var isPossible: Bool { FileManager.default.isExecutableFile(atPath: subject) }
 
     /// - Returns: What the process said, and whether it was killed.

@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The history of a database, and what is done about drift.

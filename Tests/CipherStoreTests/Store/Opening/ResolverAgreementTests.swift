@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Opening, planning, validating, reading the history and repairing find the same in a file.

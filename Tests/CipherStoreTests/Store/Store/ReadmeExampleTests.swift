@@ -1,8 +1,8 @@
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The code that the README shows, with other paths.

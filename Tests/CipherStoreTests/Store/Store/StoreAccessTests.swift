@@ -1,8 +1,8 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// An error of an app's own.

@@ -1,8 +1,8 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("Cancelling and closing a store's work", .timeLimit(.minutes(1)))

@@ -1,8 +1,8 @@
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What opens a store in a folder, which the suite keeps.
