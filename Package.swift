@@ -279,13 +279,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherSQLiteTests",
-            dependencies: [
-                "CipherErrors",
-                "CipherPageSealing",
-                "CipherSQLite",
-                "CipherSystemFiles",
-                "CipherTestSupport",
-            ],
+            dependencies: ["CipherErrors", "CipherSQLite", "CipherTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -299,6 +293,7 @@ let package = Package(
                 "CipherHistory",
                 "CipherKeyProviders",
                 "CipherMutator",
+                "CipherPageSealing",
                 "CipherPriorSystems",
                 "CipherSQLText",
                 "CipherSQLite",

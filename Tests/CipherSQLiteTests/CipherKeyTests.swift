@@ -131,4 +131,23 @@ struct CipherKeyTests {
         #expect(try CipherKey.random() != CipherKey.random())
         #expect(try CipherKey.random().form == .raw)
     }
+
+    @Test("is shown by no description, dump or mirror")
+    func redaction() throws {
+        struct Holder { var key: CipherKey }
+        let text = "hunter2"
+        let raw = try CipherKey.raw(SecretBytes(repeatElement(0xab, count: 32)))
+        for key in [raw, try .passphrase(text)] {
+            let holder = Holder(key: key)
+            var dumped = ""
+            for value: Any in [key, holder, [holder], Optional(holder) as Any] {
+                dumped += String(describing: value) + String(reflecting: value) + "\(value)"
+                dump(value, to: &dumped)
+            }
+            for trace in [text, "abab", "ABAB", "171", "\(Array(text.utf8))", "104, 117"] {
+                #expect(!dumped.contains(trace))
+            }
+        }
+        #expect(Mirror(reflecting: raw).children.isEmpty)
+    }
 }

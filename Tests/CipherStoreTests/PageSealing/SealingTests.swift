@@ -1,17 +1,19 @@
 internal import CipherErrors
 internal import CipherPageSealing
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
 import Testing
 
 /// What is written through the sealing file layer is what SQLCipher itself would have written.
 @Suite("Sealing", .enabled(if: FileLayer.canSeal(CipherSettings())))
 struct SealingTests {
-    private let fixture: EngineFixture
+    private let folder: TemporaryFolder
     private let key: CipherKey
+    private var path: String { folder.path("app.db") }
 
     init() throws {
-        fixture = try EngineFixture()
+        folder = try TemporaryFolder()
         key = try .raw(.random(count: 32), salt: .random(count: 16))
     }
 
@@ -31,7 +33,7 @@ struct SealingTests {
             try connection.execute(SQL(text: "PRAGMA copy.cache_size = \(cachePages)"))
             try body(connection)
         }
-        try layer.check(fixture.path)
+        try layer.check(path)
     }
 
     @Sendable private static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
@@ -41,17 +43,17 @@ struct SealingTests {
 
     /// The file, open, and made where there is none.
     private func file() throws -> FileHandle {
-        if !FileManager.default.fileExists(atPath: fixture.path) {
-            try Data().write(to: URL(fileURLWithPath: fixture.path))
+        if !FileManager.default.fileExists(atPath: path) {
+            try Data().write(to: URL(fileURLWithPath: path))
         }
-        return try FileHandle(forUpdating: URL(fileURLWithPath: fixture.path))
+        return try FileHandle(forUpdating: URL(fileURLWithPath: path))
     }
 
     private func layer(
         _ file: FileHandle, _ startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
     ) throws -> FileLayer {
         try FileLayer(
-            sealing: DescriptorFile(descriptor: file.fileDescriptor, path: fixture.path), key: key,
+            sealing: DescriptorFile(descriptor: file.fileDescriptor, path: path), key: key,
             startThread: startThread)
     }
 
@@ -59,6 +61,10 @@ struct SealingTests {
         let connection = try Connection(path: ":memory:", mode: .create)
         try connection.attachEmpty(layer, as: "copy", pages: (PageSealer.pageSize, PageSealer.reservedSize))
         return connection
+    }
+
+    private func open() throws -> Connection {
+        try Connection(path: path, mode: .readWrite, key: key, settings: CipherSettings(), busyTimeout: .zero)
     }
 
     private func fill(_ connection: Connection, rows: Int) throws {
@@ -83,7 +89,7 @@ struct SealingTests {
         arguments: [true, false])
     func readsBack(hasThreads: Bool) throws {
         try sealing(startThread: { hasThreads && Self.start($0) }) { try fill($0, rows: 10_000) }
-        let connection = try fixture.open(key)
+        let connection = try open()
         defer { connection.close() }
         try expectAuthentic(connection)
         #expect(try connection.value(Int.self, "PRAGMA page_count") ?? 0 > 1_500)
@@ -103,7 +109,7 @@ struct SealingTests {
                 }
             }
         }
-        let connection = try fixture.open(key)
+        let connection = try open()
         defer { connection.close() }
         try expectAuthentic(connection)
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t WHERE a <> 'round ' || (id % 20) || id") == 0)
@@ -116,7 +122,7 @@ struct SealingTests {
             #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 500)
             try connection.execute("INSERT INTO t SELECT id + 500, a, b FROM t")
         }
-        let connection = try fixture.open(key)
+        let connection = try open()
         defer { connection.close() }
         try expectAuthentic(connection)
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 1_000)
@@ -125,13 +131,13 @@ struct SealingTests {
     @Test("A page that was changed on the disk is not read back")
     func refusesForgedPages() throws {
         try sealing { try fill($0, rows: 500) }
-        let file = try DatabaseFile(path: fixture.path, access: .readWrite)
+        let file = try DatabaseFile(path: path, access: .readWrite)
         let byte = try #require(try file.read(at: 4_096 + 100, count: 1).first)
         try file.write([byte ^ 1], at: 4_096 + 100)
-        let error = try databaseError {
+        let error = #expect(throws: DatabaseError.self) {
             try sealing { _ = try $0.value(Int.self, "SELECT sum(length(b)) FROM t") }
         }
-        #expect(error.isInputOutput)
+        #expect(error?.isInputOutput == true)
     }
 
     @Test("No byte of a row, and nothing twice, lies in a sealed file")
@@ -142,7 +148,7 @@ struct SealingTests {
                 try connection.execute("INSERT INTO t VALUES (\(String(repeating: "needle ", count: 500)))")
             }
         }
-        let bytes = try fixture.bytes()
+        let bytes = try Data(contentsOf: URL(filePath: path))
         #expect(bytes.range(of: Data("needle".utf8)) == nil)
         #expect(bytes.range(of: Data("SQLite format".utf8)) == nil)
         let vectors = stride(from: 4_016, to: bytes.count, by: 4_096).map { bytes[$0..<($0 + 16)] }
@@ -156,6 +162,6 @@ struct SealingTests {
         let connection = try attach(layer(file, Self.start))
         defer { connection.close() }
         #expect(throws: DatabaseError.self) { try connection.execute("CREATE TABLE copy.t(a)") }
-        #expect(!FileManager.default.fileExists(atPath: fixture.path + "-journal"))
+        #expect(!FileManager.default.fileExists(atPath: path + "-journal"))
     }
 }
