@@ -16,7 +16,8 @@ import Testing
         try body(connection)
     }
 
-    @Test func numberedSteps() throws {
+    @Test("plan shows the numbered steps that migrate runs, and rows are kept")
+    func numberedSteps() throws {
         let fixture = try ToolFixture()
         try write("user.db", in: fixture) { (connection) throws in
             try LegacyStepsApp.numbered.write(version: 2, to: connection)
@@ -43,7 +44,8 @@ import Testing
         #expect(try fixture.run(["migrate"] + store + key).output.contains("nothing to do"))
     }
 
-    @Test func appVersions() throws {
+    @Test("Steps by versions of the app are planned and run, with what every launch does")
+    func appVersions() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { (connection) throws in
             try LegacyStepsApp.appVersions.write(appVersion: "1.5.0", updates: ["1.2.0"], to: connection)
@@ -91,7 +93,8 @@ import Testing
         }
     }
 
-    @Test func unknownVersion() throws {
+    @Test("A database whose version nobody knows is refused, and nothing is changed")
+    func unknownVersion() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { try $0.execute("CREATE TABLE contact (id INTEGER PRIMARY KEY)") }
         let before = try fixture.snapshot()

@@ -2,7 +2,6 @@ internal import CipherPageSealing
 internal import CipherSQLite
 import Testing
 
-@Suite("A derived key")
 struct DerivedKeysTests {
     private let keys = DerivedKeys()
     private let salt = SecretBytes([UInt8](0..<16))
@@ -12,7 +11,7 @@ struct DerivedKeysTests {
         key = try .passphrase("one passphrase")
     }
 
-    @Test("is the same object for the same passphrase, as long as somebody holds it")
+    @Test("A derived key is the same object for the same passphrase, as long as somebody holds it")
     func shared() throws {
         let first = try keys.rawKey(of: key, salt: salt, settings: CipherSettings())
         #expect(first == (try key.rawKey(salt: salt, settings: CipherSettings())))
@@ -21,7 +20,7 @@ struct DerivedKeysTests {
         #expect(second.form == .rawWithSalt)
     }
 
-    @Test("is not given for another passphrase, salt or format")
+    @Test("A derived key is not given for another passphrase, salt or format")
     func others() throws {
         let first = try keys.rawKey(of: key, salt: salt, settings: CipherSettings())
         let older = CipherSettings(compatibility: 2)
@@ -33,7 +32,7 @@ struct DerivedKeysTests {
         for other in others { #expect(other != first) }
     }
 
-    @Test("is forgotten with the last one who holds it")
+    @Test("A derived key is forgotten with the last one who holds it")
     func forgotten() throws {
         weak var bytes: SecretBytes?
         do {
@@ -45,7 +44,7 @@ struct DerivedKeysTests {
         #expect(try keys.rawKey(of: key, salt: salt, settings: CipherSettings()).form == .rawWithSalt)
     }
 
-    @Test("is a raw key itself where one was given, over the file's salt")
+    @Test("A derived key is a raw key itself where one was given, over the file's salt")
     func raw() throws {
         let raw = try CipherKey.random()
         let derived = try keys.rawKey(of: raw, salt: salt, settings: CipherSettings())

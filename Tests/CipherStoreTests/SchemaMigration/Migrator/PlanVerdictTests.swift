@@ -8,9 +8,10 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("What plan says of a database and a configuration")
 struct PlanVerdictTests {
-    @Test("is what migrate does with them, and plan leaves every byte as it was", arguments: 0..<20)
+    @Test(
+        "What plan says of a database and a configuration is what migrate does with them, and plan leaves every byte as it was",
+        arguments: 0..<20)
     func verdicts(part: Int) throws {
         let count = ProcessInfo.processInfo.environment["CIPHERSTORE_SEEDS"].flatMap { Int($0) } ?? 16
         for seed in (part * count)..<(part * count + count) {
