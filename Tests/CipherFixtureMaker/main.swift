@@ -92,9 +92,7 @@ guard CommandLine.arguments.count == 2 else {
     print("usage: CipherFixtureMaker FOLDER")
     exit(64)
 }
-let template = try Connection(path: CommandLine.arguments[1] + "/db.db", mode: .create)
-try template.executeScript(text: TemplateApp.template(3))
-template.close()
+try LegacyFile.write(CommandLine.arguments[1] + "/db.db", script: TemplateApp.template(3))
 let connections = try OldVersion.all.map { try $0.write(CommandLine.arguments[1] + "/" + $0.name) }
 // Ends without closing anything, so that the latest rows of the database in WAL mode stay in its log.
 withExtendedLifetime(connections) { _exit(0) }

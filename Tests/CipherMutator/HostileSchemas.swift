@@ -25,12 +25,12 @@ struct HostileDatabase: Sendable {
     /// Written by SQL, and by edits of the schema table where SQL refuses.
     init(_ name: String, _ outcome: String, isSlow: Bool = false, _ script: String, schema: String = "") {
         self.init(name, outcome, isSlow: isSlow) { folder in
-            let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            defer { connection.close() }
-            connection.allowDoubleQuotedStrings()
-            try connection.executeScript(text: script)
-            guard !schema.isEmpty else { return }
-            try connection.executeScript(text: "PRAGMA writable_schema = ON; \(schema); PRAGMA schema_version = 99")
+            try LegacyFile.write(folder.path("app.db")) { connection in
+                connection.allowDoubleQuotedStrings()
+                try connection.executeScript(text: script)
+                guard !schema.isEmpty else { return }
+                try connection.executeScript(text: "PRAGMA writable_schema = ON; \(schema); PRAGMA schema_version = 99")
+            }
         }
     }
 

@@ -11,9 +11,7 @@ extension HostileDatabase {
         _ name: String, _ outcome: String, _ script: String, _ edit: @escaping @Sendable (inout [UInt8]) throws -> Void
     ) -> HostileDatabase {
         HostileDatabase(name, outcome) { folder in
-            let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            try connection.executeScript(text: "PRAGMA page_size = \(pageSize); \(script)")
-            connection.close()
+            try LegacyFile.write(folder.path("app.db"), script: "PRAGMA page_size = \(pageSize); \(script)")
             let url = URL(filePath: folder.path("app.db"))
             var bytes = [UInt8](try Data(contentsOf: url))
             try edit(&bytes)
@@ -182,10 +180,9 @@ extension HostileDatabase {
     ) -> HostileDatabase {
         let create = type == "table" ? "VIRTUAL TABLE" : type.uppercased()
         return HostileDatabase(name, outcome, isSlow: true) { folder in
-            let connection = try Connection(path: folder.path("app.db"), mode: .create)
-            defer { connection.close() }
-            try connection.executeScript(
-                text: """
+            try LegacyFile.write(
+                folder.path("app.db"),
+                script: """
                     CREATE TABLE t(a); PRAGMA writable_schema = ON;
                     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
                     INSERT INTO sqlite_master
@@ -199,9 +196,7 @@ extension HostileDatabase {
     private static func edit(
         _ folder: TemporaryFolder, _ name: String, _ script: String, _ body: (inout [UInt8]) -> Void
     ) throws {
-        let connection = try Connection(path: folder.path(name), mode: .create)
-        try connection.executeScript(text: script)
-        connection.close()
+        try LegacyFile.write(folder.path(name), script: script)
         let url = URL(filePath: folder.path(name))
         var bytes = [UInt8](try Data(contentsOf: url))
         body(&bytes)

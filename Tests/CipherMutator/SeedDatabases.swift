@@ -10,14 +10,7 @@ enum SeedDatabases {
 
     /// Writes one, as a killed app leaves it: with its `-wal` or its hot journal.
     static func write(_ name: String, to path: String) throws {
-        let workshop = try TemporaryFolder()
-        let connection = try Connection(path: workshop.path("app.db"), mode: .create)
-        defer { connection.close() }
-        try make(name, connection)
-        for file in try workshop.names where !file.hasSuffix("-shm") {
-            let target = path + file.dropFirst("app.db".count)
-            try FileManager.default.copyItem(atPath: workshop.path(file), toPath: target)
-        }
+        try LegacyFile.write(path, unclosed: true) { try make(name, $0) }
     }
 
     private static func make(_ name: String, _ connection: Connection) throws {

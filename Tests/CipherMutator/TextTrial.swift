@@ -21,7 +21,7 @@ struct TextTrial {
         try FileManager.default.copyItem(
             at: Repository.fixtures.appending(path: "chat-v23.db"),
             to: folder.url.appending(path: "data/local.db"))
-        try folder.write("x'\(String(repeating: "07", count: 32))'\n", to: "key")
+        try folder.write(TestKeys.text() + "\n", to: "key")
         try FileManager.default.copyItem(at: Repository.examples, to: folder.url.appending(path: "Config"))
         let data = folder.url.appending(path: "data")
         let before = try FolderDigest(data)
@@ -85,7 +85,7 @@ struct TextTrial {
 
     private static func keyFile(_ folder: TemporaryFolder, _ random: inout Random) throws -> [String] {
         let keys = [
-            "x'\(String(repeating: "07", count: 32))'\n", "correct horse\r\n",
+            TestKeys.text() + "\n", "correct horse\r\n",
             "x'\(String(repeating: "aB", count: 48))'",
         ]
         try folder.write(random.pick(keys), to: "key")

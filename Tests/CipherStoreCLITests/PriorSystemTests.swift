@@ -22,9 +22,7 @@ import Testing
     }
 
     private func write(_ name: String, _ make: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: fixture.folder.path(name), mode: .create)
-        defer { connection.close() }
-        try make(connection)
+        try LegacyFile.write(fixture.folder.path(name), make)
     }
 
     /// Plans, which changes nothing, and migrates.

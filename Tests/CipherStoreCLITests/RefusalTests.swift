@@ -121,10 +121,9 @@ import Testing
         guard Engine.current.hasCompatibilityPragma else { return }
         let fixture = try ToolFixture()
         let salted = try ToolFixture.parsed(ToolFixture.rawKey + String(repeating: "0a", count: 16))
-        let connection = try Connection(
-            path: fixture.database, mode: .create, key: salted, settings: CipherSettings(plaintextHeaderSize: 32))
-        try connection.executeScript(text: ToolFixture.script)
-        connection.close()
+        try LegacyFile.write(
+            fixture.database, key: salted, settings: CipherSettings(plaintextHeaderSize: 32), script: ToolFixture.script
+        )
         for command in [Command.inspect, .encrypt, .verify, .query, .migrate] {
             try expectRefusal(command, "saltMissing", fixture)
         }
@@ -133,11 +132,12 @@ import Testing
     @Test("A collation that is missing is named by encrypt, and by verify as what it left out")
     func missingCollation() throws {
         let fixture = try ToolFixture()
-        let connection = try Connection(path: fixture.database, mode: .create)
-        try connection.register(Collation(name: "ByStrokes") { $0.count - $1.count })
-        try connection.executeScript(
-            "CREATE TABLE t(name TEXT COLLATE ByStrokes); CREATE INDEX t_name ON t(name); INSERT INTO t VALUES ('a')")
-        connection.close()
+        try LegacyFile.write(fixture.database) { connection in
+            try connection.register(Collation(name: "ByStrokes") { $0.count - $1.count })
+            try connection.executeScript(
+                "CREATE TABLE t(name TEXT COLLATE ByStrokes); CREATE INDEX t_name ON t(name); INSERT INTO t VALUES ('a')"
+            )
+        }
         try expectRefusal(.encrypt, "missingCollation", fixture)
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).errors.contains("ByStrokes"))
 

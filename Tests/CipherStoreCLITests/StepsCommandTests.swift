@@ -11,9 +11,7 @@ import Testing
     }
 
     private func write(_ name: String, in fixture: ToolFixture, _ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: fixture.folder.path(name), mode: .create)
-        defer { connection.close() }
-        try body(connection)
+        try LegacyFile.write(fixture.folder.path(name), body)
     }
 
     @Test("plan shows the numbered steps that migrate runs, and rows are kept")

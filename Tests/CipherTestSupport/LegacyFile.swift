@@ -1,7 +1,8 @@
 public import CipherSQLite
 import Foundation
 
-/// A plaintext database as an app left it, in a folder of its own, with a copy of it put aside for comparison.
+/// A database as an app left it: in a folder of its own, with a copy of it put aside for comparison, or where a test wants
+/// it.
 public struct LegacyFile: Sendable {
     /// The folder, in which nothing but the database and its sidecars is.
     public let folder: TemporaryFolder
@@ -18,15 +19,37 @@ public struct LegacyFile: Sendable {
         folder = try TemporaryFolder()
         aside = try TemporaryFolder()
         path = folder.path(name)
-        let workshop = try TemporaryFolder()
-        let connection = try Connection(path: workshop.path(name), mode: .create)
-        defer { connection.close() }
-        try make(connection)
-        if !unclosed { connection.close() }
-        for file in try workshop.names where !file.hasSuffix("-shm") {
-            try FileManager.default.copyItem(atPath: workshop.path(file), toPath: folder.path(file))
-        }
+        try Self.write(path, unclosed: unclosed, make)
         try keepAside()
+    }
+
+    /// Lets `make` write a database at a place of the test's own.
+    ///
+    /// - Parameters:
+    ///   - key: The key, where it is to be encrypted.
+    ///   - unclosed: Whether the files are taken while the connection is open, as a killed app leaves them.
+    public static func write(
+        _ path: String, key: CipherKey? = nil, settings: CipherSettings = CipherSettings(), unclosed: Bool = false,
+        _ make: (Connection) throws -> Void
+    ) throws {
+        let workshop = unclosed ? try TemporaryFolder() : nil
+        let connection = try Connection(path: workshop?.path("app.db") ?? path, mode: .create)
+        defer { connection.close() }
+        if let key { try connection.setKey(key, settings: settings) }
+        try make(connection)
+        guard let workshop else { return }
+        for file in try workshop.names where !file.hasSuffix("-shm") {
+            try FileManager.default.copyItem(
+                atPath: workshop.path(file), toPath: path + file.dropFirst("app.db".count))
+        }
+    }
+
+    /// Writes a database at a place of the test's own by a script.
+    public static func write(
+        _ path: String, key: CipherKey? = nil, settings: CipherSettings = CipherSettings(), unclosed: Bool = false,
+        script: String
+    ) throws {
+        try write(path, key: key, settings: settings, unclosed: unclosed) { try $0.executeScript(text: script) }
     }
 
     /// Takes over files that are there.

@@ -18,6 +18,12 @@ public enum TestKeys {
             salt: SecretBytes((1...16).map(UInt8.init)))
     }
 
+    /// A raw key as key files have it, or one with its salt where it has 48 bytes.
+    public static func text(_ byte: UInt8 = 7, count: Int = CipherKey.rawKeyLength) -> String {
+        let digits = String(byte, radix: 16)
+        return "x'" + String(repeating: (digits.count < 2 ? "0" : "") + digits, count: count) + "'"
+    }
+
     /// A passphrase.
     public static func passphrase() throws -> CipherKey { try .passphrase("correct horse battery staple") }
 

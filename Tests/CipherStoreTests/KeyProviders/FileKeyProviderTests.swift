@@ -8,7 +8,7 @@ import Testing
 /// Key files: read only where nobody else can, and made once.
 struct FileKeyProviderTests {
     let folder: TemporaryFolder
-    private let raw = "x'" + String(repeating: "0f", count: 32) + "'"
+    private let raw = TestKeys.text(15)
 
     init() throws {
         folder = try TemporaryFolder()

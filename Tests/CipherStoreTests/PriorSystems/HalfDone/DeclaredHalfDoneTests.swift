@@ -43,10 +43,7 @@ struct DeclaredHalfDoneTests {
     }
 
     private func make(_ folder: TemporaryFolder, key: CipherKey? = nil, _ script: String) throws {
-        let connection = try Connection(path: folder.path("local.db"), mode: .create)
-        defer { connection.close() }
-        if let key { try connection.setKey(key, settings: CipherSettings()) }
-        try connection.executeScript(text: script)
+        try LegacyFile.write(folder.path("local.db"), key: key, script: script)
     }
 
     enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }

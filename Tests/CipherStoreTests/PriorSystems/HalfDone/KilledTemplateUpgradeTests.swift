@@ -115,9 +115,7 @@ struct KilledTemplateUpgradeTests {
         user.close()
 
         let copyFolder = try TemporaryFolder(inMemory: true)
-        let template = try Connection(path: copyFolder.path(Self.copy), mode: .create)
-        try template.executeScript(text: upgrade.template(upgrade.from + 1))
-        template.close()
+        try LegacyFile.write(copyFolder.path(Self.copy), script: upgrade.template(upgrade.from + 1))
         let bytes = try #require(try FolderState(copyFolder).files[Self.copy])
         var states = [State(name: "before the upgrade", files: database)]
         if upgrade.copy == .rollback {

@@ -41,9 +41,7 @@ struct StepsFixture {
 
     /// Lets `body` write the legacy database.
     func write(_ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: path, mode: .create)
-        defer { connection.close() }
-        try body(connection)
+        try LegacyFile.write(path, body)
     }
 
     func open() throws -> OpenReport {

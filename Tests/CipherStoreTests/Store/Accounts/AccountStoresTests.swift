@@ -21,7 +21,7 @@ struct AccountStoresTests {
     /// A key of its own for each account.
     private static func key(of account: String) throws -> CipherKey {
         let byte = account.utf8.reduce(UInt8(1)) { $0 &* 31 &+ $1 }
-        return try .raw(SecretBytes(repeatElement(byte, count: CipherKey.rawKeyLength)))
+        return try TestKeys.raw(byte)
     }
 
     private func accounts() -> AccountStores {
@@ -34,10 +34,9 @@ struct AccountStoresTests {
     private func writeLegacy(_ account: String, version: Int = 3) throws {
         let path = folder.path(account)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        let connection = try Connection(path: path + "/app.db", mode: .create)
-        defer { connection.close() }
-        try connection.executeScript(
-            text:
+        try LegacyFile.write(
+            path + "/app.db",
+            script:
                 "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
     }
 

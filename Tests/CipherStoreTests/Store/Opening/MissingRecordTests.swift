@@ -70,9 +70,7 @@ struct MissingRecordTests {
         arguments: all)
     func takesEmptyDatabaseForNew(missing: Missing) throws {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript(text: "PRAGMA application_id = 7; " + missing.script)
-        connection.close()
+        try LegacyFile.write(folder.path("app.db"), script: "PRAGMA application_id = 7; " + missing.script)
         let report = try OpeningFixture.open(
             folder, OpeningFixture.configuration(recordedVersion: missing.source)
         ).report

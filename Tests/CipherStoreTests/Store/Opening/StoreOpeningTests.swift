@@ -90,11 +90,7 @@ struct StoreOpeningTests {
     @Test("Opening a store warns once of an encrypted file of the app's own that holds nothing", arguments: empty)
     func emptyEncrypted(script: String, warning: String?) async throws {
         let fixture = StoreFixture(folder)
-        let connection = try Connection(
-            path: fixture.path, mode: .create, key: StoreFixture.key.key(for: .existing, database: fixture.path),
-            settings: CipherSettings(), busyTimeout: .zero)
-        try connection.executeScript(text: script)
-        connection.close()
+        try LegacyFile.write(fixture.path, key: TestKeys.raw(), script: script)
         let store = try await fixture.open()
         #expect(store.report.outcome == .opened)
         #expect(store.report.warnings.count == (warning == nil ? 0 : 1))
@@ -124,7 +120,7 @@ struct StoreOpeningTests {
         let asked = Gate()
         let provider = ClosureKeyProvider { _, _ in
             asked.arrive()
-            return try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
+            return try TestKeys.raw()
         }
         let store = try await fixture.open(provider)
         #expect(try await store.bodies().isEmpty)
@@ -134,7 +130,7 @@ struct StoreOpeningTests {
     @Test("Opening a store opens with a passphrase")
     func passphrase() async throws {
         let fixture = StoreFixture(folder)
-        let provider = ClosureKeyProvider { _, _ in try .passphrase("correct horse") }
+        let provider = TestKeys.provider { try TestKeys.passphrase() }
         let store = try await fixture.open(provider)
         try await store.insert("one")
         await store.close()
@@ -151,7 +147,7 @@ struct StoreOpeningTests {
         for (directory, code) in [(missing, StoreError.Code.missingFile), (try web(), .configuration)] {
             let error = try await failure(StoreError.self) {
                 try await EncryptedStore.open(
-                    fixture.configuration, directory: directory, keyProvider: StoreFixture.key)
+                    fixture.configuration, directory: directory, keyProvider: TestKeys.provider())
             }
             #expect(error.code == code)
         }
@@ -166,7 +162,7 @@ struct StoreOpeningTests {
     func blocking() throws {
         let fixture = StoreFixture(folder)
         let store = try EncryptedStore.openBlocking(
-            fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key)
+            fixture.configuration, directory: folder.url, keyProvider: TestKeys.provider())
         try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'one')") }
         #expect(try store.readBlocking { try $0.values(String.self, "SELECT body FROM chat") } == ["one"])
         try store.closeBlocking()
@@ -186,7 +182,7 @@ struct StoreOpeningTests {
         let (proving, cancelled) = (Gate(), Gate())
         let opening = Task {
             try await EncryptedStore.open(
-                fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key
+                fixture.configuration, directory: folder.url, keyProvider: TestKeys.provider()
             ) { progress in
                 guard progress.stage == stage else { return }
                 proving.arrive()
