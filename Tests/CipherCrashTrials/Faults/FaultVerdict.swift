@@ -62,7 +62,7 @@ extension FaultSeries {
     private func refusalLosses(_ state: FolderState, _ found: Finding, _ output: String) -> [String] {
         let scenario = trial.scenario
         let record = UpgradeRecord.name
-        let left = trial.strangers(state, allowing: [Scenario.database + "-journal", record])
+        let left = trial.strangers(state, allowing: [FolderState.database + "-journal", record])
         var losses: [String] = []
         // Where it is the removal that failed, the next run does it.
         if !left.isEmpty, !call.hasPrefix("unlink") {

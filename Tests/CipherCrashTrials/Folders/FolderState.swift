@@ -8,6 +8,9 @@ import Foundation
 
 /// The files of a folder by name.
 struct FolderState: Hashable, Sendable {
+    /// The name of the database in every folder.
+    static let database = "app.db"
+
     var files: [String: FileImage]
     /// Which file has each name: two names may be links to one file, and an upgrade's record tells files by their inodes.
     let numbers: [String: Int]

@@ -1,6 +1,6 @@
 /// The record that an upgrade keeps beside the database, which tells files by their inodes.
 enum UpgradeRecord {
-    static let name = Scenario.database + "-attempt"
+    static let name = FolderState.database + "-attempt"
 
     /// Replaces words of the record's second line, which has the inodes; the line keeps its length.
     static func replacing(_ record: [UInt8], _ replacement: (String) -> String?) -> [UInt8] {

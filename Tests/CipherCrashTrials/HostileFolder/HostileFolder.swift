@@ -82,7 +82,7 @@ struct HostileFolder: Sendable {
     private func attack(_ trial: Trial, _ series: Series, _ number: Int) throws -> [String]? {
         let worker = trial.worker
         let root = worker.folder + ".root"
-        guard let database = trial.start.files[Scenario.database] else { throw TrialError(detail: "no database") }
+        guard let database = trial.start.files[FolderState.database] else { throw TrialError(detail: "no database") }
         try RootFiles.lay(at: root, database)
         try trial.lay()
         try giveAway(worker.folder)
@@ -111,7 +111,7 @@ struct HostileFolder: Sendable {
                 throw TrialError(detail: "\(path) cannot be given away")
             }
         }
-        chmod(folder + "/" + Scenario.database, 0o644)
+        chmod(folder + "/" + FolderState.database, 0o644)
     }
 
     private func isLink(_ path: String) throws -> Bool {
@@ -140,10 +140,10 @@ enum Victim: String, CaseIterable, Sendable {
     /// The names, as a shell expands them.
     private var pattern: String {
         switch self {
-        case .db: Scenario.database
-        case .wal, .shm, .journal, .attempt: "\(Scenario.database)-\(rawValue)"
+        case .db: FolderState.database
+        case .wal, .shm, .journal, .attempt: "\(FolderState.database)-\(rawValue)"
         case .backup: Scenario.backup
-        case .copy: Scenario.database + "-upgrade-*"
+        case .copy: FolderState.database + "-upgrade-*"
         case .unfinished: Scenario.backup + "-*"
         }
     }

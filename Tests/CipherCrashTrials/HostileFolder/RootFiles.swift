@@ -27,7 +27,7 @@ struct RootFiles: Equatable {
     static func lay(at folder: String, _ database: FileImage) throws {
         let image = FileImage(bytes: database.bytes, mode: 0o600)
         let state = FolderState(
-            files: [Scenario.database: image, secret: image], numbers: [Scenario.database: 0, secret: 1])
+            files: [FolderState.database: image, secret: image], numbers: [FolderState.database: 0, secret: 1])
         try state.lay(at: folder, Inodes())
         guard chmod(folder, 0o711) == 0 else { throw TrialError(detail: "\(folder) cannot be given its mode") }
     }

@@ -37,7 +37,7 @@ struct Experiment {
     }
 
     private var folder: String { recorded.worker.folder }
-    private var database: String { folder + "/" + Scenario.database }
+    private var database: String { folder + "/" + FolderState.database }
 
     func run(_ policy: Policy) throws -> PowerLossOutcome {
         let (initial, operations, inodes) = try record()
@@ -62,7 +62,7 @@ struct Experiment {
         let initial = recorded.start.files.sorted { $0.key < $1.key }.map { (name: $0.key, image: $0.value) }
         try recorded.start.lay(at: folder, Inodes())
         var inodes = Inodes()
-        inodes.note(database, initial.firstIndex { $0.name == Scenario.database })
+        inodes.note(database, initial.firstIndex { $0.name == FolderState.database })
         let calls = SystemCall.traced.map { "?" + $0 }.joined(separator: ",")
         let options = ["-xx", "-s", "16777216", "-e", "signal=none", "-e", "trace=" + calls]
         let trace = recorded.worker.trace
@@ -70,7 +70,7 @@ struct Experiment {
         let recording = try Recording(
             Trace.calls(Strace.text(trace)), folder: folder, initial: initial.map { ($0.name, $0.image.bytes.count) })
         try check(recording, initial)
-        inodes.note(database, recording.file(named: Scenario.database))
+        inodes.note(database, recording.file(named: FolderState.database))
         return (initial, recording.operations, inodes)
     }
 

@@ -14,10 +14,8 @@ struct Scenario: Sendable {
     /// What the file is where its change was put off and the rest was done.
     var waiting: String?
 
-    /// The name of the file.
-    static let database = "app.db"
     /// The plaintext file that is kept.
-    static let backup = database + "-plaintext"
+    static let backup = FolderState.database + "-plaintext"
 
     /// How the operation may end when it is run again.
     static let endings = [

@@ -39,13 +39,13 @@ final class StartingFiles: Sendable {
         func state(_ arguments: [String], having ending: String, launched: Bool = false) throws -> FolderState {
             try? FileManager.default.removeItem(atPath: folder)
             mkdir(folder, 0o755)
-            let file = folder + "/" + Scenario.database
+            let file = folder + "/" + FolderState.database
             try run(["make", file] + arguments)
             for name in try FolderState(of: folder).files.keys { chmod(folder + "/" + name, mode_t(Self.mode)) }
             // Whoever opens the database first makes the index of a log anew.
             unlink(file + "-shm")
-            guard try FolderState(of: folder).files[Scenario.database + ending]?.bytes.isEmpty == false else {
-                throw TrialError(detail: "the subject left nothing in \(Scenario.database)\(ending)")
+            guard try FolderState(of: folder).files[FolderState.database + ending]?.bytes.isEmpty == false else {
+                throw TrialError(detail: "the subject left nothing in \(FolderState.database)\(ending)")
             }
             if launched { try run(["launch", file]) }
             return try FolderState(of: folder)
@@ -76,7 +76,7 @@ final class StartingFiles: Sendable {
     ///   - order: The first in this order is kept, whichever worker comes first.
     func keep(_ leftovers: FolderState, _ form: String, order: Int) {
         let parts = leftovers.files.keys.sorted().map { name in
-            let part = name.dropFirst(Scenario.database.count).drop { $0 == "-" }
+            let part = name.dropFirst(FolderState.database.count).drop { $0 == "-" }
             return part.isEmpty ? form : String(part)
         }
         kept.with { kept in

@@ -64,7 +64,7 @@ extension Trial {
     /// A shadow proof never writes the database or its log.
     func untouchedLosses(_ state: FolderState) -> [String] {
         guard scenario.isShadow else { return [] }
-        return [Scenario.database, Scenario.database + "-wal"].filter {
+        return [FolderState.database, FolderState.database + "-wal"].filter {
             state.files[$0]?.bytes != start.files[$0]?.bytes
         }
         .map { "\($0) was changed" }
@@ -72,7 +72,7 @@ extension Trial {
 
     /// What lies there beside the database, its log, and what may be there.
     func strangers(_ state: FolderState, allowing allowed: [String]) -> [String] {
-        let known = ["", "-wal", "-shm"].map { Scenario.database + $0 } + allowed
+        let known = ["", "-wal", "-shm"].map { FolderState.database + $0 } + allowed
         return state.files.keys.filter { !known.contains($0) }.sorted()
     }
 
@@ -83,7 +83,7 @@ extension Trial {
         let left = strangers(state, allowing: scenario.keepsBackup ? [Scenario.backup] : [])
         guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
         guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
-        let mode = state.files[Scenario.database]?.mode
+        let mode = state.files[FolderState.database]?.mode
         guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
         return try untouchedLosses(state) + backupLosses(state)
     }
@@ -92,9 +92,9 @@ extension Trial {
     private func backupLosses(_ state: FolderState) throws -> [String] {
         guard scenario.keepsBackup else { return [] }
         guard let backup = state.files[Scenario.backup] else { return ["there is no backup"] }
-        let look = FolderState(files: [Scenario.database: backup], numbers: [Scenario.database: 0])
+        let look = FolderState(files: [FolderState.database: backup], numbers: [FolderState.database: 0])
         try look.lay(at: worker.look, Inodes())
-        let found = try worker.run(harness.subject.command(["check", worker.look + "/" + Scenario.database])).output
+        let found = try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
         return Finding(found).form == "plaintext" ? [] : ["the backup is not whole: \(found)"]
     }
 }

@@ -28,7 +28,7 @@ struct Trial {
         start = try harness.starts[scenario.start]
     }
 
-    var file: String { worker.folder + "/" + Scenario.database }
+    var file: String { worker.folder + "/" + FolderState.database }
 
     /// The operation.
     var command: Command {
