@@ -212,58 +212,58 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "LegacyChat",
+            name: "CipherLegacyChat",
             dependencies: ["CipherSQLite"],
-            path: "Examples/LegacyChat",
+            path: "Examples/CipherLegacyChat",
             swiftSettings: strict
         ),
         .target(
-            name: "TestSupport",
+            name: "CipherTestSupport",
             dependencies: ["CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite"],
-            path: "Tests/TestSupport",
+            path: "Tests/CipherTestSupport",
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "CrashSubject",
+            name: "CipherCrashSubject",
             dependencies: [
-                "CSubjectShims",
+                "CCipherSubjectShims",
                 "CipherDatabaseConversion",
                 "CipherErrors",
                 "CipherPageSealing",
                 "CipherSQLite",
                 "CipherStore",
-                "TestSupport",
+                "CipherTestSupport",
             ],
-            path: "Tests/CrashSubject",
+            path: "Tests/CipherCrashSubject",
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "AppLife",
+            name: "CipherAppLife",
             dependencies: ["CipherStore"],
-            path: "Tests/AppLife",
+            path: "Tests/CipherAppLife",
             swiftSettings: strict
         ),
         .target(
-            name: "CSubjectShims",
+            name: "CCipherSubjectShims",
             dependencies: ["CCipherCrypto", "CCipherEngine"],
-            path: "Tests/CSubjectShims"
+            path: "Tests/CCipherSubjectShims"
         ),
         .executableTarget(
-            name: "CrashTrials",
+            name: "CipherCrashTrials",
             dependencies: ["CCipherSystem"],
-            path: "Tests/CrashTrials",
+            path: "Tests/CipherCrashTrials",
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "Mutator",
-            dependencies: ["CipherSQLite", "CipherStore", "TestSupport"],
-            path: "Tests/Mutator",
+            name: "CipherMutator",
+            dependencies: ["CipherSQLite", "CipherStore", "CipherTestSupport"],
+            path: "Tests/CipherMutator",
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "FixtureMaker",
-            dependencies: ["CipherSQLite", "TestSupport"],
-            path: "Tests/FixtureMaker",
+            name: "CipherFixtureMaker",
+            dependencies: ["CipherSQLite", "CipherTestSupport"],
+            path: "Tests/CipherFixtureMaker",
             swiftSettings: strict
         ),
         .testTarget(
@@ -273,7 +273,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherSQLiteTests",
-            dependencies: ["CipherErrors", "CipherPageSealing", "CipherSQLite", "CipherSystemFiles", "TestSupport"],
+            dependencies: ["CipherErrors", "CipherSQLite", "CipherTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -286,6 +286,8 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherMutator",
+                "CipherPageSealing",
                 "CipherPriorSystems",
                 "CipherSQLText",
                 "CipherSQLite",
@@ -294,23 +296,22 @@ let package = Package(
                 "CipherStore",
                 "CipherStoreTestKit",
                 "CipherSystemFiles",
-                "Mutator",
-                "TestSupport",
+                "CipherTestSupport",
             ],
             exclude: ["Hostile"],
             resources: [.copy("Fixtures")],
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "LockHolder",
-            dependencies: ["CipherSQLite", "TestSupport"],
-            path: "Tests/LockHolder",
+            name: "CipherLockHolder",
+            dependencies: ["CipherSQLite", "CipherTestSupport"],
+            path: "Tests/CipherLockHolder",
             swiftSettings: strict
         ),
         .executableTarget(
-            name: "Schedules",
-            dependencies: ["CipherStore", "TestSupport"],
-            path: "Tests/Schedules",
+            name: "CipherSchedules",
+            dependencies: ["CipherStore", "CipherTestSupport"],
+            path: "Tests/CipherSchedules",
             swiftSettings: strict
         ),
         .testTarget(
@@ -318,10 +319,10 @@ let package = Package(
             dependencies: [
                 "CipherDatabaseConversion",
                 "CipherErrors",
+                "CipherLockHolder",
                 "CipherSQLite",
                 "CipherStoreCLI",
-                "LockHolder",
-                "TestSupport",
+                "CipherTestSupport",
             ],
             swiftSettings: strict
         ),

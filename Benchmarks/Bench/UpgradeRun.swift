@@ -56,7 +56,7 @@ struct UpgradeRun {
     /// Writes the database of the example app, with so many messages.
     func writeLegacy(_ messages: Int) throws {
         removeLegacy()
-        _ = try ChildProcess.run(program("LegacyChat"), [legacy, String(messages)])
+        _ = try ChildProcess.run(program("CipherLegacyChat"), [legacy, String(messages)])
     }
 
     func removeLegacy() {

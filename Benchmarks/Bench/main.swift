@@ -4,7 +4,7 @@ import Foundation
 //
 // Usage: Bench PROGRAMS FOLDER SQLCIPHER MESSAGES RUNS SIZES STATIC-TOOL JSON SVG SECTION...
 //
-// PROGRAMS is the folder of cipherstore and LegacyChat; SIZES are the megabytes of the curve, with
+// PROGRAMS is the folder of cipherstore and CipherLegacyChat; SIZES are the megabytes of the curve, with
 // commas; STATIC-TOOL is empty where the command line was not built so.
 
 let arguments = CommandLine.arguments

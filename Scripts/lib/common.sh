@@ -21,11 +21,11 @@ build() {
 # which starts in half the time.
 static=(-c release --static-swift-stdlib -Xlinker -no-pie --scratch-path .build/static)
 
-# Becomes the program of Tests/CrashTrials, which runs CrashSubject.
+# Becomes the program of Tests/CipherCrashTrials, which runs CipherCrashSubject.
 crash_trials() {
     local product
-    for product in CrashSubject CrashTrials; do build "${static[@]}" --product $product; done
-    exec "$(swift build "${static[@]}" --show-bin-path)/CrashTrials" "$@"
+    for product in CipherCrashSubject CipherCrashTrials; do build "${static[@]}" --product $product; done
+    exec "$(swift build "${static[@]}" --show-bin-path)/CipherCrashTrials" "$@"
 }
 
 # The SQLCipher that a build here would use, such as "4.6.1"; nothing if there is none.

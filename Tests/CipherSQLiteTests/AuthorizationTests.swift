@@ -1,9 +1,8 @@
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("Judging statements")
 struct AuthorizationTests {
     let folder: TemporaryFolder
     let connection: Connection
@@ -15,7 +14,7 @@ struct AuthorizationTests {
     }
 
     @Test(
-        "tells what each would do",
+        "Judging statements tells what each would do",
         arguments: [
             ("CREATE TABLE u (x)", .createTable), ("ALTER TABLE t ADD COLUMN c", .alterTable),
             ("DROP TABLE t", .dropTable), ("CREATE INDEX i ON t (a)", .definition),
@@ -32,7 +31,7 @@ struct AuthorizationTests {
         #expect(kinds.contains(expected))
     }
 
-    @Test("refuses also what was compiled before, and nothing afterwards")
+    @Test("Judging statements refuses also what was compiled before, and nothing afterwards")
     func compiledBefore() throws {
         try connection.transaction { try connection.execute("INSERT INTO t VALUES (1, 2)") }
         let error = #expect(throws: DatabaseError.self) {
@@ -45,7 +44,7 @@ struct AuthorizationTests {
         #expect(try connection.value(Int.self, "SELECT count(*) FROM t") == 2)
     }
 
-    @Test("names table, column and trigger")
+    @Test("Judging statements names table, column and trigger")
     func subjects() throws {
         try connection.executeScript(
             "CREATE TABLE log (x); CREATE TRIGGER r AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (1); END")

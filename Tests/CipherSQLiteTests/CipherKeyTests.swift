@@ -3,7 +3,6 @@ internal import CipherSQLite
 import Foundation
 import Testing
 
-@Suite("A key")
 struct CipherKeyTests {
     private let fixture: EngineFixture
 
@@ -28,7 +27,7 @@ struct CipherKeyTests {
     }
 
     @Test(
-        "derived by CipherStore is the one that SQLCipher derives", arguments: formats,
+        "A key derived by CipherStore is the one that SQLCipher derives", arguments: formats,
         ["pass", "p", "with 'quotes' and \u{e9}", "a\0b"])
     func derivation(format: Int, passphrase: String) throws {
         let settings = CipherSettings(compatibility: format)
@@ -46,7 +45,7 @@ struct CipherKeyTests {
         #expect(try read(key, settings) == "secret text")
     }
 
-    @Test("of raw bytes opens its file with and without the salt", arguments: formats)
+    @Test("A key of raw bytes opens its file with and without the salt", arguments: formats)
     func rawKey(format: Int) throws {
         let settings = CipherSettings(compatibility: format)
         let key = try CipherKey.raw(Self.raw)
@@ -56,7 +55,7 @@ struct CipherKeyTests {
         #expect(try read(CipherKey.raw(Self.raw, salt: salt), settings) == "secret text")
     }
 
-    @Test("of raw bytes in another number than a key has is told as that", arguments: [0, 5, 31, 33])
+    @Test("A key of raw bytes in another number than a key has is told as that", arguments: [0, 5, 31, 33])
     func otherLength(count: Int) throws {
         let bytes = SecretBytes(repeatElement(7, count: count))
         for key in [{ try CipherKey.raw(bytes) }, { try CipherKey.raw(Self.raw, salt: bytes) }] {
@@ -66,14 +65,14 @@ struct CipherKeyTests {
         }
     }
 
-    @Test("brings its salt into a new file", arguments: formats)
+    @Test("A key brings its salt into a new file", arguments: formats)
     func ownSalt(format: Int) throws {
         let salt = SecretBytes(repeatElement(9, count: CipherKey.saltLength))
         try write(.raw(Self.raw, salt: salt), CipherSettings(compatibility: format))
         #expect(try fixture.bytes().prefix(CipherKey.saltLength) == Data(repeating: 9, count: CipherKey.saltLength))
     }
 
-    @Test("that is another, or a format that is another, opens nothing and says so")
+    @Test("A key that is another, or a format that is another, opens nothing and says so")
     func wrongKey() throws {
         let settings = CipherSettings()
         try write(.passphrase("right"), settings)
@@ -88,7 +87,7 @@ struct CipherKeyTests {
         #expect(try read(.passphrase("right"), settings) == "secret text")
     }
 
-    @Test("has the form that its text has")
+    @Test("A key has the form that its text has")
     func forms() throws {
         let digits = String(repeating: "0aF9", count: 24)
         let cases: [(text: String, form: CipherKey.Form)] = [
@@ -105,14 +104,17 @@ struct CipherKeyTests {
             "only one newline is not part of it")
     }
 
-    @Test("without bytes or in a broken raw form is an error", arguments: ["", "\n", "x'", "x''", "x'00'", "x'zz"])
+    @Test(
+        "A key without bytes or in a broken raw form is an error", arguments: ["", "\n", "x'", "x''", "x'00'", "x'zz"])
     func malformed(text: String) throws {
         #expect(throws: KeyError.self) { try CipherKey(text: SecretBytes(Array(text.utf8))) }
         #expect(throws: KeyError.self) { try CipherKey.passphrase(SecretBytes(Array(text.utf8.filter { $0 != 10 }))) }
         #expect(throws: KeyError.self) { try CipherKey.raw(SecretBytes(Array(text.utf8))) }
     }
 
-    @Test("of text with a byte order mark is an error, as is a raw form behind white space: neither is a passphrase")
+    @Test(
+        "A key of text with a byte order mark is an error, as is a raw form behind white space: neither is a passphrase"
+    )
     func byteOrderMark() throws {
         let raw = Array("x'\(String(repeating: "0f", count: 32))'".utf8)
         for mark: [UInt8] in [[0xef, 0xbb, 0xbf], [0xff, 0xfe], [0xfe, 0xff]] {
@@ -126,9 +128,28 @@ struct CipherKeyTests {
         #expect(try CipherKey(text: SecretBytes(" xylophone".utf8)) == CipherKey.passphrase(" xylophone"))
     }
 
-    @Test("from the random generator is never the same")
+    @Test("A key from the random generator is never the same")
     func random() throws {
         #expect(try CipherKey.random() != CipherKey.random())
         #expect(try CipherKey.random().form == .raw)
+    }
+
+    @Test("A key is shown by no description, dump or mirror")
+    func redaction() throws {
+        struct Holder { var key: CipherKey }
+        let text = "hunter2"
+        let raw = try CipherKey.raw(SecretBytes(repeatElement(0xab, count: 32)))
+        for key in [raw, try .passphrase(text)] {
+            let holder = Holder(key: key)
+            var dumped = ""
+            for value: Any in [key, holder, [holder], Optional(holder) as Any] {
+                dumped += String(describing: value) + String(reflecting: value) + "\(value)"
+                dump(value, to: &dumped)
+            }
+            for trace in [text, "abab", "ABAB", "171", "\(Array(text.utf8))", "104, 117"] {
+                #expect(!dumped.contains(trace))
+            }
+        }
+        #expect(Mirror(reflecting: raw).children.isEmpty)
     }
 }

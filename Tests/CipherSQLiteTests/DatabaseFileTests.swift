@@ -3,7 +3,6 @@ internal import CipherSQLite
 import Foundation
 import Testing
 
-@Suite("The bytes of a database file")
 struct DatabaseFileTests {
     private let fixture: EngineFixture
 
@@ -11,7 +10,7 @@ struct DatabaseFileTests {
         fixture = try EngineFixture()
     }
 
-    @Test("are read from any place, and fewer where the file ends")
+    @Test("The bytes of a database file are read from any place, and fewer where the file ends")
     func reading() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -32,7 +31,7 @@ struct DatabaseFileTests {
                 .path(percentEncoded: false)
         }
 
-        @Test("are read without giving up the locks that this process holds on the file")
+        @Test("The bytes of a database file are read without giving up the locks that this process holds on the file")
         func locks() async throws {
             let path = Self.meetingPlace(ProcessInfo.processInfo.processIdentifier)
             defer {

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// One database in a folder of its own.

@@ -1,6 +1,6 @@
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// What only the engine's messages tell, in the words of the engine that is linked.

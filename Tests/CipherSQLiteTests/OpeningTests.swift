@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A connection as an app opens it that uses nothing else of this package.

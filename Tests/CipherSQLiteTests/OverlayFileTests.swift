@@ -1,10 +1,9 @@
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A rehearsal over a database")
 struct OverlayFileTests {
     struct Form: Sendable, CustomTestStringConvertible {
         var isEncrypted: Bool
@@ -87,7 +86,9 @@ struct OverlayFileTests {
             """)
     }
 
-    @Test("does what the changes would do to the file, and leaves every byte as it was", arguments: Form.all)
+    @Test(
+        "A rehearsal over a database does what the changes would do to the file, and leaves every byte as it was",
+        arguments: Form.all)
     func changesNothing(form: Form) throws {
         let (folder, path) = try file(form)
         let before = try FolderDigest(folder.url)
@@ -116,7 +117,7 @@ struct OverlayFileTests {
         #expect(try rehearsed == content(writer))
     }
 
-    @Test("that would change more than its limit tells nothing", arguments: Form.all)
+    @Test("A rehearsal over a database that would change more than its limit tells nothing", arguments: Form.all)
     func limit(form: Form) throws {
         let (folder, path) = try file(form)
         defer { withExtendedLifetime(folder) {} }
@@ -142,7 +143,7 @@ struct OverlayFileTests {
     }
 
     @Test(
-        "counts what is temporary too while it is there, beyond the cache",
+        "A rehearsal over a database counts what is temporary too while it is there, beyond the cache",
         arguments: Form.all.filter { $0.pageSize <= 4096 })
     func temporary(form: Form) throws {
         let (folder, path) = try file(form)
@@ -173,7 +174,7 @@ struct OverlayFileTests {
         }
     }
 
-    @Test("over a database that is not there has nothing in it")
+    @Test("A rehearsal over a database that is not there has nothing in it")
     func empty() throws {
         let scratch = try Connection(path: "", mode: .create)
         defer { scratch.close() }

@@ -2,7 +2,6 @@ internal import CipherSQLite
 import Foundation
 import Testing
 
-@Suite("A row")
 struct RowDecoderTests {
     enum Kind: String, Codable { case text, image }
 
@@ -36,7 +35,7 @@ struct RowDecoderTests {
             """)
     }
 
-    @Test("becomes a Codable value, its columns found by name")
+    @Test("A row becomes a Codable value, its columns found by name")
     func decoding() throws {
         let full = Message(
             id: .max, body: "a\0b", score: 0.1, isEdited: true, kind: .image, photo: Data(),
@@ -50,7 +49,7 @@ struct RowDecoderTests {
         #expect(try db.row(Message.self, "SELECT * FROM message WHERE id = 0") == nil)
     }
 
-    @Test("that lacks a column, or holds another type in it, is an error that names the column")
+    @Test("A row that lacks a column, or holds another type in it, is an error that names the column")
     func mismatch() throws {
         struct One: Codable { var number: Int }
         #expect {
@@ -68,7 +67,7 @@ struct RowDecoderTests {
         #expect(throws: DecodingError.self) { try db.rows(One.self, "SELECT NULL AS number") }
     }
 
-    @Test("is decoded by its own keys, whichever came before and in whatever order")
+    @Test("A row is decoded by its own keys, whichever came before and in whatever order")
     func changingKeys() throws {
         struct Either: Decodable, Equatable {
             enum Kind: String, CodingKey { case kind }
@@ -111,14 +110,14 @@ struct RowDecoderTests {
         #expect(try db.row(Lower.self, "SELECT 3 AS Id")?.id == 3)
     }
 
-    @Test("with an unknown raw value of an enumeration is an error")
+    @Test("A row with an unknown raw value of an enumeration is an error")
     func unknownCase() throws {
         struct One: Codable { var kind: Kind }
         #expect(try db.row(One.self, "SELECT 'image' AS kind")?.kind == .image)
         #expect(throws: DecodingError.self) { try db.row(One.self, "SELECT 'video' AS kind") }
     }
 
-    @Test("is no list and no single value")
+    @Test("A row is no list and no single value")
     func otherShapes() throws {
         #expect(throws: DecodingError.self) { try db.rows([Int].self, "SELECT 1") }
         struct Nested: Codable {

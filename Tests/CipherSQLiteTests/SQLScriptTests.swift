@@ -1,10 +1,9 @@
 internal import CipherSQLite
 import Testing
 
-@Suite("A script")
 struct SQLScriptTests {
     @Test(
-        "is cut into its statements where SQLite ends them",
+        "A script is cut into its statements where SQLite ends them",
         arguments: [
             ("", []), (" \n; ;; -- ; only this\n/* or ; that */", []), ("SELECT 1", ["SELECT 1"]),
             ("SELECT 1;", ["SELECT 1"]), ("a;b ; c", ["a", "b", "c"]),

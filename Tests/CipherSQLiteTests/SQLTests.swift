@@ -2,7 +2,6 @@ internal import CipherErrors
 internal import CipherSQLite
 import Testing
 
-@Suite("SQL")
 struct SQLTests {
     private let fixture: EngineFixture
 
@@ -10,7 +9,7 @@ struct SQLTests {
         fixture = try EngineFixture()
     }
 
-    @Test("binds what is interpolated, and pastes nothing")
+    @Test("SQL binds what is interpolated, and pastes nothing")
     func interpolation() throws {
         let name = "'; DROP TABLE t; --"
         let missing: String? = nil
@@ -19,7 +18,7 @@ struct SQLTests {
         #expect(sql.values == [.text(name), .integer(1), .null, .real(2.5), .blob([1])])
     }
 
-    @Test("takes names quoted, and other SQL with its values")
+    @Test("SQL takes names quoted, and other SQL with its values")
     func pieces() throws {
         let condition: SQL = "uid = \("ana")"
         let sql: SQL = "SELECT * FROM \(identifier: "a \"b`") WHERE \(condition) LIMIT \(3)"
@@ -27,7 +26,7 @@ struct SQLTests {
         #expect(sql.values == [.text("ana"), .integer(3)])
     }
 
-    @Test("binds the values of a text within it in their place")
+    @Test("SQL binds the values of a text within it in their place")
     func orderOfValues() throws {
         let db = try fixture.open()
         let pair = SQL(text: "? || ?", values: [.text("b"), .text("c")])
@@ -37,7 +36,7 @@ struct SQLTests {
         #expect(try db.value(String.self, sql) == "abcd")
     }
 
-    @Test("binds each value of a list, and takes none for an empty list")
+    @Test("SQL binds each value of a list, and takes none for an empty list")
     func lists() throws {
         let db = try fixture.open()
         let numbers: [Int] = [1, 2, 3]
@@ -47,7 +46,7 @@ struct SQLTests {
         #expect(try db.value(Bool.self, "SELECT \(2) IN (\(list: [1, 2] as [UInt8]))") == true)
     }
 
-    @Test("refuses an array of bytes as all that a list holds, and binds it as a blob elsewhere")
+    @Test("SQL refuses an array of bytes as all that a list holds, and binds it as a blob elsewhere")
     func bytesInList() throws {
         let db = try fixture.open()
         let bytes: [UInt8] = [1, 2, 3]
@@ -67,7 +66,7 @@ struct SQLTests {
         for sql in bound { #expect(try db.value(Bool.self, sql) == true) }
     }
 
-    @Test("quotes a quote that a combining mark hides from Swift's characters")
+    @Test("SQL quotes a quote that a combining mark hides from Swift's characters")
     func combiningMark() throws {
         let db = try fixture.open()
         let name = "a\"\u{301}b"
@@ -76,7 +75,7 @@ struct SQLTests {
         #expect(stored.utf8.elementsEqual(name.utf8))
     }
 
-    @Test("with another number of values than it takes is an error", arguments: [0, 1, 3])
+    @Test("SQL with another number of values than it takes is an error", arguments: [0, 1, 3])
     func count(values: Int) throws {
         let db = try fixture.open()
         let error = try databaseError {
@@ -85,7 +84,7 @@ struct SQLTests {
         #expect(error.code == 21)
     }
 
-    @Test("in an error stands without the values that were bound")
+    @Test("SQL in an error stands without the values that were bound")
     func errorsHoldNoValues() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v UNIQUE)")

@@ -2,7 +2,6 @@ internal import CipherErrors
 internal import CipherSQLite
 import Testing
 
-@Suite("A statement")
 struct StatementTests {
     private let fixture: EngineFixture
 
@@ -10,7 +9,7 @@ struct StatementTests {
         fixture = try EngineFixture()
     }
 
-    @Test("can run inside of its own loop")
+    @Test("A statement can run inside of its own loop")
     func reentrancy() throws {
         let db = try fixture.open()
         try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES (1), (2), (3)")
@@ -22,7 +21,7 @@ struct StatementTests {
         #expect(pairs == [1, 2, 3].flatMap { left in [1, 2, 3].map { [left, $0] } })
     }
 
-    @Test("keeps no value and no row of its last use")
+    @Test("A statement keeps no value and no row of its last use")
     func cleanReuse() throws {
         let db = try fixture.open()
         try db.executeScript("CREATE TABLE t(v); INSERT INTO t VALUES (1), (2)")
@@ -41,7 +40,7 @@ struct StatementTests {
         try db.execute("DROP TABLE t")
     }
 
-    @Test("stays in a cache of bounded size, from which the least recently used goes first")
+    @Test("A statement stays in a cache of bounded size, from which the least recently used goes first")
     func boundedCache() throws {
         let db = try fixture.open()
         var cache = StatementCache(capacity: 2)
@@ -56,7 +55,7 @@ struct StatementTests {
         #expect(left == ["SELECT 1", nil, "SELECT 3"])
     }
 
-    @Test("is found again by its text, however that is put together")
+    @Test("A statement is found again by its text, however that is put together")
     func foundByText() throws {
         let db = try fixture.open()
         var cache = StatementCache(capacity: 2)
@@ -79,7 +78,7 @@ struct StatementTests {
         }
     }
 
-    @Test("is told from another whose text differs only in its normal form")
+    @Test("A statement is told from another whose text differs only in its normal form")
     func canonicalEquivalence() throws {
         let db = try fixture.open()
         for text in ["\u{e9}", "e\u{301}"] {
@@ -88,7 +87,7 @@ struct StatementTests {
         }
     }
 
-    @Test("that is a pragma works each time")
+    @Test("A statement that is a pragma works each time")
     func pragmas() throws {
         let db = try fixture.open()
         for mode in [0, 2, 0, 2] {
@@ -97,7 +96,7 @@ struct StatementTests {
         }
     }
 
-    @Test("follows the schema when it has changed since")
+    @Test("A statement follows the schema when it has changed since")
     func changedSchema() throws {
         struct Person: Codable, Equatable {
             var name: String
@@ -111,7 +110,7 @@ struct StatementTests {
         #expect(try db.rows(Person.self, all) == [Person(name: "ana", city: "Quito")])
     }
 
-    @Test("alone may stand in the text: another one would be ignored")
+    @Test("A statement alone may stand in the text: another one would be ignored")
     func severalStatements() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -125,7 +124,7 @@ struct StatementTests {
         #expect(try db.value(Int.self, "SELECT count(*) FROM t") == 1)
     }
 
-    @Test("of a script that fails is named, and those before it have run")
+    @Test("A statement of a script that fails is named, and those before it have run")
     func script() throws {
         let db = try fixture.open()
         let error = try databaseError {
@@ -138,7 +137,7 @@ struct StatementTests {
         try db.executeScript(" ; -- nothing\n")
     }
 
-    @Test("that breaks a constraint says which kind of constraint")
+    @Test("A statement that breaks a constraint says which kind of constraint")
     func constraints() throws {
         let db = try fixture.open()
         try db.executeScript(
@@ -166,7 +165,7 @@ struct StatementTests {
         }
     }
 
-    @Test("tells the row that it inserted and how many rows it changed")
+    @Test("A statement tells the row that it inserted and how many rows it changed")
     func effects() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")

@@ -2,7 +2,6 @@ internal import CipherErrors
 internal import CipherSQLite
 import Testing
 
-@Suite("A transaction")
 struct TransactionTests {
     private struct Stop: Error {}
     private let fixture: EngineFixture
@@ -17,7 +16,7 @@ struct TransactionTests {
     private func insert(_ value: Int) throws { try db.execute("INSERT INTO t VALUES (\(value))") }
     private var values: [Int] { get throws { try db.values(Int.self, "SELECT v FROM t ORDER BY v") } }
 
-    @Test("is kept when its closure returns, and undone when it throws")
+    @Test("A transaction is kept when its closure returns, and undone when it throws")
     func commitAndRollback() throws {
         try db.transaction { try insert(1) }
         #expect(throws: Stop.self) {
@@ -30,7 +29,7 @@ struct TransactionTests {
         #expect(!db.isInTransaction)
     }
 
-    @Test("inside of another is undone alone, at every depth")
+    @Test("A transaction inside of another is undone alone, at every depth")
     func savepoints() throws {
         try db.transaction {
             try insert(1)
@@ -57,7 +56,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("that SQLite rolled back by itself ends with the error that did it")
+    @Test("A transaction that SQLite rolled back by itself ends with the error that did it")
     func rolledBackBySQLite() throws {
         try db.execute("CREATE UNIQUE INDEX i ON t(v)")
         let error = try databaseError {
@@ -71,7 +70,7 @@ struct TransactionTests {
         #expect(try values.isEmpty)
     }
 
-    @Test("is immediate unless another kind is asked for")
+    @Test("A transaction is immediate unless another kind is asked for")
     func kinds() throws {
         let other = try fixture.open()
         try db.transaction(.deferred) {
@@ -87,7 +86,7 @@ struct TransactionTests {
         }
     }
 
-    @Test("once required, is the only place where statements run")
+    @Test("A transaction, once required, is the only place where statements run")
     func required() throws {
         try db.execute("BEGIN")
         db.requiresTransaction = true

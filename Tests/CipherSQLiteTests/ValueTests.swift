@@ -3,7 +3,6 @@ internal import CipherSQLite
 import Foundation
 import Testing
 
-@Suite("A value")
 struct ValueTests {
     private let fixture: EngineFixture
 
@@ -18,7 +17,7 @@ struct ValueTests {
         .blob([0xff, 0x00, 0xfe]), .blob([UInt8](repeating: 0xa5, count: 100_000)),
     ]
 
-    @Test("is the same after it was stored, to the byte", arguments: values, ["UTF-8", "UTF-16le", "UTF-16be"])
+    @Test("A value is the same after it was stored, to the byte", arguments: values, ["UTF-8", "UTF-16le", "UTF-16be"])
     func roundTrip(value: Value, encoding: String) throws {
         let db = try fixture.open()
         try db.execute(SQL(text: "PRAGMA encoding = '\(encoding)'"))
@@ -34,13 +33,13 @@ struct ValueTests {
         #expect(type == value.typeName)
     }
 
-    @Test("that is no number is stored as NULL")
+    @Test("A value that is no number is stored as NULL")
     func notANumber() throws {
         let db = try fixture.open()
         #expect(try db.value(Value.self, "SELECT \(Double.nan)") == .null)
     }
 
-    @Test("of an empty blob or text is not NULL")
+    @Test("A value of an empty blob or text is not NULL")
     func empty() throws {
         let db = try fixture.open()
         #expect(try db.value(String.self, "SELECT typeof(\([UInt8]()))") == "blob")
@@ -51,7 +50,7 @@ struct ValueTests {
         #expect(try db.value([UInt8]?.self, "SELECT x''") == .some([]))
     }
 
-    @Test("that is too large for its type is an error, and never cut")
+    @Test("A value that is too large for its type is an error, and never cut")
     func outOfRange() throws {
         let db = try fixture.open()
         #expect(try db.value(Int8.self, "SELECT 127") == 127)
@@ -68,7 +67,7 @@ struct ValueTests {
         }
     }
 
-    @Test("of text that is not valid UTF-8 keeps its bytes as a blob")
+    @Test("A value of text that is not valid UTF-8 keeps its bytes as a blob")
     func invalidText() throws {
         let db = try fixture.open()
         try db.execute("CREATE TABLE t(v)")
@@ -77,7 +76,7 @@ struct ValueTests {
         #expect(try db.value(String.self, "SELECT v FROM t") == "a\u{fffd}b")
     }
 
-    @Test("of text has UTF-8 bytes in a UTF-16 database, however it was read before")
+    @Test("A value of text has UTF-8 bytes in a UTF-16 database, however it was read before")
     func bytesOfUTF16() throws {
         let db = try fixture.open()
         try db.execute("PRAGMA encoding = 'UTF-16'")

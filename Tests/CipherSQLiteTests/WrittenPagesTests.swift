@@ -2,7 +2,6 @@ internal import CipherSQLite
 import Foundation
 import Testing
 
-@Suite("What a connection wrote")
 struct WrittenPagesTests {
     private let fixture: EngineFixture
     private let connection: Connection
@@ -28,7 +27,9 @@ struct WrittenPagesTests {
 
     private func bytes() throws -> [UInt8] { Array(try fixture.bytes()) }
 
-    @Test("is in the file, also where it was taken back, cut off or written in pages of another size")
+    @Test(
+        "What a connection wrote is in the file, also where it was taken back, cut off or written in pages of another size"
+    )
     func kept() throws {
         let pages = try WrittenPages(of: connection)
         defer { pages.stop() }
@@ -45,7 +46,9 @@ struct WrittenPagesTests {
         #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
     }
 
-    @Test("is missed where the file has a former page instead, and only where the connection wrote")
+    @Test(
+        "What a connection wrote is missed where the file has a former page instead, and only where the connection wrote"
+    )
     func lost() throws {
         let before = try bytes()
         let pages = try WrittenPages(of: connection)
@@ -63,7 +66,9 @@ struct WrittenPagesTests {
         #expect(try pages.firstLost(in: DatabaseFile(path: fixture.path)) == nil)
     }
 
-    @Test("is missed where the file was cut off, and the connection goes on as before once it is not watched")
+    @Test(
+        "What a connection wrote is missed where the file was cut off, and the connection goes on as before once it is not watched"
+    )
     func cutOff() throws {
         let before = try bytes()
         let pages = try WrittenPages(of: connection)

@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -15,7 +15,9 @@ import Testing
     ///
     /// Whether the tool waits for signals yet is read from `/proc`.
     @Suite struct CancellationTests {
-        @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+        @Test(
+            "A signal ends an upgrade that waits for another one, and nothing is changed",
+            arguments: [SIGINT, SIGTERM, SIGHUP])
         func waitingForAnotherUpgrade(_ signal: Int32) throws {
             let fixture = try ToolFixture()
             try fixture.makeWithLiveLog()
@@ -33,7 +35,9 @@ import Testing
         }
 
         /// A writer keeps the upgrade in its first stage until the signal has come.
-        @Test(arguments: ["DELETE", "WAL"])
+        @Test(
+            "A signal amidst an upgrade ends it, and the file has its rows and its journal mode",
+            arguments: ["DELETE", "WAL"])
         func amidst(_ mode: String) throws {
             let fixture = try ToolFixture()
             try fixture.make(mode: mode)
@@ -65,7 +69,8 @@ import Testing
         }
 
         /// A second signal does not wait for anything.
-        @Test func insistence() throws {
+        @Test("A second signal ends the tool at once, and the next run ends the upgrade")
+        func insistence() throws {
             let fixture = try ToolFixture()
             try fixture.make()
             let before = try fixture.snapshot()

@@ -1,11 +1,12 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the commands do when they do it.
 @Suite struct CommandTests {
-    @Test func inspectStates() throws {
+    @Test("inspect tells each state of a database, and changes nothing")
+    func inspectStates() throws {
         let fixture = try ToolFixture()
         func state(_ arguments: String...) throws -> (ToolRun, String?) {
             let before = try fixture.snapshot()
@@ -40,7 +41,8 @@ import Testing
         #expect(try (found.0.object()["sidecars"] as? [String: Int])?.isEmpty == true)
     }
 
-    @Test func inspectStaleSidecar() throws {
+    @Test("inspect tells of a log that belongs to another file, and changes nothing")
+    func inspectStaleSidecar() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
         let log = try Data(contentsOf: fixture.folder.url.appending(path: "app.db-wal"))
@@ -53,7 +55,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test(arguments: [false, true])
+    @Test("A hot journal is left alone by what only reads, and rolled back by the upgrade", arguments: [false, true])
     func hotJournal(_ isEncrypted: Bool) throws {
         let fixture = try ToolFixture()
         try fixture.makeWithHotJournal(encrypted: isEncrypted)
@@ -79,7 +81,8 @@ import Testing
         #expect(try fixture.folder.names == ["app.db"])
     }
 
-    @Test func detect() throws {
+    @Test("inspect finds an older format of SQLCipher, and query reads it when told")
+    func detect() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true, settings: CipherSettings(compatibility: 3))
         let run = try fixture.run("inspect", fixture.database, "--key-file", fixture.key, "--detect", "--json")
@@ -91,7 +94,8 @@ import Testing
         #expect(query.output == "user_version\r\n23\r\n")
     }
 
-    @Test func encrypt() throws {
+    @Test("encrypt follows a link, keeps the backup that is asked for, and does nothing the second time")
+    func encrypt() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
         try FileManager.default.createSymbolicLink(
@@ -112,7 +116,8 @@ import Testing
         #expect(try again.object()["outcome"] as? String == "alreadyEncrypted")
     }
 
-    @Test func encryptForPeople() throws {
+    @Test("encrypt tells people what it compared, and shows no progress where nobody watches")
+    func encryptForPeople() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let run = try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
@@ -128,7 +133,8 @@ import Testing
         #expect(try fixture.folder.names == ["app.db", "empty.db"])
     }
 
-    @Test func existingBackup() throws {
+    @Test("A file in the backup's place stays, and the backup takes the next name")
+    func existingBackup() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         try fixture.folder.write("mine", to: "app.db-plaintext")
@@ -141,7 +147,8 @@ import Testing
         #expect(try fixture.snapshot()["app.db-plaintext-2"] == before["app.db"])
     }
 
-    @Test func keySources() throws {
+    @Test("A key comes from a file, the environment or a credential, and one that is not there is told")
+    func keySources() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let environment = ["TEST_KEY": ToolFixture.passphrase, "CREDENTIALS_DIRECTORY": fixture.keys.path("")]
@@ -167,7 +174,7 @@ import Testing
         #expect(run.output.contains("no authentication"))
     }
 
-    @Test(arguments: [false, true])
+    @Test("verify passes a sound file, and fails for a damaged page without showing a row", arguments: [false, true])
     func verify(_ isEncrypted: Bool) throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: isEncrypted)
@@ -189,7 +196,8 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test func damagedPageIsNotEncrypted() throws {
+    @Test("A file with a damaged page is not encrypted, and stays as it was")
+    func damagedPageIsNotEncrypted() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         try fixture.overwrite(at: 4 * 4096 + 3, with: [0xff, 0xff, 0xff, 0xff])
@@ -200,7 +208,8 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test func planAndMigrate() throws {
+    @Test("migrate does what plan says, and plan changes nothing")
+    func planAndMigrate() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
         let store = ["--config", try fixture.configuration(), "--directory", fixture.folder.path("")]
@@ -231,7 +240,8 @@ import Testing
         #expect(version.output == "user_version\r\n26\r\n")
     }
 
-    @Test func migrateMakesADatabase() throws {
+    @Test("migrate makes a database where there is none, and plan does not")
+    func migrateMakesADatabase() throws {
         let fixture = try ToolFixture()
         let store = ["--config", try fixture.configuration(), "--directory", fixture.folder.path("")]
         #expect(try fixture.run(["plan", "--json"] + store).object()["step"] as? String == "create")
@@ -241,7 +251,8 @@ import Testing
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test func wrongConfiguration() throws {
+    @Test("A wrong configuration is refused by plan and by migrate, and nothing is changed")
+    func wrongConfiguration() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let before = try fixture.snapshot()
@@ -256,7 +267,8 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test func keygen() throws {
+    @Test("keygen makes a key that only its owner reads, shows nothing of it and replaces no file")
+    func keygen() throws {
         let fixture = try ToolFixture()
         let made = try fixture.run("keygen", "new.key")
         #expect(made.status == 0)
@@ -309,7 +321,7 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test("two processes that migrate at once both succeed, and one of them does it", arguments: [true, false])
+    @Test("Two processes that migrate at once both succeed, and one of them does it", arguments: [true, false])
     func migratesOnce(isEncrypted: Bool) throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: isEncrypted)

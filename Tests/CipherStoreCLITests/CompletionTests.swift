@@ -1,6 +1,6 @@
 internal import CipherStoreCLI
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the shells propose, by the shells themselves.
@@ -31,12 +31,13 @@ import Testing
         Line(words: ["completions", ""], proposes: ["bash", "zsh"], hides: ["key"]),
     ]
 
-    @Test(arguments: lines)
+    @Test("bash proposes what may stand at the cursor, and nothing else", arguments: lines)
     func bash(_ line: Line) throws {
         try check(line, in: "bash", script: Self.bash)
     }
 
-    @Test func bashCompletesBehindAnEqualsSign() throws {
+    @Test("bash completes behind an equals sign too")
+    func bashCompletesBehindAnEqualsSign() throws {
         let line = Line(words: ["encrypt", "--progress", "=", "al"], proposes: ["always"], hides: ["auto"])
         try check(line, in: "bash", script: Self.bash)
         let next = Line(
@@ -44,7 +45,9 @@ import Testing
         try check(next, in: "bash", script: Self.bash)
     }
 
-    @Test(.enabled("zsh is not installed") { Shells.have("zsh") }, arguments: lines)
+    @Test(
+        "zsh proposes what may stand at the cursor, and nothing else",
+        .enabled("zsh is not installed") { Shells.have("zsh") }, arguments: lines)
     func zsh(_ line: Line) throws {
         try check(line, in: "zsh", script: Self.zsh)
     }

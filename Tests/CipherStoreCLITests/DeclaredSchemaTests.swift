@@ -1,8 +1,7 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A legacy database of an app with a declared schema")
 struct DeclaredSchemaTests {
     private static let legacy = """
         CREATE TABLE message(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT, day INTEGER, junk BLOB);
@@ -12,7 +11,9 @@ struct DeclaredSchemaTests {
         CREATE VIEW tagged AS SELECT content, name FROM message JOIN tag ON tag.ref = message.id;
         """
 
-    @Test("goes through migrate with its renames, changes of type and constraints, and ends encrypted and current")
+    @Test(
+        "A legacy database of an app with a declared schema goes through migrate with its renames, changes of type and constraints, and ends encrypted and current"
+    )
     func migrates() throws {
         let fixture = try ToolFixture()
         try fixture.make("app.db", Self.legacy)

@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A folder of databases, and the tool to run on all of them.

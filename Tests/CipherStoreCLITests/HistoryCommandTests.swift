@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The commands that read and write the history.
@@ -26,7 +26,8 @@ import Testing
         }
     }
 
-    @Test func historyOfAMigration() throws {
+    @Test("history tells what is pending before a migration and what was done after it, and changes nothing")
+    func historyOfAMigration() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let store = try store(fixture)
@@ -49,7 +50,8 @@ import Testing
         #expect(try fixture.snapshot() == migrated)
     }
 
-    @Test func driftIsFoundAndRepaired() throws {
+    @Test("validate finds what drifted and changes nothing, and repair records it")
+    func driftIsFoundAndRepaired() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let store = try store(fixture)
@@ -88,7 +90,8 @@ import Testing
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test func baselineOfAnExistingDatabase() throws {
+    @Test("baseline records a version once and runs nothing, and migrate goes on from it")
+    func baselineOfAnExistingDatabase() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
         let store = try store(fixture)
@@ -110,7 +113,8 @@ import Testing
         #expect(try fixture.run(columns).output.contains("pinned"))
     }
 
-    @Test func whatIsNotThereOrNotReady() throws {
+    @Test("A database that is not there or not encrypted is refused by name, and nothing is made or changed")
+    func whatIsNotThereOrNotReady() throws {
         let fixture = try ToolFixture()
         let store = try store(fixture)
         for command in ["history", "validate", "baseline", "repair"] {
@@ -158,7 +162,8 @@ import Testing
         #expect(!tables.output.contains("cipherstore"))
     }
 
-    @Test func waitsForTheUpgradeLock() throws {
+    @Test("baseline waits for the lock of an upgrade, and says busy when it may not")
+    func waitsForTheUpgradeLock() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
         let holder = try fixture.holdingLock("folder", fixture.folder.path(""))

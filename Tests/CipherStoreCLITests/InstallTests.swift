@@ -1,13 +1,14 @@
 internal import CipherStoreCLI
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The installation and what goes with it.
 @Suite struct InstallTests {
     private static let script = Repository.root.appending(path: "Scripts/install").path(percentEncoded: false)
 
-    @Test func installsBelowDestinationAndPrefix() throws {
+    @Test("The tool, its page and its completions are installed below the destination and the prefix")
+    func installsBelowDestinationAndPrefix() throws {
         let folder = try TemporaryFolder()
         let run = try ToolRun.run(
             Self.script, ["--binary", Programs.tool],
@@ -28,7 +29,8 @@ import Testing
         #expect(version.output == HelpText.version)
     }
 
-    @Test func refusesPrefixThatIsNoPlace() throws {
+    @Test("A prefix that is no absolute path is refused")
+    func refusesPrefixThatIsNoPlace() throws {
         let run = try ToolRun.run(
             Self.script, ["--binary", Programs.tool],
             environment: ["PREFIX": "tools"])
@@ -36,7 +38,9 @@ import Testing
         #expect(run.errors.contains("PREFIX must be an absolute path"))
     }
 
-    @Test(.enabled("groff is not installed") { Shells.have("groff") })
+    @Test(
+        "The manual page is formatted without a complaint, and names every command",
+        .enabled("groff is not installed") { Shells.have("groff") })
     func manualPageHasNoComplaint() throws {
         let folder = try TemporaryFolder()
         let page = try folder.write(ManualPage.text, to: "cipherstore.1")
@@ -46,7 +50,8 @@ import Testing
         for command in Command.all { #expect(run.output.contains("cipherstore \(command.name) ")) }
     }
 
-    @Test func changelogBeginsWithTheVersion() throws {
+    @Test("The changelog begins with the version")
+    func changelogBeginsWithTheVersion() throws {
         let text = try String(contentsOf: Repository.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let newest = try #require(text.split(separator: "\n").first { $0.hasPrefix("## ") })
         #expect(newest.hasPrefix("## \(Tool.version)"))

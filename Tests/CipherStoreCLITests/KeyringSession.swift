@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A desktop session of its own: a D-Bus bus, and gnome-keyring as its Secret Service.

@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Files whose names are not UTF-8: in `x\xff`, beside which `x\u{FFFD}` holds another database that nobody asked for.

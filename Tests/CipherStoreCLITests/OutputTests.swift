@@ -5,7 +5,8 @@ import Testing
 
 /// The parts of the tool that need no process.
 @Suite struct OutputTests {
-    @Test func everyFailureHasAnExitCode() {
+    @Test("Every failure has an exit code, which is neither that of success nor that of wrong usage")
+    func everyFailureHasAnExitCode() {
         let known = Set(ExitStatus.meanings.map(\.0.code))
         for code in StoreError.Code.allCases {
             #expect(known.contains(ExitStatus(code).code))
@@ -13,7 +14,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [20, 40, 80, 200])
+    @Test("The line of progress fits the terminal, and is plain ASCII", arguments: [20, 40, 80, 200])
     func progressFitsTheTerminal(_ width: Int) {
         for percent in 0...100 {
             for stage in UpgradeStage.allCases {
@@ -27,13 +28,14 @@ import Testing
         }
     }
 
-    @Test func progressTells() {
+    @Test("The line of progress tells the stage, the share, the speed and the time that is left")
+    func progressTells() {
         let progress = UpgradeProgress(stage: .building, fraction: 0.5, bytes: 200_000_000, totalBytes: 400_000_000)
         let line = ProgressBar.line(progress, seconds: 65, stageSeconds: 2, width: 100)
         #expect(line == "encrypting [####################--------------------]  50%  100 MB/s  ETA 1:05")
     }
 
-    @Test(arguments: [20, 40, 80, 200])
+    @Test("The line of progress of a fleet fits the terminal, and tells its figures", arguments: [20, 40, 80, 200])
     func fleetProgressFitsTheTerminal(_ width: Int) {
         for percent in 0...100 {
             let line = FleetBar.line(
@@ -45,7 +47,8 @@ import Testing
         #expect(line == "1,200 of 10,000 [#########---------------------------]  25%  3 failed  ETA 3:00")
     }
 
-    @Test func keyFileOfEachDatabase() {
+    @Test("A template names the key file of each database")
+    func keyFileOfEachDatabase() {
         func path(_ template: String, _ database: String) -> String? {
             KeyFileTemplate(template)?.path(for: database)
         }
@@ -56,13 +59,15 @@ import Testing
         #expect(path("keys/key", "/a/app.db") == nil)
     }
 
-    @Test func distinctNames() {
+    @Test("Columns of one name are told apart in JSON")
+    func distinctNames() {
         #expect(JSONRows.distinct(["a", "a", "b", "a"]) == ["a", "a_2", "b", "a_3"])
         #expect(JSONRows.distinct(["a", "a", "a_2"]) == ["a", "a_3", "a_2"])
         #expect(JSONRows.distinct([]) == [])
     }
 
-    @Test func numbers() {
+    @Test("Numbers are grouped by thousands and rounded to their digits")
+    func numbers() {
         #expect(TerminalText.grouped(0) == "0")
         #expect(TerminalText.grouped(999) == "999")
         #expect(TerminalText.grouped(-1_234_567) == "-1,234,567")
@@ -71,7 +76,8 @@ import Testing
         #expect(TerminalText.decimal(99.999, 2) == "100.00")
     }
 
-    @Test func escapes() {
+    @Test("A text is shown without what a terminal would act upon")
+    func escapes() {
         #expect(SystemPath.printable("plain é 你") == "plain é 你")
         #expect(SystemPath.printable("a\u{1b}]0;x\u{7}\n\u{9b}\u{202e}") == "a\\u{1b}]0;x\\u{7}\\n\\u{9b}\\u{202e}")
     }

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The tool on what apps with a template database, and apps with a version for each table, left on the disk.
@@ -22,9 +22,7 @@ import Testing
     }
 
     private func write(_ name: String, _ make: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: fixture.folder.path(name), mode: .create)
-        defer { connection.close() }
-        try make(connection)
+        try LegacyFile.write(fixture.folder.path(name), make)
     }
 
     /// Plans, which changes nothing, and migrates.
@@ -43,7 +41,8 @@ import Testing
 
     private static let template = "Template/NoteStore.json"
 
-    @Test func migrateTemplate() throws {
+    @Test("A database from an older template is migrated with the user's rows")
+    func migrateTemplate() throws {
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
         #expect(runs.plan.output.contains("createTable unit"))
@@ -53,13 +52,15 @@ import Testing
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test func migrateTemplateFresh() throws {
+    @Test("A fresh install has the template's rows")
+    func migrateTemplateFresh() throws {
         let runs = try migrate(Self.template, TemplateApp.database)
         #expect(runs.migrate.output.contains("created"))
         #expect(try query(TemplateApp.database, "SELECT count(*) FROM category") == "count(*)\r\n4\r\n")
     }
 
-    @Test func migrateTemplateCopy() throws {
+    @Test("A copy that holds the rows becomes the database where that is gone")
+    func migrateTemplateCopy() throws {
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
         let runs = try migrate(Self.template, TemplateApp.database)
         #expect(runs.plan.output.contains("dbLocalTemp.db holds the rows and would become the database"))
@@ -68,7 +69,8 @@ import Testing
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
 
-    @Test func migrateTemplateBesideCopy() throws {
+    @Test("A copy that holds nothing of its own is removed, and the database keeps the rows")
+    func migrateTemplateBesideCopy() throws {
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0, notes: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
@@ -77,7 +79,8 @@ import Testing
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
     }
 
-    @Test func refuseTemplate() throws {
+    @Test("A template that is not there is refused, and nothing is changed")
+    func refuseTemplate() throws {
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         let configuration = try fixture.keys.write(
             #"{ "dbName": "dbLocal.db", "dbVersion": 3, "template": { "file": "db.db" } }"#, to: "config.json")
@@ -95,7 +98,8 @@ import Testing
     private static let chats = "SELECT id, uid, body FROM chat ORDER BY id"
     private static let allChats = "id,uid,body\r\n5,ana,hello\r\n9,bo,\r\n4294967296,ana,late\r\n"
 
-    @Test func migrateTableVersions() throws {
+    @Test("Tables with a version each are migrated with their rows")
+    func migrateTableVersions() throws {
         try write(TableVersionsApp.database) { try TableVersionsApp.writeDatabase($0, release: 1) }
         _ = try migrate(Self.tableVersions, TableVersionsApp.database)
         #expect(try query(TableVersionsApp.database, Self.chats) == Self.allChats)
@@ -104,7 +108,9 @@ import Testing
                 == "version\r\n1.4\r\n")
     }
 
-    @Test(arguments: [TableVersionsApp.Point.renamed, .created])
+    @Test(
+        "Rows that a killed upgrade left in tableOld are in their table again",
+        arguments: [TableVersionsApp.Point.renamed, .created])
     func migrateLeftoverTable(point: TableVersionsApp.Point) throws {
         try write(TableVersionsApp.database) { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -115,7 +121,8 @@ import Testing
         #expect(try query(TableVersionsApp.database, Self.chats) == Self.allChats)
     }
 
-    @Test func refuseTableVersions() throws {
+    @Test("A table that is newer than the app is refused, and nothing is changed")
+    func refuseTableVersions() throws {
         try write(TableVersionsApp.database) { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
             try connection.execute("UPDATE tableVersion SET version = 9 WHERE name = 'contact'")

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The rows of a query in each of its forms, and what a query may not do.
@@ -20,7 +20,8 @@ import Testing
         return run
     }
 
-    @Test func json() throws {
+    @Test("Every value is exact in JSON, and columns of one name are told apart")
+    func json() throws {
         let run = try query(Self.sql, "--json")
         #expect(run.status == 0)
         // Foundation would round the integer, so the text is looked at.
@@ -37,7 +38,8 @@ import Testing
         #expect(try query("SELECT 1 WHERE 0", "--json").output == "[]\n")
     }
 
-    @Test func csv() throws {
+    @Test("CSV tells NULL from an empty text, and quotes what must be quoted")
+    func csv() throws {
         let run = try query("SELECT 1 AS a, NULL AS b, '' AS \"c,d\", 'x\ny \"z\"' AS e, X'0a' AS f", "--csv")
         #expect(run.output == "a,b,\"c,d\",e,f\r\n1,,\"\",\"x\ny \"\"z\"\"\",X'0a'\r\n")
     }
@@ -96,7 +98,8 @@ import Testing
         #expect((try run.object()["path"] as? String)?.hasSuffix(name) == true)
     }
 
-    @Test func table() throws {
+    @Test("A table aligns what terminals show wide, and escapes what they would act upon")
+    func table() throws {
         let run = try query("SELECT 7 AS n, '你好' AS text UNION ALL SELECT 123, 'a' || char(27) || '[31m'")
         #expect(
             run.output == """
@@ -108,7 +111,8 @@ import Testing
                 """)
     }
 
-    @Test func manyRows() throws {
+    @Test("Many rows are printed to the last")
+    func manyRows() throws {
         let run = try query("WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT i FROM n")
         #expect(run.output.split(separator: "\n").count == 20_002)
         #expect(run.output.hasSuffix("\n20000\n"))
@@ -121,7 +125,7 @@ import Testing
             "PRAGMA user_version = 9",
         ] + (Engine.current.sqliteVersionNumber >= 3_027_000 ? ["VACUUM INTO 'copy.db'"] : [])
 
-    @Test(arguments: writingStatements)
+    @Test("A statement that writes is refused, and nothing is changed", arguments: writingStatements)
     func writing(_ sql: String) throws {
         let run = try query(sql, "--json")
         #expect(run.status == 77)
@@ -148,37 +152,47 @@ import Testing
         #expect(!run.errors.contains("hunter2"))
     }
 
-    @Test func misspelledNameInQuotes() throws {
+    @Test("A misspelled name in double quotes is an error, and no text")
+    func misspelledNameInQuotes() throws {
         let run = try query("SELECT * FROM note WHERE \"bodi\" > 'a'", "--json")
         #expect(run.status == 65)
         #expect(try run.failureCode() == "sql")
     }
 
-    @Test(arguments: ["PRAGMA user_version", "PRAGMA table_info(note)", "PRAGMA cipher_version", "PRAGMA quick_check"])
+    @Test(
+        "A pragma that only reads is run",
+        arguments: ["PRAGMA user_version", "PRAGMA table_info(note)", "PRAGMA cipher_version", "PRAGMA quick_check"])
     func readingPragmas(_ sql: String) throws {
         #expect(try query(sql).status == 0)
     }
 
-    @Test(arguments: ["SELECT", "SELECT nothing FROM note", "SELECT * FROM missing", "SELECT 1; SELECT"])
+    @Test(
+        "SQL that SQLite does not take is an error of its own",
+        arguments: ["SELECT", "SELECT nothing FROM note", "SELECT * FROM missing", "SELECT 1; SELECT"])
     func wrongSQL(_ sql: String) throws {
         let run = try query(sql, "--json")
         #expect(run.status == 65)
         #expect(try run.failureCode() == "sql")
     }
 
-    @Test(arguments: ["SELECT 1; SELECT 2", "", "/* nothing */", "SELECT ?"])
+    @Test(
+        "More than one statement, or none, is wrong usage",
+        arguments: ["SELECT 1; SELECT 2", "", "/* nothing */", "SELECT ?"])
     func notOneStatement(_ sql: String) throws {
         let run = try query(sql)
         #expect(run.status == 64, "\(run.errors)")
         #expect(run.errors.contains("one statement"))
     }
 
-    @Test(arguments: ["SELECT 1; -- a comment", "SELECT 1 ; ; "])
+    @Test(
+        "One statement may have a comment or semicolons behind it",
+        arguments: ["SELECT 1; -- a comment", "SELECT 1 ; ; "])
     func oneStatement(_ sql: String) throws {
         #expect(try query(sql).status == 0)
     }
 
-    @Test func unwritableOutput() throws {
+    @Test("An output that cannot be written is an error, and not the end by a signal")
+    func unwritableOutput() throws {
         let fixture = try ToolFixture()
         try fixture.make()
         let arguments = ["query", fixture.database, "SELECT * FROM note"]
@@ -189,7 +203,8 @@ import Testing
         #expect(try fixture.run(shell: pipe, arguments).status == 74)
     }
 
-    @Test func damagedPage() throws {
+    @Test("A damaged page is told as that, and the key is not blamed")
+    func damagedPage() throws {
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
         try fixture.overwrite(at: 4 * CipherSettings().pageSize + 3, with: [0xff, 0xff, 0xff, 0xff])

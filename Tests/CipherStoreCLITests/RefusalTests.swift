@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What cannot be worked on ends with its exit code, and leaves every file as it was.
@@ -107,33 +107,37 @@ import Testing
         #expect(try fixture.snapshot() == before, "\(command) changed the folder")
     }
 
-    @Test(arguments: badInputs)
+    @Test(
+        "A bad input is refused by every command with one line and its exit code, and nothing is changed",
+        arguments: badInputs)
     func badInput(_ input: BadInput) throws {
         let fixture = try ToolFixture()
         try input.make(fixture)
         for command in input.commands { try expectRefusal(command, input.code, fixture) }
     }
 
-    @Test func salt() throws {
+    @Test("A file without its salt is refused by every command, and stays as it was")
+    func salt() throws {
         guard Engine.current.hasCompatibilityPragma else { return }
         let fixture = try ToolFixture()
         let salted = try ToolFixture.parsed(ToolFixture.rawKey + String(repeating: "0a", count: 16))
-        let connection = try Connection(
-            path: fixture.database, mode: .create, key: salted, settings: CipherSettings(plaintextHeaderSize: 32))
-        try connection.executeScript(text: ToolFixture.script)
-        connection.close()
+        try LegacyFile.write(
+            fixture.database, key: salted, settings: CipherSettings(plaintextHeaderSize: 32), script: ToolFixture.script
+        )
         for command in [Command.inspect, .encrypt, .verify, .query, .migrate] {
             try expectRefusal(command, "saltMissing", fixture)
         }
     }
 
-    @Test func missingCollation() throws {
+    @Test("A collation that is missing is named by encrypt, and by verify as what it left out")
+    func missingCollation() throws {
         let fixture = try ToolFixture()
-        let connection = try Connection(path: fixture.database, mode: .create)
-        try connection.register(Collation(name: "ByStrokes") { $0.count - $1.count })
-        try connection.executeScript(
-            "CREATE TABLE t(name TEXT COLLATE ByStrokes); CREATE INDEX t_name ON t(name); INSERT INTO t VALUES ('a')")
-        connection.close()
+        try LegacyFile.write(fixture.database) { connection in
+            try connection.register(Collation(name: "ByStrokes") { $0.count - $1.count })
+            try connection.executeScript(
+                "CREATE TABLE t(name TEXT COLLATE ByStrokes); CREATE INDEX t_name ON t(name); INSERT INTO t VALUES ('a')"
+            )
+        }
         try expectRefusal(.encrypt, "missingCollation", fixture)
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).errors.contains("ByStrokes"))
 
@@ -143,7 +147,7 @@ import Testing
         #expect(verify.errors.contains("ByStrokes"))
     }
 
-    @Test(arguments: ["DELETE", "WAL"])
+    @Test("encrypt says busy while another program writes, and reading goes on", arguments: ["DELETE", "WAL"])
     func anotherWriter(_ mode: String) throws {
         let fixture = try ToolFixture()
         try fixture.make(mode: mode)
@@ -162,7 +166,8 @@ import Testing
         #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).status == 0)
     }
 
-    @Test func anotherUpgrade() throws {
+    @Test("encrypt says busy while another upgrade holds the lock, and nothing is changed")
+    func anotherUpgrade() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
         let holder = try fixture.holdingLock("folder", fixture.folder.path(""))
@@ -175,7 +180,8 @@ import Testing
         _ = try holder.finish()
     }
 
-    @Test func noRoom() throws {
+    @Test("A limit of file sizes is told as a lack of space, and nothing is changed")
+    func noRoom() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()
         let before = try fixture.snapshot()
@@ -187,7 +193,8 @@ import Testing
         #expect(try fixture.snapshot() == before)
     }
 
-    @Test(.enabled(if: UnprivilegedRun.isPossible))
+    @Test(
+        "A folder that may not be written is refused, and nothing is changed", .enabled(if: UnprivilegedRun.isPossible))
     func folderNotWritable() throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog()

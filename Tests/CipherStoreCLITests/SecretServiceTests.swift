@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Keys in a real gnome-keyring, on a bus that the test starts.

@@ -1,12 +1,12 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the command line writes, with a key and rows that are easy to recognise; `Scripts/secrets` looks into the memory
 /// of a process too.
 struct SecretsTests {
     private static let tool = TestProgram.built("cipherstore")
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let subject = TestProgram.built("CipherCrashSubject")
     private static let shell = TestProgram(path: "/bin/sh")
     private static var isPossible: Bool { tool.isThere && subject.isThere && TestProgram.strace.isThere }
 

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Databases of apps that updated in steps, through the command line.
@@ -11,12 +11,11 @@ import Testing
     }
 
     private func write(_ name: String, in fixture: ToolFixture, _ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: fixture.folder.path(name), mode: .create)
-        defer { connection.close() }
-        try body(connection)
+        try LegacyFile.write(fixture.folder.path(name), body)
     }
 
-    @Test func numberedSteps() throws {
+    @Test("plan shows the numbered steps that migrate runs, and rows are kept")
+    func numberedSteps() throws {
         let fixture = try ToolFixture()
         try write("user.db", in: fixture) { (connection) throws in
             try LegacyStepsApp.numbered.write(version: 2, to: connection)
@@ -43,7 +42,8 @@ import Testing
         #expect(try fixture.run(["migrate"] + store + key).output.contains("nothing to do"))
     }
 
-    @Test func appVersions() throws {
+    @Test("Steps by versions of the app are planned and run, with what every launch does")
+    func appVersions() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { (connection) throws in
             try LegacyStepsApp.appVersions.write(appVersion: "1.5.0", updates: ["1.2.0"], to: connection)
@@ -91,7 +91,8 @@ import Testing
         }
     }
 
-    @Test func unknownVersion() throws {
+    @Test("A database whose version nobody knows is refused, and nothing is changed")
+    func unknownVersion() throws {
         let fixture = try ToolFixture()
         try write("account.db", in: fixture) { try $0.execute("CREATE TABLE contact (id INTEGER PRIMARY KEY)") }
         let before = try fixture.snapshot()

@@ -1,6 +1,6 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A folder with a key and databases, and the tool to run on them.
@@ -91,18 +91,9 @@ struct ToolFixture {
         _ name: String = "app.db", encrypted: Bool = false, mode: String = "DELETE",
         settings: CipherSettings = CipherSettings(), _ script: String = Self.script
     ) throws {
-        let connection = try open(name, encrypted: encrypted, mode: mode, settings: settings)
-        defer { connection.close() }
-        try connection.executeScript(text: script)
-    }
-
-    private func open(
-        _ name: String, encrypted: Bool, mode: String, settings: CipherSettings = CipherSettings()
-    ) throws -> Connection {
-        let connection = try Connection(path: folder.path(name), mode: .create)
-        if encrypted { try connection.setKey(Self.parsed(Self.rawKey), settings: settings) }
-        _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(mode)"))
-        return connection
+        try LegacyFile.write(
+            folder.path(name), key: encrypted ? Self.parsed(Self.rawKey) : nil, settings: settings,
+            script: "PRAGMA journal_mode = \(mode); \(script)")
     }
 
     static func parsed(_ hexadecimal: String) throws -> CipherKey {
@@ -111,28 +102,20 @@ struct ToolFixture {
 
     /// A database with rows in its `-wal`, as a crashed app leaves it: nobody has it open.
     func makeWithLiveLog(encrypted: Bool = false) throws {
-        let connection = try open("app.db", encrypted: encrypted, mode: "WAL")
-        try connection.executeScript(text: Self.script)
-        let files = try [database, database + "-wal"].map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
-        connection.close()
-        for (suffix, data) in zip(["", "-wal"], files) {
-            try data.write(to: URL(fileURLWithPath: database + suffix))
-        }
+        try LegacyFile.write(
+            database, key: encrypted ? Self.parsed(Self.rawKey) : nil, unclosed: true,
+            script: "PRAGMA journal_mode = WAL; \(Self.script)")
     }
 
     /// A database whose writer died amidst a transaction: a hot journal lies beside it.
     func makeWithHotJournal(encrypted: Bool = false) throws {
-        let connection = try open("app.db", encrypted: encrypted, mode: "DELETE")
-        try connection.executeScript(text: Self.script)
         // With a cache this small, pages are written before the transaction ends.
-        try connection.executeScript(
-            "PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)")
-        let files = try [database, database + "-journal"].map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
-        try connection.execute("ROLLBACK")
-        connection.close()
-        for (suffix, data) in zip(["", "-journal"], files) {
-            try data.write(to: URL(fileURLWithPath: database + suffix))
-        }
+        try LegacyFile.write(
+            database, key: encrypted ? Self.parsed(Self.rawKey) : nil, unclosed: true,
+            script: """
+                \(Self.script)
+                PRAGMA cache_size = 2; BEGIN; UPDATE note SET body = 'changed', payload = zeroblob(300)
+                """)
     }
 
     /// Overwrites bytes of a file.

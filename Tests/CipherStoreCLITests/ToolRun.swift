@@ -1,5 +1,5 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -95,7 +95,7 @@ final class ToolProcess {
 /// The programs that the package builds.
 enum Programs {
     static let tool = path("cipherstore")
-    static let lockHolder = path("LockHolder")
+    static let lockHolder = path("CipherLockHolder")
 
     /// The programs lie beside the test bundle.
     private static func path(_ name: String) -> String {

@@ -1,5 +1,5 @@
 internal import CipherStoreCLI
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Command lines that are wrong, and the help.
@@ -55,7 +55,9 @@ import Testing
         (["keygen", "a", "--key-file", "b"], "unknown option --key-file"),
     ]
 
-    @Test(arguments: wrong)
+    @Test(
+        "A wrong command line is refused with what is wrong, and no word that may be a secret is repeated",
+        arguments: wrong)
     func wrongCommandLine(_ line: (arguments: [String], says: String)) throws {
         let fixture = try ToolFixture()
         let run = try fixture.run(line.arguments)
@@ -66,13 +68,15 @@ import Testing
         #expect(try fixture.folder.names.isEmpty)
     }
 
-    @Test func wrongCommandLineAsJSON() throws {
+    @Test("A wrong command line is told as JSON where JSON is asked for")
+    func wrongCommandLineAsJSON() throws {
         let run = try ToolFixture().run("encrypt", "x", "--json")
         #expect(run.status == 64)
         #expect(try run.failureCode() == "usage")
     }
 
-    @Test func overviewFitsTheTerminal() throws {
+    @Test("The overview fits the terminal, with a line for each command")
+    func overviewFitsTheTerminal() throws {
         let overview = try ToolFixture().run("--help")
         #expect(overview.status == 0)
         #expect(overview.errors.isEmpty)
@@ -85,7 +89,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Command.all.map(\.name))
+    @Test("The help of a command fits the terminal, and begins with its usage", arguments: Command.all.map(\.name))
     func commandHelpFitsTheTerminal(_ name: String) throws {
         let help = try ToolFixture().run(name, "--help")
         #expect(help.status == 0)
@@ -103,7 +107,7 @@ import Testing
         return Array(words.prefix { $0 != "|" && $0 != ">" })
     }
 
-    @Test(arguments: Command.all.flatMap(\.examples))
+    @Test("Every example of the help is a correct command line", arguments: Command.all.flatMap(\.examples))
     func exampleIsCorrect(_ example: String) throws {
         let words = Self.words(example)
         let command = try #require(Command.all.first { $0.name == words.first })
@@ -113,14 +117,17 @@ import Testing
         #expect(command.options.allSatisfy { !$0.isRequired || invocation.has($0) })
     }
 
-    @Test func version() throws {
+    @Test("The version names the tool and the engine")
+    func version() throws {
         let run = try ToolFixture().run("--version")
         #expect(run.status == 0)
         #expect(run.output.hasPrefix("cipherstore "))
         #expect(run.output.contains("SQLCipher "))
     }
 
-    @Test(arguments: ["-odd.db", "--json", "a b'c\"d%20?mode=x#y.db", "line\nend.db", "\u{1b}[31mred.db"])
+    @Test(
+        "A name like an option, a URI or a control sequence is a file's name",
+        arguments: ["-odd.db", "--json", "a b'c\"d%20?mode=x#y.db", "line\nend.db", "\u{1b}[31mred.db"])
     func oddNames(_ name: String) throws {
         let fixture = try ToolFixture()
         try fixture.make(name)
@@ -135,7 +142,7 @@ import Testing
         #expect(try fixture.folder.names == [name])
     }
 
-    @Test(arguments: ["1", ""])
+    @Test("Options may stand behind operands, whatever the environment says", arguments: ["1", ""])
     func optionsBehindOperands(_ posixlyCorrect: String) throws {
         let fixture = try ToolFixture()
         try fixture.make()

@@ -3,7 +3,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Schema texts that SQLite reads, and entries that are not what they say.

@@ -1,6 +1,6 @@
 internal import CipherConfigurationText
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 struct BinaryPropertyListTests {

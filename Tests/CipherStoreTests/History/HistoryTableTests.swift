@@ -2,10 +2,9 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("The history table")
 struct HistoryTableTests {
     struct Course: Sendable, CustomTestStringConvertible {
         var events: [HistoryEvent]
@@ -27,7 +26,7 @@ struct HistoryTableTests {
     ]
 
     @Test(
-        "tells a plaintext stamp and an adoption, on a read-only connection", arguments: courses,
+        "The history table tells a plaintext stamp and an adoption, on a read-only connection", arguments: courses,
         MigrationFixture.Form.all)
     func tellsStamps(course: Course, form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, "CREATE TABLE a(x)")
@@ -48,7 +47,7 @@ struct HistoryTableTests {
     }
 
     @Test(
-        "with a value that CipherStore did not write is told by its name and column",
+        "The history table with a value that CipherStore did not write is told by its name and column",
         arguments: ["toVersion", "detail", "schema", "checksum"])
     func foreignValue(column: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x)")
@@ -68,7 +67,7 @@ struct HistoryTableTests {
         }
     }
 
-    @Test("does not make the version an authority before it was recorded there")
+    @Test("The history table does not make the version an authority before it was recorded there")
     func stampDoesNotAdopt() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE a(x); PRAGMA user_version = 99")
@@ -79,7 +78,9 @@ struct HistoryTableTests {
         #expect(try fixture.with { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
     }
 
-    @Test("of a newer release, with columns and events that this one does not know, is read and continued")
+    @Test(
+        "The history table of a newer release, with columns and events that this one does not know, is read and continued"
+    )
     func readsNewerShape() throws {
         let fixture = try MigrationFixture()
         try fixture.with { (connection) throws in
@@ -94,7 +95,7 @@ struct HistoryTableTests {
         }
     }
 
-    @Test("is undone with the transaction that it is part of")
+    @Test("The history table is undone with the transaction that it is part of")
     func isPartOfTransaction() throws {
         struct Undo: Error {}
         let fixture = try MigrationFixture()

@@ -1,14 +1,14 @@
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Key files: read only where nobody else can, and made once.
 struct FileKeyProviderTests {
     let folder: TemporaryFolder
-    private let raw = "x'" + String(repeating: "0f", count: 32) + "'"
+    private let raw = TestKeys.text(15)
 
     init() throws {
         folder = try TemporaryFolder()

@@ -5,8 +5,8 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A change of key on opening: nobody is locked out, and no key is dropped too early.

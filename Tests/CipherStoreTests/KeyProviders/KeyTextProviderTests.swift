@@ -1,8 +1,8 @@
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Keys from closures, the environment and systemd.
@@ -13,7 +13,7 @@ struct KeyTextProviderTests {
         folder = try TemporaryFolder()
     }
 
-    private static let raw = "x'" + String(repeating: "0f", count: 32) + "'"
+    private static let raw = TestKeys.text(15)
 
     private func environment(_ values: [String: String]) -> @Sendable (String) -> SecretBytes? {
         { values[$0].map { SecretBytes($0.utf8) } }
@@ -40,7 +40,7 @@ struct KeyTextProviderTests {
         "The text of a variable is a passphrase or a raw key",
         arguments: [
             ("secret", CipherKey.Form.passphrase), ("secret\n", .passphrase), (raw, .raw), (raw + "\r\n", .raw),
-            ("x'" + String(repeating: "0f", count: 48) + "'", .rawWithSalt),
+            (TestKeys.text(15, count: 48), .rawWithSalt),
         ])
     func variable(text: String, form: CipherKey.Form) throws {
         let provider = EnvironmentKeyProvider(variable: "KEY", environment: environment(["KEY": text]))

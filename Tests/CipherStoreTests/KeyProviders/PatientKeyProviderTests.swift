@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherStore
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Providers that do not answer: the waiting ends, and nothing has been changed.

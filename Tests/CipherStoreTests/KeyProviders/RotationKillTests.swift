@@ -2,38 +2,19 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherKeyProviders
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A change of key on opening, killed at every stage and at every system call that counts: one of the keys always opens the
 /// file, no key is dropped before the file is done with it, and the next opening finishes.
 struct RotationKillTests {
-    private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "CrashSubject").path(percentEncoded: false)
-    private static let strace = "/usr/bin/strace"
-    private static func canRun(_ program: String) -> Bool { FileManager.default.isExecutableFile(atPath: program) }
-
-    private func run(_ program: String, _ arguments: [String]) throws -> (output: String, wasKilled: Bool) {
-        let process = Process()
-        let pipe = Pipe()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (
-            String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines),
-            process.terminationReason == .uncaughtSignal
-        )
-    }
+    private static let subject = TestProgram.built("CipherCrashSubject")
 
     /// An encrypted database with rows in its log alone, under the key in `old`.
     private func folder() throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
-        try folder.write("x'\(String(repeating: "07", count: 32))'\n", to: "old")
+        try folder.write(TestKeys.text() + "\n", to: "old")
         let file = try OpeningFixture.file(version: 23, encryptedWith: TestKeys.raw())
         for name in try file.folder.names {
             try FileManager.default.copyItem(atPath: file.folder.path(name), toPath: folder.path(name))
@@ -72,35 +53,33 @@ struct RotationKillTests {
 
     @Test(
         "Killed at any stage, the file opens with a key that is kept, and the next opening finishes",
-        .enabled(if: canRun(subject)),
+        .enabled(if: subject.isThere),
         arguments: ["asked", "quiescing", "building", "proving", "swapping", "done", "dropped"])
     func stages(stage: String) throws {
         let folder = try folder()
-        #expect(try run(Self.subject, ["rotate", folder.path(""), stage]).wasKilled)
+        #expect(try Self.subject.run(["rotate", folder.path(""), stage]).wasKilled)
         let isChanged = ["done", "dropped"].contains(stage)
         #expect(try opening(folder) == [isChanged ? "new" : "old"])
         #expect(try folder.names.contains("old") == (stage != "dropped"))
-        #expect(try run(Self.subject, ["rotate", folder.path("")]).output == (isChanged ? "opened" : "rekeyed"))
+        #expect(try Self.subject.run(["rotate", folder.path("")]).output == (isChanged ? "opened" : "rekeyed"))
         try checkFinished(folder)
     }
 
     @Test(
         "Killed at any call that gives or takes a name, the same holds",
-        .enabled(if: canRun(subject) && canRun(strace)), arguments: ["renameat2", "unlink", "unlinkat"])
+        .enabled(if: subject.isThere && TestProgram.strace.isThere), arguments: ["renameat2", "unlink", "unlinkat"])
     func calls(call: String) throws {
         var number = 0
         while number < 100 {
             number += 1
             let folder = try folder()
-            let killed = try run(
-                Self.strace,
-                [
-                    "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
-                    "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject, "rotate", folder.path(""),
-                ])
+            let killed = try TestProgram.strace.run([
+                "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+                "inject=\(call):signal=SIGKILL:when=\(number)", Self.subject.path, "rotate", folder.path(""),
+            ])
             #expect(try opening(folder).count == 1, "\(call) \(number)")
             guard killed.wasKilled else { break }
-            let next = try run(Self.subject, ["rotate", folder.path("")]).output
+            let next = try Self.subject.run(["rotate", folder.path("")]).output
             #expect(["rekeyed", "opened"].contains(next), "\(call) \(number): \(next)")
             try checkFinished(folder)
         }

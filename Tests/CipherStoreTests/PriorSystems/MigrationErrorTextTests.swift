@@ -4,8 +4,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What errors and plans say to the reader.
@@ -62,10 +62,7 @@ struct MigrationErrorTextTests {
 
     private func reasons(_ old: String, _ new: String) throws -> String {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript(
-            text: "\(old); INSERT INTO t(id) VALUES (1)")
-        connection.close()
+        try LegacyFile.write(folder.path("app.db"), script: "\(old); INSERT INTO t(id) VALUES (1)")
         let configuration = Configuration(
             databaseName: "app.db", version: 1,
             schema: .tableVersions([.init(name: "t", version: 1, definition: .sql(new))]))

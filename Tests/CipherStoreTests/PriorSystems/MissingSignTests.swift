@@ -2,8 +2,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What an app must not overlook, and nothing else would show.
@@ -12,11 +12,9 @@ struct MissingSignTests {
         "Warned of: an encrypted database whose tables are all empty, whatever version it records", arguments: [0, 25])
     func warnsOfEmptyTables(version: Int) throws {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("local.db"), mode: .create)
-        try connection.setKey(TestKeys.raw(), settings: CipherSettings())
-        try connection.executeScript(
-            text: "CREATE TABLE chat(id INTEGER PRIMARY KEY, uid TEXT); PRAGMA user_version = \(version)")
-        connection.close()
+        try LegacyFile.write(
+            folder.path("local.db"), key: TestKeys.raw(),
+            script: "CREATE TABLE chat(id INTEGER PRIMARY KEY, uid TEXT); PRAGMA user_version = \(version)")
         let configuration = Configuration(databaseName: "local.db", version: 26)
         let report = try StoreOpening(
             configuration: configuration, directory: folder.url.path(percentEncoded: false),

@@ -3,8 +3,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 
 /// A folder with what an app left, and the configuration of that app.
 struct PriorFixture {

@@ -1,10 +1,9 @@
 internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("The normal form of SQL")
 struct NormalizedSQLTests {
     static let alike: [(String, String)] = [
         ("CREATE TABLE t(a  TEXT,\n\tb)", "create table T ( A text , B )"),
@@ -23,7 +22,7 @@ struct NormalizedSQLTests {
         ("a->>'$.x'", "a ->> '$.x'"),
     ]
 
-    @Test("is one for texts that SQLite reads alike", arguments: alike)
+    @Test("The normal form of SQL is one for texts that SQLite reads alike", arguments: alike)
     func isOne(_ pair: (String, String)) {
         #expect(NormalizedSQL(pair.0).text == NormalizedSQL(pair.1).text)
     }
@@ -48,18 +47,18 @@ struct NormalizedSQLTests {
         ("SELECT Ä", "SELECT ä"),
     ]
 
-    @Test("is another one for texts that mean something else", arguments: different)
+    @Test("The normal form of SQL is another one for texts that mean something else", arguments: different)
     func isAnother(_ pair: (String, String)) {
         #expect(!NormalizedSQL(pair.0).text.utf8.elementsEqual(NormalizedSQL(pair.1).text.utf8))
     }
 
-    @Test("of the normal form is itself", arguments: alike)
+    @Test("The normal form of a normal form is itself", arguments: alike)
     func isStable(_ pair: (String, String)) {
         let once = NormalizedSQL(pair.0).text
         #expect(NormalizedSQL(once).text == once)
     }
 
-    @Test("names a step by what it does, whatever its formatting")
+    @Test("The normal form of SQL names a step by what it does, whatever its formatting")
     func stepChecksums() {
         let step = SchemaStep(version: 2, name: "a", sql: ["ALTER TABLE t ADD COLUMN a TEXT", "SELECT 1"])
         let same = SchemaStep(version: 2, name: "a", sql: ["alter table T\n add column a text -- more", "SELECT 1"])

@@ -1,25 +1,24 @@
 internal import CipherSQLText
 import Testing
 
-@Suite("A name")
 struct SQLNameTests {
     static let mentioning = [
         "chat", "SELECT * FROM Chat", "(CHAT)", "\"chat\"", "x.chat,y", "chats, chat", "chat chat2", "[ch]chat",
     ]
 
-    @Test("is mentioned where its bytes stand alone, in any case", arguments: mentioning)
+    @Test("A name is mentioned where its bytes stand alone, in any case", arguments: mentioning)
     func isMentioned(sql: String) {
         #expect(SQLName("cHAT").isMentioned(in: sql))
     }
 
     static let others = ["", "cha", "chats", "_chat", "chat$", "chat1", "échat", "chaté", "cha t", "CHATS mychat"]
 
-    @Test("is not mentioned by a part of a longer word", arguments: others)
+    @Test("A name is not mentioned by a part of a longer word", arguments: others)
     func isNotMentioned(sql: String) {
         #expect(!SQLName("chat").isMentioned(in: sql))
     }
 
-    @Test("is compared by byte, ASCII letters without regard to case")
+    @Test("A name is compared by byte, ASCII letters without regard to case")
     func isCompared() {
         #expect(SQLName("AZaz@[") == SQLName("azAZ@["))
         #expect(SQLName("É") != SQLName("é"))

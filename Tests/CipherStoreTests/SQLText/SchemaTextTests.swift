@@ -2,14 +2,13 @@ internal import CipherSQLText
 internal import CipherSchemaMigration
 import Testing
 
-@Suite("The text of a schema")
 struct SchemaTextTests {
     static let alike = [
         ("a TEXT NOT NULL", "\"A\"  text /* c */ not null -- d"), ("CHECK (x>=1)", "check(\n[x] > = 1)"),
         ("DEFAULT 'It''s'", "default 'It''s'"), ("x'00FF'", "x'00FF'"), ("1.5e3", "1.5E3"),
     ]
 
-    @Test("is the same in another format", arguments: alike)
+    @Test("The text of a schema is the same in another format", arguments: alike)
     func ignoresFormat(left: String, right: String) {
         #expect(SQLTokens.normalized(left) == SQLTokens.normalized(right))
     }
@@ -19,12 +18,12 @@ struct SchemaTextTests {
         ("\u{e9}", "e\u{301}"),
     ]
 
-    @Test("is another where SQLite would see another", arguments: different)
+    @Test("The text of a schema is another where SQLite would see another", arguments: different)
     func seesDifference(left: String, right: String) {
         #expect(SQLTokens.normalized(left) != SQLTokens.normalized(right))
     }
 
-    @Test("of a table falls into columns, constraints and options")
+    @Test("The text of a table falls into columns, constraints and options")
     func splits() throws {
         let text = try #require(
             TableText(
@@ -47,7 +46,7 @@ struct SchemaTextTests {
         ("a(x CHECK (x > 1))", "a(x, CONSTRAINT c CHECK (x>1))"), ("a(x COLLATE BINARY)", "a(x)"),
     ]
 
-    @Test("comes to the same where SQLite sees the same", arguments: same)
+    @Test("The text of a schema comes to the same where SQLite sees the same", arguments: same)
     func seesSame(left: String, right: String) throws {
         #expect(try shape(left).isSame(as: shape(right)))
     }
@@ -65,7 +64,7 @@ struct SchemaTextTests {
         ("a(x, y, UNIQUE (x, y))", "a(x, y, UNIQUE (y, x))"),
     ]
 
-    @Test("differs where SQLite sees a difference", arguments: others)
+    @Test("The text of a schema differs where SQLite sees a difference", arguments: others)
     func seesOthers(left: String, right: String) throws {
         #expect(try !shape(left).isSame(as: shape(right)))
     }

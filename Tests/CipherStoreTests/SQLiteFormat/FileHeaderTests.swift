@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherSQLite
 internal import CipherSQLiteFormat
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Plaintext files with bytes where SQLite keeps zeros, and encrypted ones with a readable header.
@@ -63,11 +63,9 @@ import Testing
         let folder = try TemporaryFolder()
         for number in 0..<50 {
             let path = folder.path("\(number).db")
-            let connection = try Connection(path: path, mode: .create)
-            try connection.setKey(
-                TestKeys.rawWithSalt(UInt8(number)), settings: CipherSettings(plaintextHeaderSize: 32))
-            try connection.executeScript(text: "CREATE TABLE t(a); INSERT INTO t VALUES (\(number))")
-            connection.close()
+            try LegacyFile.write(
+                path, key: TestKeys.rawWithSalt(UInt8(number)), settings: CipherSettings(plaintextHeaderSize: 32),
+                script: "CREATE TABLE t(a); INSERT INTO t VALUES (\(number))")
             #expect(try Inspector(path: path).surface() == .opaque(hasPlaintextHeader: true))
         }
     }

@@ -4,8 +4,8 @@ internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
 internal import CipherStoreTestKit
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("Verifying migrations")
@@ -17,10 +17,7 @@ struct VerifyMigrationsTests {
     }
 
     private func fixture(_ name: String, _ script: String, key: CipherKey? = nil) throws -> URL {
-        let connection = try Connection(path: folder.path(name), mode: .create)
-        defer { connection.close() }
-        if let key { try connection.setKey(key, settings: CipherSettings()) }
-        try connection.executeScript(text: script)
+        try LegacyFile.write(folder.path(name), key: key, script: script)
         return folder.url.appending(path: name)
     }
 
@@ -98,9 +95,7 @@ struct VerifyMigrationsTests {
         let key = try ClosureKeyProvider.fixedTestKey.key(for: .existing, database: "")
         let encrypted = try fixture("encrypted.db", "CREATE TABLE chat(uid TEXT)", key: key)
         let other = try TemporaryFolder()
-        let connection = try Connection(path: other.path("app.db"), mode: .create)
-        try connection.executeScript("CREATE TABLE chat(uid TEXT)")
-        connection.close()
+        try LegacyFile.write(other.path("app.db"), script: "CREATE TABLE chat(uid TEXT)")
         try other.write(
             "<plist version=\"1.0\"><dict><key>v</key><integer>7</integer></dict></plist>", to: "settings.plist")
         var configuration = Self.current

@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Page sizes, numbers of the header, journal modes and what a killed app leaves.

@@ -1,5 +1,5 @@
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Virtual tables with their shadow tables, loaded or not.

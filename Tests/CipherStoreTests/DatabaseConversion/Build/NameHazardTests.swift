@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Names in schemas that are no Unicode, as apps of other decades wrote them.

@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Rows that a copy renumbers, converts, cuts or refuses.

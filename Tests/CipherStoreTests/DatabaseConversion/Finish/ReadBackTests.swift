@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// What a migration writes to the proven copy, on a disk that may forget it.

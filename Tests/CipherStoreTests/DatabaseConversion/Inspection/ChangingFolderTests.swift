@@ -4,8 +4,8 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSchemaMigration
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Looks at files that another thread makes, replaces and removes meanwhile: each tells what was there at some moment.
@@ -175,10 +175,7 @@ struct ChangingFolderTests {
     @Test("A log that comes with each connection and goes with it keeps no reader out")
     func comingAndGoingLog() throws {
         let path = path
-        let maker = try Connection(path: path, mode: .create)
-        try maker.execute("PRAGMA journal_mode = WAL")
-        try maker.execute("CREATE TABLE t(a)")
-        maker.close()
+        try LegacyFile.write(path, script: "PRAGMA journal_mode = WAL; CREATE TABLE t(a)")
         let inspector = Inspector(try DatabasePaths(path))
         var looks = 0
         try changing({ _ in

@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Which files below a folder are databases.
@@ -15,10 +15,8 @@ struct DatabaseSearchTests {
     }
 
     private func make(_ name: String, key: CipherKey? = nil, settings: CipherSettings = CipherSettings()) throws {
-        let connection = try Connection(path: folder.path(name), mode: .create)
-        defer { connection.close() }
-        if let key { try connection.setKey(key, settings: settings) }
-        try connection.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        try LegacyFile.write(
+            folder.path(name), key: key, settings: settings, script: "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
     }
 
     private func found(_ names: DatabaseSearch.Names = .usual) throws -> [String] {

@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A `-wal` beside an older or a newer copy of its database.

@@ -2,13 +2,13 @@ internal import CipherDatabaseConversion
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Looking at what a killed writer left changes nothing of it, not even the index of its log.
 struct ReadOnlyAccessTests {
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && Engine.current.readsLogWithoutIndex }
 
     @Test(

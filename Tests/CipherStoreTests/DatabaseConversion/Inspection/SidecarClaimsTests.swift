@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Logs and journals that would have SQLite do harm, which is refused before the database is opened for writing.

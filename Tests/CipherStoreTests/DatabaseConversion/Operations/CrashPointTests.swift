@@ -1,10 +1,10 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The upgrade killed at system calls around its commit; `Scripts/kills` does so at all of them.
 struct CrashPointTests {
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
 
     /// What a launch finds, asked of a copy: reading it recovers it.

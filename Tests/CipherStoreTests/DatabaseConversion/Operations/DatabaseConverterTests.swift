@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the command line can do with a file, Swift can.

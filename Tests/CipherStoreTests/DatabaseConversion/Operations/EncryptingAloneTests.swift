@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The encryption upgrade by itself, for an app that opens the file with another wrapper.
@@ -46,7 +46,8 @@ import Testing
         }
     }
 
-    @Test func keepsTheFormatThatTheWrapperReads() async throws {
+    @Test("A file is encrypted in the format that the wrapper reads")
+    func keepsTheFormatThatTheWrapperReads() async throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE note(body TEXT)") }
         try await DatabaseConverter.encrypt(
             URL(filePath: file.path), keyProvider: TestKeys.provider(), options: Self.options(3))
@@ -56,7 +57,8 @@ import Testing
         #expect(try connection.value(Int.self, "SELECT count(*) FROM note") == 0)
     }
 
-    @Test(arguments: [2, 5]) func refusesFormatThatNobodyWrites(_ format: Int) async throws {
+    @Test("A format that nobody writes is refused, and the file stays as it was", arguments: [2, 5])
+    func refusesFormatThatNobodyWrites(_ format: Int) async throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE note(body TEXT)") }
         let digest = try file.digest()
         let error = await #expect(throws: StoreError.self) {

@@ -1,10 +1,10 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Files that are damaged, or made to harm, upgraded in processes of their own; `Scripts/fuzz` does so with many more.
 struct HostileFileTests {
-    private static let mutator = TestProgram.built("Mutator")
+    private static let mutator = TestProgram.built("CipherMutator")
     private static var isPossible: Bool { mutator.isThere }
 
     @Test("A file that was made to harm is upgraded whole or refused, in time", .enabled(if: isPossible))

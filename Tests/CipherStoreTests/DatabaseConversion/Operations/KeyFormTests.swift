@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The forms of a key, and providers that misbehave.

@@ -1,15 +1,15 @@
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// The states that a disk may hold after a power loss during an upgrade; `Scripts/powerloss` builds all of them.
 struct PowerLossTests {
-    private static let programs = [TestProgram.strace, .built("CrashTrials"), .built("CrashSubject")]
+    private static let programs = [TestProgram.strace, .built("CipherCrashTrials"), .built("CipherCrashSubject")]
 
     @Test(
         "With all that was not synced lost, or the names kept without it, the file is whole and the next run finishes",
         .enabled(if: programs.allSatisfy(\.isThere)))
     func encrypt() throws {
-        let run = try TestProgram.built("CrashTrials").run(["powerloss", "--quick", "encrypt"])
+        let run = try TestProgram.built("CipherCrashTrials").run(["powerloss", "--quick", "encrypt"])
         let output = run.output
         #expect(run.status == 0, "\(output)")
         let row = output.split(separator: "\n").dropFirst().first?.split(separator: " ").compactMap { Int($0) } ?? []

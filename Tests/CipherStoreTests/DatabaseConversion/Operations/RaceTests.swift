@@ -1,14 +1,14 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Several processes at one file; `Scripts/races` does so with more of them, and with another program that writes.
 struct RaceTests {
-    private static let subject = TestProgram.built("CrashSubject")
-    private static let holder = TestProgram.built("LockHolder")
+    private static let subject = TestProgram.built("CipherCrashSubject")
+    private static let holder = TestProgram.built("CipherLockHolder")
     private static var isPossible: Bool { subject.isThere && holder.isThere }
 
     @Test(

@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Another key, another format, none: what every hazard goes through is in ``Hazard``; here is what is refused.

@@ -2,8 +2,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The upgrade that is rehearsed: proven, discarded, and the database untouched.

@@ -3,8 +3,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the owner of the folder does while another user upgrades a database in it; `Scripts/hostile-folder` does it at

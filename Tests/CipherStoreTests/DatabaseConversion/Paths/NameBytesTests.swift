@@ -3,8 +3,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -27,10 +27,9 @@ import Testing
     private func make(_ name: [UInt8], row: String) throws -> String {
         let inner = SystemPath.text(Array(folder.path("").utf8) + name)
         try FileSystem.createFolder(inner)
-        let connection = try Connection(path: inner + "/app.db", mode: .create)
-        defer { connection.close() }
-        try connection.executeScript(
-            text: "CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('\(row)', '')")
+        try LegacyFile.write(
+            inner + "/app.db",
+            script: "CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('\(row)', '')")
         return inner
     }
 
@@ -40,11 +39,11 @@ import Testing
         let sibling = try make(Array("x\u{FFFD}".utf8), row: "other")
         let before = try FolderDigest(URL(filePath: sibling))
         let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/app.db"))
-        try await DatabaseConverter.encrypt(url, keyProvider: StoreFixture.key)
+        try await DatabaseConverter.encrypt(url, keyProvider: TestKeys.provider())
         #expect(try Inspector(path: mine + "/app.db").surface() == .opaque(hasPlaintextHeader: false))
         let store = try await EncryptedStore.open(
             .declaring(["chat": ["uid": "TEXT", "body": "TEXT"]]), directory: url.deletingLastPathComponent(),
-            keyProvider: StoreFixture.key)
+            keyProvider: TestKeys.provider())
         #expect(try await store.read { try $0.values(String.self, "SELECT uid FROM chat") } == ["mine"])
         await store.close()
         #expect(try FolderDigest(URL(filePath: sibling)) == before)
@@ -53,9 +52,7 @@ import Testing
     @Test("A name may be as long in bytes as the file system's names, less those of the upgrade's own")
     func length() throws {
         let path = SystemPath.text(Array(folder.path("").utf8) + [UInt8](repeating: 0xe4, count: 228))
-        let connection = try Connection(path: path, mode: .create)
-        try connection.executeScript("CREATE TABLE chat(uid TEXT)")
-        connection.close()
+        try LegacyFile.write(path, script: "CREATE TABLE chat(uid TEXT)")
         #expect(try EncryptionUpgrade(path: path, provider: TestKeys.provider()).run().outcome == .encrypted)
     }
 
@@ -63,14 +60,14 @@ import Testing
     func accounts() async throws {
         let mine = try make([0x78, 0xff], row: "mine")
         let url = try #require(URL(string: folder.url.absoluteString + "/x%FF/"))
-        let accounts = AccountStores(.declaring(["chat": ["uid": "TEXT"]]), directory: url) { _ in StoreFixture.key }
+        let accounts = AccountStores(.declaring(["chat": ["uid": "TEXT"]]), directory: url) { _ in TestKeys.provider() }
         _ = try await accounts.open("anna")
         await accounts.closeAll()
         #expect(try FileSystem.names(in: mine) == ["anna", "app.db"])
         let placed = AccountStores(.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])) { _ in
             url.appending(path: "app.db")
         } keyProvider: { _ in
-            StoreFixture.key
+            TestKeys.provider()
         }
         let store = try await placed.open("anna")
         #expect(try await store.read { try $0.values(String.self, "SELECT uid FROM chat") } == ["mine"])

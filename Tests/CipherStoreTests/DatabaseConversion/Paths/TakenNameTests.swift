@@ -5,8 +5,8 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Names around a database under which something else lies.

@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 
 /// What a conversion that was killed leaves beside `app.db`.
 struct KilledRun {

@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Schemas with more entries than anybody wants to wait for.

@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// The comparison of whole files, by workers that begin at both ends of the list of tables.

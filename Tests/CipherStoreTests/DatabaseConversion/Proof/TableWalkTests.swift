@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// The comparison of a table, by either worker alone and by both.

@@ -3,8 +3,8 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Backups, and what belongs to a file besides its bytes.

@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The ways in which a file is replaced by its copy, to be tried one as the other.

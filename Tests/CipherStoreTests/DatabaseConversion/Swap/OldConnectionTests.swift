@@ -2,16 +2,16 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Connections of other programs that were there before the swap: where the system tells of them, nothing begins.
 struct OldConnectionTests {
-    private static let holder = TestProgram.built("LockHolder")
+    private static let holder = TestProgram.built("CipherLockHolder")
     private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
 
-    /// How another program uses the file, as lines for `LockHolder`.
+    /// How another program uses the file, as lines for `CipherLockHolder`.
     struct Use: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let lines: [String]
@@ -60,7 +60,7 @@ struct OldConnectionTests {
         let before = try file.digest()
         let error = try #require(try storeError { try conversion.run(file) })
         #expect(error.code == .busy)
-        #expect(error.detail.contains("\(other.processID) (LockHolder)"), "\(error)")
+        #expect(error.detail.contains("\(other.processID) (\(Self.holder.processName))"), "\(error)")
         #expect(try file.digest() == before)
         for line in use.end { #expect(try other.ask(line) == "ok") }
         #expect(try other.ask("INSERT INTO t VALUES ('late')") == "ok")
@@ -107,7 +107,7 @@ struct OldConnectionTests {
             })
         #expect(error.code == .busy)
         let other = try #require(late.program)
-        #expect(error.detail.contains("\(other.processID) (LockHolder)"), "\(error)")
+        #expect(error.detail.contains("\(other.processID) (\(Self.holder.processName))"), "\(error)")
         #expect(try other.ask("INSERT INTO t VALUES ('late')") == "ok")
         #expect(try other.wait().status == 0)
         #expect(try conversion.run(file).isEmpty)

@@ -2,15 +2,15 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Connections that have the old file open after the swap: where the system does not tell of them beforehand, or where one
 /// comes at the very moment.
 struct OldFileTests {
-    private static let holder = TestProgram.built("LockHolder")
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let holder = TestProgram.built("CipherLockHolder")
+    private static let subject = TestProgram.built("CipherCrashSubject")
     private static let privileges = TestProgram(path: "/usr/bin/setpriv")
     private static var isPossible: Bool { holder.isThere && SoleOwnershipFixture.canTell }
     /// Root without the right to lease another user's file stands for every system that does not tell.

@@ -1,10 +1,10 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// When the old file, which has lost its name, is made unusable for whoever comes to it late.
 struct SpoilingTests {
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
     private let folder = try? TemporaryFolder()
     private let traces = try? TemporaryFolder()

@@ -3,12 +3,11 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The states in which a crash of an app with a declared schema leaves its files.
-@Suite("A half-done upgrade of an app with a declared schema")
 struct DeclaredHalfDoneTests {
     private static func configuration(
         _ recorded: RecordedVersion = .propertyList(file: "SpeSqlSetting.plist", key: "dbVersion"),
@@ -44,16 +43,14 @@ struct DeclaredHalfDoneTests {
     }
 
     private func make(_ folder: TemporaryFolder, key: CipherKey? = nil, _ script: String) throws {
-        let connection = try Connection(path: folder.path("local.db"), mode: .create)
-        defer { connection.close() }
-        if let key { try connection.setKey(key, settings: CipherSettings()) }
-        try connection.executeScript(text: script)
+        try LegacyFile.write(folder.path("local.db"), key: key, script: script)
     }
 
     enum Remains: CaseIterable { case nothing, noBytes, emptyEncrypted }
 
     @Test(
-        "that left an empty database, or none, is no fresh install, and the report says so", arguments: Remains.allCases
+        "A half-done upgrade of an app with a declared schema that left an empty database, or none, is no fresh install, and the report says so",
+        arguments: Remains.allCases
     )
     func reportsLoss(remains: Remains) throws {
         let folder = try folder(recording: 23)
@@ -75,21 +72,25 @@ struct DeclaredHalfDoneTests {
         #expect(try open(folder).warnings.isEmpty)
     }
 
-    @Test("that left nothing at all is a fresh install")
+    @Test("A half-done upgrade of an app with a declared schema that left nothing at all is a fresh install")
     func recognizesFreshInstall() throws {
         let report = try open(try TemporaryFolder())
         #expect(report.migration.event == .created)
         #expect(report.warnings.isEmpty)
     }
 
-    @Test("that the app's closure knows of is no fresh install either")
+    @Test(
+        "A half-done upgrade of an app with a declared schema that the app's closure knows of is no fresh install either"
+    )
     func asksClosure() throws {
         let report = try open(try TemporaryFolder(), Self.configuration(.custom { _ in 24 }))
         #expect(report.migration.event == .adopted)
         #expect(report.warnings.count == 1)
     }
 
-    @Test("with a kept list newer than the database is repaired by looking at the database", arguments: [24, 25, 26])
+    @Test(
+        "A half-done upgrade of an app with a declared schema with a kept list newer than the database is repaired by looking at the database",
+        arguments: [24, 25, 26])
     func repairsOlderDatabase(version: Int) throws {
         let folder = try folder(recording: version)
         try make(
@@ -103,7 +104,9 @@ struct DeclaredHalfDoneTests {
         #expect(rows == ["57none"])
     }
 
-    @Test("with a kept list newer than a plaintext database is refused until the configuration accepts it")
+    @Test(
+        "A half-done upgrade of an app with a declared schema with a kept list newer than a plaintext database is refused until the configuration accepts it"
+    )
     func refusesNewerList() throws {
         let folder = try folder(recording: 25)
         try make(
@@ -118,7 +121,9 @@ struct DeclaredHalfDoneTests {
         #expect(report.migration.applied.map(\.title) == ["addColumn chat.body", "stamp"])
     }
 
-    @Test("with a kept list newer than the app is a downgrade", arguments: [true, false])
+    @Test(
+        "A half-done upgrade of an app with a declared schema with a kept list newer than the app is a downgrade",
+        arguments: [true, false])
     func refusesDowngrade(exists: Bool) throws {
         let folder = try folder(recording: 27)
         if exists { try make(folder, "CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT)") }

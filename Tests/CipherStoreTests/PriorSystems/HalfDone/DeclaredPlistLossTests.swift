@@ -2,8 +2,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the apps lost that read all rows, deleted the file and inserted the rows again (system B).
@@ -28,15 +28,12 @@ struct DeclaredPlistLossTests {
 
     /// Makes the file at version 23, brings it to 25, and reads one column of it.
     private func values(_ script: String, _ query: String) throws -> [Value] {
-        do {
-            let connection = try Connection(path: folder.path("local.db"), mode: .create)
-            defer { connection.close() }
-            try connection.executeScript(
-                text: """
-                    CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, content BLOB, sentAt INTEGER);
-                    PRAGMA user_version = 23; \(script)
-                    """)
-        }
+        try LegacyFile.write(
+            folder.path("local.db"),
+            script: """
+                CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT, content BLOB, sentAt INTEGER);
+                PRAGMA user_version = 23; \(script)
+                """)
         let opening = try StoreOpening(
             configuration: Self.configuration, directory: folder.url.path(percentEncoded: false),
             provider: TestKeys.provider())

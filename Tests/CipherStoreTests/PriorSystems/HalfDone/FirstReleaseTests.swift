@@ -3,8 +3,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The first release with CipherStore, by the documented configurations: it meets plaintext users of every version.

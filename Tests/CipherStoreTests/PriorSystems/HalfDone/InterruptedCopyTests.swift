@@ -6,8 +6,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What an app that ships a template leaves when its own upgrade is killed.
@@ -45,7 +45,7 @@ struct InterruptedCopyTests {
     }
 
     @Test(
-        "half-done: the database is deleted and the copy holds the user's rows, which is never a fresh install",
+        "A deleted database whose rows the copy holds is never a fresh install",
         arguments: Rest.allCases)
     func takesCopy(rest: Rest) throws {
         try writeWholeCopy(rest)
@@ -186,7 +186,7 @@ struct InterruptedCopyTests {
     // MARK: Beside a database
 
     @Test(
-        "half-done: beside a live database a half filled copy does not count, and goes when it holds nothing of its own",
+        "Beside a live database a half filled copy does not count, and goes when it holds nothing of its own",
         arguments: [0, 2, 3])
     func removesCopy(notes count: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
@@ -230,7 +230,7 @@ struct InterruptedCopyTests {
         #expect(try fixture.folder.names == [TemplateApp.database, TemplateApp.temporary])
     }
 
-    @Test("fault: the file was deleted before the rename; ours is the old or the new one at every moment of a failure")
+    @Test("The file is the old or the new one at every moment of a failure")
     func keepsFileOnFailure() throws {
         var fixture = fixture
         try fixture.write { try TemplateApp.writeDatabase($0, version: 2) }

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The upgrade of an app with a template, killed behind each of its statements and file operations.
@@ -115,9 +115,7 @@ struct KilledTemplateUpgradeTests {
         user.close()
 
         let copyFolder = try TemporaryFolder(inMemory: true)
-        let template = try Connection(path: copyFolder.path(Self.copy), mode: .create)
-        try template.executeScript(text: upgrade.template(upgrade.from + 1))
-        template.close()
+        try LegacyFile.write(copyFolder.path(Self.copy), script: upgrade.template(upgrade.from + 1))
         let bytes = try #require(try FolderState(copyFolder).files[Self.copy])
         var states = [State(name: "before the upgrade", files: database)]
         if upgrade.copy == .rollback {
@@ -168,7 +166,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     @Test(
-        "half-done: killed behind any statement, every row is in its table, or the app is asked before anything is recorded",
+        "After a kill behind any statement every row is in its table, or the app is asked before anything is recorded",
         arguments: Upgrade.all)
     func recovers(upgrade: Upgrade) throws {
         let (states, rows) = try states(of: upgrade)
@@ -206,7 +204,7 @@ struct KilledTemplateUpgradeTests {
     }
 
     @Test(
-        "half-done: where the app says that the database counts, the copy and its log stay, and are reported",
+        "Where the app says that the database counts, the copy and its log stay, and are reported",
         arguments: Upgrade.all.filter { $0.database == .log && $0.copy == .closed || $0.copy == .log })
     func keepsDatabase(upgrade: Upgrade) throws {
         for state in try states(of: upgrade).states where state.asks {

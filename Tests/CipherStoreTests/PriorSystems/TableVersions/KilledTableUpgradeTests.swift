@@ -3,8 +3,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The app's own upgrade of one table, killed behind each of its statements.
@@ -161,7 +161,7 @@ struct KilledTableUpgradeTests {
 
     // MARK: Tests
 
-    @Test("half-done: killed behind any statement, every row is in its table under its key", arguments: Upgrade.all)
+    @Test("After a kill behind any statement every row is in its table under its key", arguments: Upgrade.all)
     func recovers(upgrade: Upgrade) throws {
         let columns = upgrade.change.columns.map(\.name)
         let text = columns.contains("body") ? "body" : upgrade.change == .dropsMost ? "''" : "msg"
@@ -201,7 +201,7 @@ struct KilledTableUpgradeTests {
     ]
 
     @Test(
-        "half-done: rows of their own in both are asked about before anything is recorded, and a later release answers",
+        "Where both tables have rows of their own the app is asked before anything is recorded, and a later release answers",
         arguments: Upgrade.all.filter { $0.surroundings == .all && $0.copying == .atOnce }, later)
     func asks(upgrade: Upgrade, later: String) throws {
         var fixture = try fixture(upgrade, until: 2, later)
@@ -222,7 +222,7 @@ struct KilledTableUpgradeTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("half-done: a tableOld with nothing but its key in common is asked about, and a later release names it")
+    @Test("A tableOld with nothing but its key in common is asked about, and a later release names it")
     func asksWhose() throws {
         let upgrade = Upgrade(change: .none, surroundings: .nothing, copying: .atOnce, isLegacyAlter: false)
         let json = upgrade.json.replacing("%@", with: "").replacing(
@@ -253,7 +253,7 @@ struct KilledTableUpgradeTests {
     // Before SQLite 3.26 the references of other tables stay with the new table's name, and a number that both tables have
     // may mean either row.
     @Test(
-        "half-done: equal rows, rows in the order of an index and copies of which some are gone are copies",
+        "Equal rows, rows in the order of an index and copies of which some are gone are taken for copies",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_026_000),
         arguments: [
             "INSERT INTO chat(uid, msg, mood, mark) SELECT uid, msg, mood, mark FROM tableOld ORDER BY uid",

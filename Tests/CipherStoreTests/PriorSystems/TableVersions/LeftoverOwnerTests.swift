@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// To which table an old one is given back, and when it is left where it is.
@@ -51,7 +51,7 @@ struct LeftoverOwnerTests {
 
     // MARK: The owner
 
-    @Test("fault: the rows of a table were given to another one that was empty")
+    @Test("The rows of a table are not given to another one that is empty")
     func keepsAwayFromEmptyTables() throws {
         try write("\(Self.chat) \(Self.copying) INSERT INTO chat(uid) VALUES ('later')")
         #expect(try storeError { try self.fixture.open() }?.code == .migration)

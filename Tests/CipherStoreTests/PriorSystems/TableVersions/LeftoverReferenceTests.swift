@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// A killed upgrade whose rename made the foreign keys of other tables lead to `tableOld`, as SQLite does since 3.26.

@@ -3,8 +3,8 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What an app that keeps a version for each table leaves when its own upgrade is killed.
@@ -40,7 +40,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "half-done: the rows are in tableOld, and the table is missing or empty",
+        "Rows that are in tableOld are taken back where the table is missing or empty",
         arguments: Crash.all([.renamed, .created]))
     func givesNameBack(crash: Crash) throws {
         try write(crash)
@@ -62,13 +62,13 @@ struct LeftoverTableTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("half-done: a failure at any position leaves it as it was", arguments: Crash.all([.renamed, .created]))
+    @Test("A failure at any position leaves a half-done upgrade as it was", arguments: Crash.all([.renamed, .created]))
     func failsAnywhere(crash: Crash) throws {
         try write(crash)
         #expect(try fixture.positionsThatChange().changed.isEmpty)
     }
 
-    @Test("half-done: the plan tells of it and changes nothing", arguments: Crash.all([.renamed, .created]))
+    @Test("The plan tells of a half-done upgrade and changes nothing", arguments: Crash.all([.renamed, .created]))
     func plans(crash: Crash) throws {
         try write(crash)
         let before = try fixture.digest()
@@ -79,7 +79,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "half-done: the rows were copied under new keys, to which nothing refers; the old ones count",
+        "Where the rows were copied under new keys, to which nothing refers, the old ones count",
         arguments: Crash.all([.copied]),
         ["", "CREATE TABLE reaction(chat INTEGER REFERENCES tableOld(id)); INSERT INTO reaction VALUES (5)"])
     func takesOldKeys(crash: Crash, more: String) throws {
@@ -92,7 +92,7 @@ struct LeftoverTableTests {
     }
 
     @Test(
-        "half-done: where both hold rows of their own, both are kept once the configuration says so",
+        "Where both hold rows of their own, both are kept once the configuration says so",
         arguments: [
             "INSERT INTO chat(uid) VALUES ('new')", "UPDATE chat SET uid = 'ANA'", "UPDATE chat SET edited = 1",
         ])
@@ -109,7 +109,7 @@ struct LeftoverTableTests {
         #expect(again.withheld.map(\.table) == ["tableOld"])
     }
 
-    @Test("half-done: tableOld goes once every row of it is in the table")
+    @Test("A tableOld goes once every row of it is in the table")
     func dropsCopied() throws {
         try write(Crash(from: 1, to: 2, point: .copied), keepsKeys: true)
         let report = try fixture.open()
@@ -132,7 +132,7 @@ struct LeftoverTableTests {
         #expect(try TableVersionsTests.chats(fixture) == TableVersionsTests.chats)
     }
 
-    @Test("fault: tableOld was taken after a failure, so no other table could be rebuilt")
+    @Test("A tableOld that a failure left does not hinder the rebuild of another table")
     func upgradesOthers() throws {
         try write(Crash(from: 2, to: 3, point: .created))
         try fixture.open()

@@ -3,11 +3,10 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("An app that keeps a version for each table")
 struct TableVersionsTests {
     let fixture: PriorFixture
     /// What the app of the example leaves alone, for its configuration does not name it.
@@ -25,7 +24,9 @@ struct TableVersionsTests {
 
     // MARK: Every version
 
-    @Test("goes from every older release to what a fresh install has", arguments: TableVersionsApp.releases)
+    @Test(
+        "An app that keeps a version for each table goes from every older release to what a fresh install has",
+        arguments: TableVersionsApp.releases)
     func migrates(release: Int) throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
         let report = try fixture.open()
@@ -43,7 +44,7 @@ struct TableVersionsTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("records the version of every table at a fresh install")
+    @Test("An app that keeps a version for each table records the version of every table at a fresh install")
     func creates() throws {
         #expect(try fixture.open().outcome == .created)
         #expect(try fixture.values("SELECT name || version FROM tableVersion ORDER BY name").count == 4)
@@ -52,7 +53,9 @@ struct TableVersionsTests {
 
     // MARK: Versions
 
-    @Test("refuses a table of a later version than the app's, whatever the others are")
+    @Test(
+        "An app that keeps a version for each table refuses a table of a later version than the app's, whatever the others are"
+    )
     func refusesDowngrade() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -66,7 +69,7 @@ struct TableVersionsTests {
     }
 
     @Test(
-        "refuses a version that is no number or negative",
+        "An app that keeps a version for each table refuses a version that is no number or negative",
         arguments: ["'one'", "NULL", "-1", "-0.5", "x'31'", "''"])
     func refusesBadRecord(value: String) throws {
         try fixture.write { connection in
@@ -82,13 +85,15 @@ struct TableVersionsTests {
         #expect(try fixture.digest() == before)
     }
 
-    @Test("refuses a version table of another shape")
+    @Test("An app that keeps a version for each table refuses a version table of another shape")
     func refusesOtherTable() throws {
         try fixture.write { try $0.execute("CREATE TABLE tableVersion(a, name)") }
         #expect(try storeError { try fixture.open() }?.code == .recordedVersion)
     }
 
-    @Test("takes the highest of two versions of one table, and leaves other tables' rows alone")
+    @Test(
+        "An app that keeps a version for each table takes the highest of two versions of one table, and leaves other tables' rows alone"
+    )
     func takesHighest() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -103,7 +108,9 @@ struct TableVersionsTests {
         #expect(try storeError { try fixture.open() }?.code == .downgrade)
     }
 
-    @Test("compares versions as numbers, as the app did", arguments: [(1.1, "1.10"), (1.9, "2"), (0, "0.50")])
+    @Test(
+        "An app that keeps a version for each table compares versions as numbers, as the app did",
+        arguments: [(1.1, "1.10"), (1.9, "2"), (0, "0.50")])
     func comparesNumbers(recorded: Double, wanted: String) throws {
         let json = """
             { "dbName": "im.db", "dbVersion": 1,
@@ -123,7 +130,7 @@ struct TableVersionsTests {
 
     // MARK: Its faults
 
-    @Test("fault: the key was not carried over, so references broke")
+    @Test("A rebuilt table keeps its keys, so that references go on leading to their rows")
     func keepsKeys() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 2) }
         try fixture.open()
@@ -137,7 +144,7 @@ struct TableVersionsTests {
         #expect(try fixture.values("SELECT max(id) FROM chat") == ["4294967301"])
     }
 
-    @Test("fault: foreign keys, triggers and views of other tables followed the old table and then led nowhere")
+    @Test("Foreign keys, triggers and views of other tables follow a rebuilt table, and lead nowhere else")
     func keepsReferences() throws {
         try fixture.write { connection in
             try TableVersionsApp.writeDatabase(connection, release: 2)
@@ -161,7 +168,7 @@ struct TableVersionsTests {
         #expect(try fixture.read { try $0.values(String.self, "PRAGMA integrity_check") } == ["ok"])
     }
 
-    @Test("fault: indexes vanished")
+    @Test("A rebuilt table keeps its indexes")
     func keepsIndexes() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
         try fixture.open()
@@ -170,7 +177,7 @@ struct TableVersionsTests {
                 == ["chat_by_user", "chat_uid"])
     }
 
-    @Test("fault: there was no transaction; a failure at any position leaves everything as it was", arguments: [1, 2])
+    @Test("A failure at any position of an upgrade of tables leaves everything as it was", arguments: [1, 2])
     func failsAnywhere(release: Int) throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: release) }
         let (changed, count) = try fixture.positionsThatChange()
@@ -178,7 +185,7 @@ struct TableVersionsTests {
         #expect(count > 6)
     }
 
-    @Test("fault: a renamed column lost its values without a mapping")
+    @Test("A renamed column keeps its values by the mapping")
     func keepsRenamedColumns() throws {
         try fixture.write { try TableVersionsApp.writeDatabase($0, release: 1) }
         try fixture.open()

@@ -2,7 +2,7 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
 /// Upgrades that ended, and left views, triggers and foreign keys that name the `tableOld` that they dropped.

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Templates that cannot be used: each is named by a typed error, and the user's database is as it was.
@@ -25,11 +25,7 @@ struct TemplateRefusalTests {
         }
 
         static func script(_ script: String) -> @Sendable (String) throws -> Void {
-            { path in
-                let connection = try Connection(path: path, mode: .create)
-                defer { connection.close() }
-                try connection.executeScript(text: script)
-            }
+            { path in try LegacyFile.write(path, script: script) }
         }
 
         static func overwrite(_ path: String, at offset: UInt64) throws {
@@ -50,10 +46,7 @@ struct TemplateRefusalTests {
             Fault("of no byte", .configuration, "empty") { try Data().write(to: URL(filePath: $0)) },
             Fault("without a table", .configuration, "no table", script("PRAGMA user_version = 3")),
             Fault("encrypted", .configuration, "encrypted") { path in
-                let connection = try Connection(path: path, mode: .create)
-                defer { connection.close() }
-                try connection.setKey(TestKeys.raw(9), settings: CipherSettings())
-                try connection.executeScript(text: TemplateApp.template(3))
+                try LegacyFile.write(path, key: TestKeys.raw(9), script: TemplateApp.template(3))
             },
             Fault("cut off", .corrupt, "the ") { path in
                 try script(TemplateApp.template(3))(path)

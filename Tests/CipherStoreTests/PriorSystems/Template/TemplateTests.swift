@@ -4,11 +4,10 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("An app that ships a template database")
 struct TemplateTests {
     let fixture: PriorFixture
 
@@ -24,7 +23,9 @@ struct TemplateTests {
 
     // MARK: Every version
 
-    @Test("goes from every older version to what a fresh install has", arguments: TemplateApp.versions)
+    @Test(
+        "An app that ships a template database goes from every older version to what a fresh install has",
+        arguments: TemplateApp.versions)
     func migrates(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
         let report = try fixture.open()
@@ -40,7 +41,7 @@ struct TemplateTests {
         #expect(try fixture.open().migration.applied.isEmpty)
     }
 
-    @Test("begins a fresh install with the template's schema and rows")
+    @Test("An app that ships a template database begins a fresh install with the template's schema and rows")
     func creates() throws {
         let report = try fixture.open()
         #expect(report.outcome == .created)
@@ -54,7 +55,7 @@ struct TemplateTests {
         #expect(try rows(template).count == 10)
     }
 
-    @Test("reads the template and leaves it byte for byte")
+    @Test("An app that ships a template database reads the template and leaves it byte for byte")
     func leavesTemplate() throws {
         let folder = Repository.examples.appending(path: "Template")
         let before = try FolderDigest(folder)
@@ -66,7 +67,9 @@ struct TemplateTests {
 
     // MARK: Seeds
 
-    @Test("brings seed rows without touching the user's", arguments: TemplateApp.versions)
+    @Test(
+        "An app that ships a template database brings seed rows without touching the user's",
+        arguments: TemplateApp.versions)
     func bringsSeeds(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
         try fixture.open()
@@ -83,7 +86,7 @@ struct TemplateTests {
         #expect(try fixture.values("SELECT code FROM change") == ["x"])
     }
 
-    @Test("does not bring a deleted seed back while the version stays")
+    @Test("An app that ships a template database does not bring a deleted seed back while the version stays")
     func leavesDeletedSeeds() throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: 1) }
         try fixture.open()
@@ -92,7 +95,7 @@ struct TemplateTests {
         #expect(try fixture.values("SELECT count(*) FROM category WHERE code = 'home'") == ["0"])
     }
 
-    @Test("copies every kind of value exactly, whatever its size")
+    @Test("An app that ships a template database copies every kind of value exactly, whatever its size")
     func copiesExactly() throws {
         var fixture = fixture
         let file = try LegacyFile(named: "own.db") { connection in
@@ -114,7 +117,7 @@ struct TemplateTests {
 
     // MARK: What the template lacks
 
-    @Test("keeps the user's own tables and columns, and says so")
+    @Test("An app that ships a template database keeps the user's own tables and columns, and says so")
     func withholds() throws {
         try fixture.write { connection in
             try TemplateApp.writeDatabase(connection, version: 1)
@@ -130,7 +133,7 @@ struct TemplateTests {
             ])
     }
 
-    @Test("follows renamed tables and columns by hint")
+    @Test("An app that ships a template database follows renamed tables and columns by hint")
     func renames() throws {
         var fixture = fixture
         fixture.configuration.schema = .template(
@@ -152,7 +155,9 @@ struct TemplateTests {
 
     // MARK: Its faults
 
-    @Test("is left exactly as it was by a failure at any position of the plan", arguments: [1, 2])
+    @Test(
+        "An app that ships a template database is left exactly as it was by a failure at any position of the plan",
+        arguments: [1, 2])
     func failsAnywhere(version: Int) throws {
         try fixture.write { try TemplateApp.writeDatabase($0, version: version) }
         let (changed, count) = try fixture.positionsThatChange()
@@ -160,7 +165,7 @@ struct TemplateTests {
         #expect(count > 6)
     }
 
-    @Test("fault: errors were swallowed and the user's file deleted; a row that does not fit refuses the upgrade")
+    @Test("A row that does not fit refuses the upgrade, and the user's file stays")
     func refusesUnfittingRows() throws {
         var fixture = fixture
         let file = try LegacyFile(named: "own.db") { connection in

@@ -3,10 +3,9 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A declaration that cannot be used")
 struct DeclarationErrorTests {
     struct Broken: Sendable, CustomTestStringConvertible {
         var table = "chat"
@@ -41,7 +40,9 @@ struct DeclarationErrorTests {
         Broken(table: "KEEP", definition: "TEXT", place: "keep"),
     ]
 
-    @Test("is a typed error that names the place, and changes nothing", arguments: broken)
+    @Test(
+        "A declaration that cannot be used is a typed error that names the place, and changes nothing",
+        arguments: broken)
     func namesPlace(broken: Broken) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE keep(x); INSERT INTO keep VALUES (1)")
@@ -64,7 +65,9 @@ struct DeclarationErrorTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("is judged by SQLite: comments, quotes, parentheses and table constraints may stand in it")
+    @Test(
+        "A declaration is judged by SQLite: comments, quotes, parentheses and table constraints may stand in it"
+    )
     func takesUnusualDefinitions() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(
@@ -77,7 +80,7 @@ struct DeclarationErrorTests {
         #expect(try fixture.with { try ColumnState.read(table: "a", from: $0).count } == 4)
     }
 
-    @Test("without columns is refused")
+    @Test("A declaration without columns is refused")
     func refusesNoColumns() throws {
         let fixture = try MigrationFixture()
         let error = try storeError { try fixture.launch(.declaring(["a": [:]])) }
@@ -89,7 +92,8 @@ struct DeclarationErrorTests {
         "CREATE VIRTUAL TABLE chat USING fts4(body)",
     ]
 
-    @Test("meets a database where something else has its name", arguments: taken)
+    @Test(
+        "A declared name that something else has in the database is refused, and nothing is changed", arguments: taken)
     func refusesTakenName(script: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), script)
         let before = try fixture.bytes()

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("Options of declared tables")
 struct TableOptionTests {
     private func configuration(_ options: String, version: Int = 25, tables: String = TableOptionTests.tables) throws
         -> Configuration
@@ -30,7 +29,9 @@ struct TableOptionTests {
          "tag": {"withoutRowid": true, "constraints": ["FOREIGN KEY (chat) REFERENCES chat(id)", "UNIQUE (chat, name)"]}}
         """
 
-    @Test("reach the same schema from an older one as a fresh install", arguments: MigrationFixture.Form.all)
+    @Test(
+        "Options of declared tables reach the same schema from an older one as a fresh install",
+        arguments: MigrationFixture.Form.all)
     func reachesSchema(form: MigrationFixture.Form) throws {
         let configuration = try configuration(Self.options)
         let fresh = try MigrationFixture(form)
@@ -58,7 +59,7 @@ struct TableOptionTests {
         #expect(try older.launch(configuration).applied.isEmpty)
     }
 
-    @Test("that are left out leave a table what it has")
+    @Test("Options of declared tables that are left out leave a table what it has")
     func inherits() throws {
         let script = """
             CREATE TABLE chat(id INTEGER PRIMARY KEY, body TEXT, day INTEGER, UNIQUE (body, day));
@@ -76,7 +77,7 @@ struct TableOptionTests {
         #expect(try fixture.schema()["chat"]?.contains("UNIQUE") == false)
     }
 
-    @Test("may make a table strict", .enabled(if: Engine.current.hasStrictTables))
+    @Test("Options of declared tables may make a table strict", .enabled(if: Engine.current.hasStrictTables))
     func makesStrict() throws {
         let fixture = try MigrationFixture()
         try fixture.launch(try configuration(#"{"chat": {"strict": true}}"#))
@@ -85,7 +86,9 @@ struct TableOptionTests {
         #expect(try fixture.schema()["chat"]?.hasSuffix("STRICT") == false)
     }
 
-    @Test("that the engine does not know are refused by name", .enabled(if: !Engine.current.hasStrictTables))
+    @Test(
+        "Options of declared tables that the engine does not know are refused by name",
+        .enabled(if: !Engine.current.hasStrictTables))
     func refusesStrict() throws {
         let error = try storeError {
             try MigrationFixture().launch(try configuration(#"{"chat": {"strict": true}}"#))
@@ -116,7 +119,7 @@ struct TableOptionTests {
         (#"{"chat": {}, "CHAT": {}}"#, "the table has options twice"),
     ]
 
-    @Test("that are wrong are refused by their place", arguments: faults)
+    @Test("Options of declared tables that are wrong are refused by their place", arguments: faults)
     func namesPlace(options: String, message: String) throws {
         let error = try storeError { try configuration(options) }
         #expect(error?.code == .configuration)
@@ -129,7 +132,7 @@ struct TableOptionTests {
         (#"{"tag": {"indexes": {"i": ["chat"]}}, "chat": {"indexes": {"I": ["day"]}}}"#, "tableOptions.tag.indexes.i"),
     ]
 
-    @Test("that SQLite refuses are a typed error that names the place", arguments: refused)
+    @Test("Options of declared tables that SQLite refuses are a typed error that names the place", arguments: refused)
     func reportsSQL(options: String, place: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE keep(x)")
         let before = try fixture.bytes()
@@ -146,7 +149,9 @@ struct TableOptionTests {
         #"[{"chat": [{"added": "TEXT"}, {"body": "TEXT"}, {"day": "TEXT"}, {"id": "INTEGER PRIMARY KEY"}]}]"#,
     ]
 
-    @Test("matter, and the order of columns does not: nothing is lost and nothing made anew", arguments: orders)
+    @Test(
+        "Options of declared tables matter, and the order of columns does not: nothing is lost and nothing made anew",
+        arguments: orders)
     func ignoresOrder(tables: String) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -2,10 +2,9 @@ internal import CipherHistory
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A rebuilt table")
 struct TableRebuildTests {
     static let script = """
         CREATE TABLE user(id INTEGER PRIMARY KEY, name TEXT);
@@ -33,7 +32,7 @@ struct TableRebuildTests {
     ]
 
     @Test(
-        "loses no row and leaves nothing dangling, with references, triggers and views around it",
+        "A rebuilt table loses no row and leaves nothing dangling, with references, triggers and views around it",
         arguments: MigrationFixture.Form.all, [true, false])
     func keepsEverything(form: MigrationFixture.Form, foreignKeys: Bool) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -70,7 +69,7 @@ struct TableRebuildTests {
         #expect(try fixture.launch(WantedSource(statements: Self.wanted)).applied.isEmpty)
     }
 
-    @Test("gives the connection its settings back", arguments: [true, false])
+    @Test("A rebuilt table gives the connection its settings back", arguments: [true, false])
     func restoresSettings(isOn: Bool) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let pragmas = ["foreign_keys", "ignore_check_constraints", "legacy_alter_table"]
@@ -100,7 +99,7 @@ struct TableRebuildTests {
         }
     }
 
-    @Test("keeps the rowids of a table that has no name for them")
+    @Test("A rebuilt table keeps the rowids of a table that has no name for them")
     func keepsRowIDs() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: true, journalMode: "WAL"),
@@ -118,7 +117,7 @@ struct TableRebuildTests {
         #expect(try fixture.rows("SELECT id || ' ' || x FROM b") == ["3 2", "7 1"].map { "\(Value.text($0))" })
     }
 
-    @Test("may become a WITHOUT ROWID table and an ordinary one again")
+    @Test("A rebuilt table may become a WITHOUT ROWID table and an ordinary one again")
     func changesRowIDs() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -133,7 +132,7 @@ struct TableRebuildTests {
         #expect(try fixture.rows("SELECT * FROM a") == rows)
     }
 
-    @Test("keeps STRICT and generated columns", .enabled(if: Engine.current.hasStrictTables))
+    @Test("A rebuilt table keeps STRICT and generated columns", .enabled(if: Engine.current.hasStrictTables))
     func keepsModernTables() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: true, journalMode: "DELETE"),
@@ -155,7 +154,7 @@ struct TableRebuildTests {
         #expect(try fixture.schema()["a_thrice"] != nil)
     }
 
-    @Test("lets rows go on breaking a CHECK that they broke before")
+    @Test("A rebuilt table lets rows go on breaking a CHECK that they broke before")
     func keepsBrokenChecks() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -170,7 +169,7 @@ struct TableRebuildTests {
         }
     }
 
-    @Test("takes a name for the new table that the database has not")
+    @Test("A rebuilt table takes a name for the new table that the database has not")
     func findsFreeName() throws {
         let taken =
             "CREATE TABLE cipherstore_new_a(z); CREATE TABLE other(z); CREATE INDEX CIPHERSTORE_NEW_A_2 ON other(z)"
@@ -182,7 +181,7 @@ struct TableRebuildTests {
         #expect(try fixture.rows("SELECT x FROM a").count == 1)
     }
 
-    @Test("is refused where a constraint would swallow rows")
+    @Test("A rebuilt table is refused where a constraint would swallow rows")
     func countsRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -204,7 +203,7 @@ struct TableRebuildTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("is rolled back where it would break a view or a trigger that worked")
+    @Test("A rebuilt table is rolled back where it would break a view or a trigger that worked")
     func breaksNothing() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

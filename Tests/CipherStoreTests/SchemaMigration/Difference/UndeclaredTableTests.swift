@@ -2,10 +2,9 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A table that the schema does not name")
 struct UndeclaredTableTests {
     static let script = """
         CREATE TABLE chat(id INTEGER PRIMARY KEY);
@@ -27,7 +26,9 @@ struct UndeclaredTableTests {
             destructiveChanges: destructiveChanges)
     }
 
-    @Test("is kept with its rows, which are counted, by default", arguments: MigrationFixture.Form.all)
+    @Test(
+        "A table that the schema does not name is kept with its rows, which are counted, by default",
+        arguments: MigrationFixture.Form.all)
     func keeps(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
         let report = try fixture.launch(configuration(.withhold))
@@ -38,7 +39,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "is dropped where the configuration allows it, and the plan says what is lost",
+        "A table that the schema does not name is dropped where the configuration allows it, and the plan says what is lost",
         arguments: MigrationFixture.Form.all)
     func drops(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -105,7 +106,8 @@ struct UndeclaredTableTests {
             script: "CREATE TABLE DB_Version(n); INSERT INTO db_version VALUES (4)", withheld: ["DB_Version"]),
     ]
 
-    @Test("is kept even then where something that stays needs it", arguments: kept)
+    @Test(
+        "A table that the schema does not name is kept even then where something that stays needs it", arguments: kept)
     func keepsWhatIsNeeded(kept: Kept) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), kept.script)
         let tables = try fixture.with {
@@ -123,7 +125,9 @@ struct UndeclaredTableTests {
         #expect(try fixture.launch(wanted).applied.isEmpty)
     }
 
-    @Test("keeps the rows of others that refer to it, with foreign keys on before and after")
+    @Test(
+        "A table that the schema does not name keeps the rows of others that refer to it, with foreign keys on before and after"
+    )
     func keepsChildRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -3,10 +3,9 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A migration that fails")
 struct AtomicityTests {
     static let script = """
         CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT, sent INTEGER, junk BLOB);
@@ -48,7 +47,9 @@ struct AtomicityTests {
         return source
     }()
 
-    @Test("at whichever operation leaves everything as it was", arguments: MigrationFixture.Form.all)
+    @Test(
+        "A migration that fails at whichever operation leaves everything as it was",
+        arguments: MigrationFixture.Form.all)
     func changesNothing(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
         let plan = try fixture.with(.readOnly) {
@@ -101,7 +102,9 @@ struct AtomicityTests {
             }),
     ]
 
-    @Test("because a step would end the transaction says which one, before it does", arguments: ["COMMIT", "ROLLBACK"])
+    @Test(
+        "A migration that fails because a step would end the transaction says which one, before it does",
+        arguments: ["COMMIT", "ROLLBACK"])
     func refusesCommit(sql: String) throws {
         let fixture = try MigrationFixture()
         let before = try fixture.content()
@@ -115,7 +118,7 @@ struct AtomicityTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("because SQLite ended the transaction and the step overlooked it says so")
+    @Test("A migration that fails because SQLite ended the transaction and the step overlooked it says so")
     func noticesRollback() throws {
         let fixture = try MigrationFixture()
         let before = try fixture.content()
@@ -136,7 +139,7 @@ struct AtomicityTests {
         #expect(try fixture.content() == before)
     }
 
-    @Test("in Swift is told by the type of its error, never by what that says")
+    @Test("A migration that fails in Swift is told by the type of its error, never by what that says")
     func hidesErrors() throws {
         struct Secret: Error { let value = "4711" }
         let fixture = try MigrationFixture()

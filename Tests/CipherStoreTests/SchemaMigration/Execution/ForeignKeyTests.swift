@@ -3,13 +3,13 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("Foreign keys in a migration")
 struct ForeignKeyTests {
     @Test(
-        "that would refer to nothing roll it back, and are switched back on", arguments: MigrationFixture.Form.all,
+        "Foreign keys in a migration that would refer to nothing roll it back, and are switched back on",
+        arguments: MigrationFixture.Form.all,
         [true, false])
     func refusesNewViolations(form: MigrationFixture.Form, wereOn: Bool) throws {
         let fixture = try MigrationFixture(
@@ -38,7 +38,9 @@ struct ForeignKeyTests {
         "CREATE TABLE a(x REFERENCES b(y)); CREATE TABLE b(y); INSERT INTO a VALUES (1)",
     ]
 
-    @Test("that referred to nothing before do not hinder it, nor do those that cannot be checked", arguments: old)
+    @Test(
+        "Foreign keys in a migration that referred to nothing before do not hinder it, nor do those that cannot be checked",
+        arguments: old)
     func toleratesOldViolations(script: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "WAL"), script)
         let definition = script.contains("PRIMARY KEY REFERENCES") ? "PRIMARY KEY " : ""
@@ -51,7 +53,7 @@ struct ForeignKeyTests {
             try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.addColumn, .createTable, .stamp])
     }
 
-    @Test("that could be checked only afterwards do not hinder it either")
+    @Test("Foreign keys in a migration that could be checked only afterwards do not hinder it either")
     func toleratesNewlyCheckable() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.old[3])
         let source = OnceSource(sql: "CREATE UNIQUE INDEX b_y ON b(y)")
@@ -59,7 +61,9 @@ struct ForeignKeyTests {
         #expect(report.event == .adopted)
     }
 
-    @Test("that led nowhere in one parent may lead nowhere in another, but not in another column")
+    @Test(
+        "Foreign keys in a migration that led nowhere in one parent may lead nowhere in another, but not in another column"
+    )
     func comparesColumns() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -80,7 +84,7 @@ struct ForeignKeyTests {
         #expect(try fixture.launch(configuration, recorded: 1).applied.map(\.kind) == [.rebuildTable, .stamp])
     }
 
-    @Test("are compared row by row: a repaired one does not make up for a new one")
+    @Test("Foreign keys in a migration are compared row by row: a repaired one does not make up for a new one")
     func comparesRows() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -1,11 +1,10 @@
 internal import CipherHistory
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("Rows that referred to nothing before")
 struct MovedViolationTests {
     /// A row of `ch` that refers to 1, which is there, and one that refers to 77, which is not.
     private static let script = """
@@ -23,7 +22,7 @@ struct MovedViolationTests {
     private static let kid = "CREATE TABLE kid(id INTEGER, p INTEGER REFERENCES par(id))"
 
     @Test(
-        "may go on so under another name, in another table or under another rowid",
+        "Rows that referred to nothing before may go on so under another name, in another table or under another rowid",
         arguments: [
             ["ALTER TABLE ch RENAME TO kid"], [kid, "INSERT INTO kid SELECT * FROM ch", "DROP TABLE ch"],
             [
@@ -42,7 +41,9 @@ struct MovedViolationTests {
         #expect(report.event == .adopted)
     }
 
-    @Test("may go on so where the table becomes a WITHOUT ROWID table, or an ordinary one", arguments: [true, false])
+    @Test(
+        "Rows that referred to nothing before may go on so where the table becomes a WITHOUT ROWID table, or an ordinary one",
+        arguments: [true, false])
     func toleratesRowIDs(isWithout: Bool) throws {
         let fixture = try fixture()
         let configuration = try Configuration(
@@ -58,7 +59,7 @@ struct MovedViolationTests {
     }
 
     @Test(
-        "excuse no others",
+        "Rows that referred to nothing before excuse no others",
         arguments: [
             ([kid, "INSERT INTO kid SELECT id, p + 1 FROM ch", "DROP TABLE ch"], "rows of kid, 2"),
             (

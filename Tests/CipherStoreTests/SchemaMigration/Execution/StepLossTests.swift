@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A step of the app's own")
 struct StepLossTests {
     private static let baseline = [
         "CREATE TABLE chat (id INTEGER PRIMARY KEY, body TEXT, draft TEXT, mood TEXT)",
@@ -49,7 +48,7 @@ struct StepLossTests {
     }
 
     @Test(
-        "that loses something is refused with the figures, whatever it is written in, and nothing is changed",
+        "A step of the app's own that loses something is refused with the figures, whatever it is written in, and nothing is changed",
         arguments: [
             (["DELETE FROM chat"], "deletes from chat 9 rows of 9"),
             (["DELETE FROM chat WHERE id IN (2, 4)"], "deletes from chat 2 rows of 9"),
@@ -148,7 +147,7 @@ struct StepLossTests {
         ]
 
     @Test(
-        "that loses nothing runs, whatever it is written in",
+        "A step of the app's own that loses nothing runs, whatever it is written in",
         arguments: [
             rebuild.map { $0.replacingOccurrences(of: "draft", with: "draft, mood") }
                 .map {
@@ -224,7 +223,7 @@ struct StepLossTests {
         return try fixture.launch(configuration, recorded: 1)
     }
 
-    @Test("that moves rows one by one runs, though each statement is compiled once")
+    @Test("A step of the app's own that moves rows one by one runs, though each statement is compiled once")
     func movesOneByOne() throws {
         let report = try launch { connection in
             for id in 1...9 {
@@ -235,7 +234,7 @@ struct StepLossTests {
         #expect(report.event == .adopted)
     }
 
-    @Test("that takes its copy back is refused")
+    @Test("A step of the app's own that takes its copy back is refused")
     func rolledBackCopy() throws {
         let error = try storeError {
             _ = try launch { connection in
@@ -249,7 +248,7 @@ struct StepLossTests {
         #expect(error?.detail.contains("deletes from chat 9 rows of 9") == true, "\(String(describing: error))")
     }
 
-    @Test("may touch a table with as many columns as SQLite takes")
+    @Test("A step of the app's own may touch a table with as many columns as SQLite takes")
     func manyColumns() throws {
         let columns = (1...2000).map { "c\($0)" }.joined(separator: ", ")
         let legacy = Self.legacy + "; CREATE TABLE wide (\(columns)); INSERT INTO wide (c1, c2000) VALUES (1, 2)"
@@ -262,7 +261,7 @@ struct StepLossTests {
     }
 
     @Test(
-        "in Swift may build a table anew and give a column another name",
+        "A step of the app's own in Swift may build a table anew and give a column another name",
         .enabled(if: Engine.current.sqliteVersionNumber >= 3_025_000))
     func rebuildAndRename() throws {
         let statements = [
@@ -275,7 +274,7 @@ struct StepLossTests {
         #expect(try fixture.launch(Self.configuration(statements, inSwift: true), recorded: 1).event == .adopted)
     }
 
-    @Test("in Swift loses the rows that it deletes, whatever it adds afterwards")
+    @Test("A step of the app's own in Swift loses the rows that it deletes, whatever it adds afterwards")
     func replacedRows() throws {
         let closures: [@Sendable (Connection) throws -> Void] = [
             { try $0.executeScript("DELETE FROM tag; INSERT INTO tag VALUES (7, 'x'), (8, 'y'), (9, 'z')") },
@@ -300,7 +299,7 @@ struct StepLossTests {
         }
     }
 
-    @Test("that only drops what is empty is refused by refuse alone")
+    @Test("A step of the app's own that only drops what is empty is refused by refuse alone")
     func empty() throws {
         for policy in DestructiveChanges.allCases {
             let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
@@ -312,7 +311,7 @@ struct StepLossTests {
         }
     }
 
-    @Test("is not asked what it takes from a new database")
+    @Test("A step of the app's own is not asked what it takes from a new database")
     func freshInstall() throws {
         let fixture = try MigrationFixture()
         let report = try fixture.launch(
@@ -321,7 +320,9 @@ struct StepLossTests {
         #expect(report.event == .created)
     }
 
-    @Test("is refused before the next one in Swift runs, for that may reach outside of the database")
+    @Test(
+        "A step of the app's own is refused before the next one in Swift runs, for that may reach outside of the database"
+    )
     func refusedBeforeSwift() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let mark = fixture.folder.path("mark")
@@ -334,7 +335,7 @@ struct StepLossTests {
         #expect(FileManager.default.fileExists(atPath: mark))
     }
 
-    @Test("is the upgrade's hook too, under a name of its own")
+    @Test("A step of the app's own is the upgrade's hook too, under a name of its own")
     func hook() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         var configuration = Configuration(databaseName: "app.db", version: 2)
@@ -365,7 +366,7 @@ struct StepLossTests {
     }()
 
     @Test(
-        "is counted in tables and columns whose names are not UTF-8, too",
+        "A step of the app's own is counted in tables and columns whose names are not UTF-8, too",
         arguments: [
             ("DELETE FROM odd WHERE id = 1", "deletes from odd 1 row of 2"),
             ("UPDATE odd SET id = NULL", "sets 2 values of odd.id to NULL"), ("UPDATE odd SET id = 7", nil),
@@ -379,7 +380,7 @@ struct StepLossTests {
         if let expected { #expect(error?.detail.contains(expected) == true, "\(String(describing: error))") }
     }
 
-    @Test("is told of with the rows and NULLs of each table, before and after")
+    @Test("A step of the app's own is told of with the rows and NULLs of each table, before and after")
     func effects() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let configuration = Self.configuration(
@@ -400,7 +401,7 @@ struct StepLossTests {
         #expect(plan.operations.map(\.risk)[0...5] == [.losesData, .none, .none, .none, .losesData, .none])
     }
 
-    @Test("that destructiveSteps names must be there")
+    @Test("A step of the app's own that destructiveSteps names must be there")
     func unknownName() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.legacy)
         let error = try storeError {

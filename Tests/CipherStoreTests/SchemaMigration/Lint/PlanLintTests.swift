@@ -2,10 +2,9 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("What a plan would do to values")
 struct PlanLintTests {
     struct Change: Sendable, CustomTestStringConvertible {
         var testDescription: String
@@ -44,7 +43,9 @@ struct PlanLintTests {
             wanted: "CREATE TABLE t(a REAL)", finding: "alters 1 value of t.a"),
     ]
 
-    @Test("is withheld by default, done where allowed, and refused with all findings", arguments: losses)
+    @Test(
+        "What a plan would do to values is withheld by default, done where allowed, and refused with all findings",
+        arguments: losses)
     func followsPolicy(change: Change) throws {
         func fixture() throws -> MigrationFixture {
             try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
@@ -76,7 +77,7 @@ struct PlanLintTests {
         #expect(try allowed.launch(WantedSource(statements: [change.wanted], policy: .allow)).applied.isEmpty)
     }
 
-    @Test("of an undeclared unique index that goes with its column asks nothing")
+    @Test("A plan asks nothing of an undeclared unique index that goes with its column")
     func dropsIndexWithColumn() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -159,7 +160,8 @@ struct PlanLintTests {
             ] : [])
 
     @Test(
-        "is refused with the count before anything is changed, under every policy", arguments: impossible,
+        "What a plan would do to values is refused with the count before anything is changed, under every policy",
+        arguments: impossible,
         DestructiveChanges.allCases)
     func refusesImpossible(change: Change, policy: DestructiveChanges) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), change.script)
@@ -174,7 +176,7 @@ struct PlanLintTests {
     }
 
     @Test(
-        "gives NULLs the default where the column becomes NOT NULL and has one",
+        "A plan gives NULLs the default where the column becomes NOT NULL and has one",
         arguments: ["'none'", "none", "\"none\"", "('no' || 'ne')"])
     func fillsNulls(value: String) throws {
         let fixture = try MigrationFixture(
@@ -196,7 +198,9 @@ struct PlanLintTests {
         ("CREATE TABLE t(a, b TEXT PRIMARY KEY, c)", "CREATE TABLE t(a, b INTEGER, c, id INTEGER PRIMARY KEY)"),
     ]
 
-    @Test("of a primary key is withheld as a whole where a part of it is", arguments: keyChanges)
+    @Test(
+        "What a plan would do to values of a primary key is withheld as a whole where a part of it is",
+        arguments: keyChanges)
     func withholdsWholeKey(present: String, wanted: String) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "\(present); INSERT INTO t(a, b) VALUES ('k', '007')")
@@ -214,7 +218,7 @@ struct PlanLintTests {
         #expect(key.map(\.name) == [present.contains("b TEXT PRIMARY KEY") ? "b" : "a"])
     }
 
-    @Test("is nothing where a column's type changes and every value could change back")
+    @Test("What a plan would do to values is nothing where a column's type changes and every value could change back")
     func convertsValues() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -225,7 +229,9 @@ struct PlanLintTests {
             try fixture.rows("SELECT a, b FROM t").first == "\(Value.text("9223372036854775807"))|\(Value.integer(7))")
     }
 
-    @Test("takes an index along with a column, and keeps a column that a view, a trigger or a foreign key needs")
+    @Test(
+        "A plan takes an index along with a column, and keeps a column that a view, a trigger or a foreign key needs"
+    )
     func knowsUsers() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

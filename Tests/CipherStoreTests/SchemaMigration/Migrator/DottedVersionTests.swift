@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A version of several numbers")
 struct DottedVersionTests {
     private static let script = "CREATE TABLE chat(id INTEGER PRIMARY KEY); PRAGMA user_version = 7"
 
@@ -15,7 +14,9 @@ struct DottedVersionTests {
         .declaring(["chat": ["id": "INTEGER PRIMARY KEY"]], version: try #require(SchemaVersion(version)))
     }
 
-    @Test("is recorded in the history as text, and leaves user_version alone", arguments: MigrationFixture.Form.all)
+    @Test(
+        "A version of several numbers is recorded in the history as text, and leaves user_version alone",
+        arguments: MigrationFixture.Form.all)
     func records(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
         let older = try configuration("1.9.2")
@@ -35,7 +36,7 @@ struct DottedVersionTests {
         #expect(downgrade?.code == .downgrade)
     }
 
-    @Test("can follow on a whole number, and a whole number on it")
+    @Test("A version of several numbers can follow on a whole number, and a whole number on it")
     func changesKind() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let reports = try ["3", "3.1", "4", "4"].map { try fixture.launch(configuration($0), recorded: 2) }
@@ -44,7 +45,7 @@ struct DottedVersionTests {
         #expect(try fixture.with { try $0.value(Int.self, "PRAGMA user_version") } == 4)
     }
 
-    @Test("that the history does not hold as one is named, and nothing is changed")
+    @Test("A version of several numbers that the history does not hold as one is named, and nothing is changed")
     func refusesDamage() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), Self.script)
         let configuration = try configuration("1.2")
@@ -56,7 +57,7 @@ struct DottedVersionTests {
         #expect(try fixture.bytes() == before)
     }
 
-    @Test("is written as text for machines, as it was given")
+    @Test("A version of several numbers is written as text for machines, as it was given")
     func encodes() throws {
         let versions = try ["26", "1.10.0", "0"].map { try #require(SchemaVersion($0)) }
         let data = try JSONEncoder().encode(versions)

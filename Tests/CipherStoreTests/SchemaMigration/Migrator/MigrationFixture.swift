@@ -3,8 +3,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A database file in a folder of its own, plaintext or encrypted, in one of the journal modes.
@@ -37,8 +37,7 @@ struct MigrationFixture {
     func open(_ mode: Connection.Mode = .readWrite, busyTimeout: Duration = .zero) throws -> Connection {
         guard form.isEncrypted else { return try Connection(path: path, mode: mode, busyTimeout: busyTimeout) }
         return try Connection(
-            path: path, mode: mode, key: .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength))),
-            settings: CipherSettings(), busyTimeout: busyTimeout)
+            path: path, mode: mode, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: busyTimeout)
     }
 
     /// Opens, runs `body` and closes.

@@ -1,11 +1,10 @@
 internal import CipherErrors
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A plan that the rest of the schema does not bear")
 struct PlanTrialTests {
     private static func file(_ script: String) throws -> LegacyFile {
         try OpeningFixture.file(version: 20, extra: script)
@@ -20,7 +19,9 @@ struct PlanTrialTests {
     private static let widened = DeclaredTable(
         name: "t", columns: [.init(name: "a", definition: "TEXT"), .init(name: "b", definition: "TEXT")])
 
-    @Test("is refused before the file is encrypted, with the view that would break, and nothing is changed")
+    @Test(
+        "A plan that the rest of the schema does not bear is refused before the file is encrypted, with the view that would break, and nothing is changed"
+    )
     func refusesBrokenView() throws {
         let file = try Self.file("CREATE TABLE u(b TEXT); CREATE VIEW v AS SELECT b FROM t, u")
         let before = try FolderDigest(file.folder.url, ignoring: ["-shm"])
@@ -33,7 +34,7 @@ struct PlanTrialTests {
         #expect(try FolderDigest(file.folder.url, ignoring: ["-shm"]) == before)
     }
 
-    @Test("does not mind what was broken before")
+    @Test("A plan that the rest of the schema does not bear does not mind what was broken before")
     func bearsOldFaults() throws {
         let file = try Self.file(
             "CREATE VIEW v AS SELECT * FROM gone; CREATE TRIGGER r AFTER DELETE ON t BEGIN DELETE FROM gone; END")

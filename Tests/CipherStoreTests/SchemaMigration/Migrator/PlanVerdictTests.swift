@@ -4,13 +4,14 @@ internal import CipherPriorSystems
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("What plan says of a database and a configuration")
 struct PlanVerdictTests {
-    @Test("is what migrate does with them, and plan leaves every byte as it was", arguments: 0..<20)
+    @Test(
+        "What plan says of a database and a configuration is what migrate does with them, and plan leaves every byte as it was",
+        arguments: 0..<20)
     func verdicts(part: Int) throws {
         let count = ProcessInfo.processInfo.environment["CIPHERSTORE_SEEDS"].flatMap { Int($0) } ?? 16
         for seed in (part * count)..<(part * count + count) {
@@ -111,35 +112,26 @@ private struct GeneratedMigration: CustomStringConvertible {
 
     /// Statements that the older system runs one by one; what fails is passed over.
     private func write(_ script: String, isEncrypted: Bool, isLog: Bool) throws {
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        defer { connection.close() }
-        if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
-        if isLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
         // A part of it is in the log alone, which a killed process leaves.
-        let statements = SQL.statements(of: script)
-        for part in [statements.prefix(6), statements.dropFirst(6)] {
-            try connection.transaction {
-                for statement in part { try? connection.execute(SQL(text: statement)) }
+        try LegacyFile.write(folder.path("app.db"), key: isEncrypted ? TestKeys.raw() : nil, unclosed: isLog) {
+            connection in
+            if isLog { _ = try connection.value(String.self, "PRAGMA journal_mode = WAL") }
+            let statements = SQL.statements(of: script)
+            for part in [statements.prefix(6), statements.dropFirst(6)] {
+                try connection.transaction {
+                    for statement in part { try? connection.execute(SQL(text: statement)) }
+                }
+                if part.startIndex == 0, isLog { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint") }
             }
-            if part.startIndex == 0, isLog { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint") }
-        }
-        guard isLog else { return }
-        for name in ["app.db", "app.db-wal"] {
-            try FileManager.default.copyItem(atPath: folder.path(name), toPath: folder.path("kept-\(name)"))
-        }
-        connection.close()
-        for name in ["app.db", "app.db-wal"] {
-            try? FileManager.default.removeItem(atPath: folder.path(name))
-            try FileManager.default.moveItem(atPath: folder.path("kept-\(name)"), toPath: folder.path(name))
         }
     }
 
     private static func writeTemplate(_ statements: [String], to path: String) throws {
-        let connection = try Connection(path: path, mode: .create)
-        defer { connection.close() }
-        for sql in statements { try? connection.execute(SQL(text: sql)) }
-        try connection.executeScript(
-            "CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', '3')")
+        try LegacyFile.write(path) { connection in
+            for sql in statements { try? connection.execute(SQL(text: sql)) }
+            try connection.executeScript(
+                "CREATE TABLE Records (name TEXT, value TEXT); INSERT INTO Records VALUES ('DBVersion', '3')")
+        }
     }
 
     // MARK: What there is to choose from

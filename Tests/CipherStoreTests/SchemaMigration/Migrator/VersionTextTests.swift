@@ -2,8 +2,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Versions as they were given, and numbers as they are.
@@ -43,10 +43,9 @@ struct VersionTextTests {
         arguments: [Int64.max, Int64.max - 1, 9_007_199_254_740_993])
     func countsInexactIntegers(number: Int64) throws {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript(
-            text: "CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, \(number)), (2, 5)")
-        connection.close()
+        try LegacyFile.write(
+            folder.path("app.db"),
+            script: "CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, \(number)), (2, 5)")
         let configuration = Configuration(
             databaseName: "app.db", version: 1,
             schema: .tables([

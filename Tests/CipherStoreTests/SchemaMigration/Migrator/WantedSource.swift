@@ -1,7 +1,7 @@
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 
 /// A source that wants what some CREATE statements make.
 struct WantedSource: SchemaSource {

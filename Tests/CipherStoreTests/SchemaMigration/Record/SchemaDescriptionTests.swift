@@ -1,10 +1,9 @@
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("The description of a schema")
 struct SchemaDescriptionTests {
     private static let schema = """
         CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL DEFAULT 'A,b', body TEXT,
@@ -26,7 +25,8 @@ struct SchemaDescriptionTests {
         try describe(found).differences(from: describe(expected)).map { $0.sentence(unexpected: "not recorded") }
     }
 
-    @Test("does not depend on formatting, on quotes, or on how a column came into its table")
+    @Test(
+        "The description of a schema does not depend on formatting, on quotes, or on how a column came into its table")
     func formatting() throws {
         let other = """
             create table "Chat" ( "id" integer primary key autoincrement, -- a comment
@@ -63,12 +63,12 @@ struct SchemaDescriptionTests {
         ("DROP INDEX by_uid; CREATE INDEX by_uid ON chat(uid)", ["index by_uid differs"]),
     ]
 
-    @Test("tells what drifted, object by object", arguments: drifts)
+    @Test("The description of a schema tells what drifted, object by object", arguments: drifts)
     func drift(_ drift: (String, [String])) throws {
         #expect(try sentences(Self.schema + drift.0) == drift.1)
     }
 
-    @Test("leaves out what is SQLite's, CipherStore's and a virtual table's own")
+    @Test("The description of a schema leaves out what is SQLite's, CipherStore's and a virtual table's own")
     func leavesOut() throws {
         let script = """
             CREATE TABLE a(x INTEGER PRIMARY KEY AUTOINCREMENT);
@@ -78,7 +78,7 @@ struct SchemaDescriptionTests {
         #expect(try describe(script).objects.map(\.name) == ["a", "f", "r", "f_log"])
     }
 
-    @Test("is the same after it was written and read")
+    @Test("The description of a schema is the same after it was written and read")
     func coding() throws {
         let schema = try describe(Self.schema)
         let record = SchemaRecord(schema: schema, steps: [SchemaStep(version: 3, name: "b", sql: ["SELECT 1"])])

@@ -2,10 +2,9 @@ internal import CipherCatalog
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A rename by hint of which both names are there")
 struct RenameCollisionTests {
     private func fixture(_ script: String) throws -> MigrationFixture {
         try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), script)
@@ -24,7 +23,7 @@ struct RenameCollisionTests {
     private static let tables = ["CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, body TEXT)"]
 
     @Test(
-        "moves the rows of the old table where the new one is empty",
+        "A rename by hint of which both names are there moves the rows of the old table where the new one is empty",
         arguments: DestructiveChanges.allCases)
     func movesRows(policy: DestructiveChanges) throws {
         let fixture = try fixture(
@@ -61,7 +60,8 @@ struct RenameCollisionTests {
     ]
 
     @Test(
-        "keeps both tables where the new one has something of its own, and reports it", arguments: keptTables,
+        "A rename by hint of which both names are there keeps both tables where the new one has something of its own, and reports it",
+        arguments: keptTables,
         DestructiveChanges.allCases)
     func keepsTables(script: String, policy: DestructiveChanges) throws {
         let fixture = try fixture(
@@ -77,7 +77,9 @@ struct RenameCollisionTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("is done before where the old name is another table's now, even if the new table is empty")
+    @Test(
+        "A rename by hint of which both names are there is done before where the old name is another table's now, even if the new table is empty"
+    )
     func keepsChains() throws {
         let script = "CREATE TABLE b(x); CREATE TABLE c(x); INSERT INTO b VALUES (1)"
         let fixture = try fixture(script)
@@ -88,7 +90,7 @@ struct RenameCollisionTests {
     }
 
     @Test(
-        "takes the values of the old column where the new one is empty",
+        "A rename by hint of which both names are there takes the values of the old column where the new one is empty",
         arguments: DestructiveChanges.allCases)
     func takesValues(policy: DestructiveChanges) throws {
         let fixture = try fixture(
@@ -114,7 +116,7 @@ struct RenameCollisionTests {
     static let keptColumns = ["UPDATE t SET b = 'mine'", "CREATE VIEW v AS SELECT a FROM t"]
 
     @Test(
-        "keeps the old column where the new one has values or a view names the old one, and reports it",
+        "A rename by hint of which both names are there keeps the old column where the new one has values or a view names the old one, and reports it",
         arguments: keptColumns, DestructiveChanges.allCases)
     func keepsColumns(script: String, policy: DestructiveChanges) throws {
         let fixture = try fixture("CREATE TABLE t(a TEXT, b TEXT); INSERT INTO t VALUES ('one', NULL); \(script)")

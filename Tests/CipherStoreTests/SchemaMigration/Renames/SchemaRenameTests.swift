@@ -2,10 +2,9 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A rename by hint")
 struct SchemaRenameTests {
     static let script = """
         CREATE TABLE chat(id INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT CHECK (content <> ''), parent REFERENCES chat(id));
@@ -35,7 +34,8 @@ struct SchemaRenameTests {
     }
 
     @Test(
-        "of columns keeps values, and is followed by indexes, triggers and views", arguments: MigrationFixture.Form.all)
+        "A rename by hint of columns keeps values, and is followed by indexes, triggers and views",
+        arguments: MigrationFixture.Form.all)
     func renamesColumns(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
         let source = wanted(
@@ -66,7 +66,7 @@ struct SchemaRenameTests {
     }
 
     @Test(
-        "of tables keeps rows and sequence, and is followed by references, triggers and views",
+        "A rename by hint of tables keeps rows and sequence, and is followed by references, triggers and views",
         arguments: MigrationFixture.Form.all)
     func renamesTables(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -93,7 +93,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("goes together with other changes of the same table, and of its name")
+    @Test("A rename by hint goes together with other changes of the same table, and of its name")
     func combines() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), Self.script)
         let source = wanted(
@@ -111,7 +111,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("of a table tells it from columns of the same name")
+    @Test("A rename by hint of a table tells it from columns of the same name")
     func tellsColumns() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -137,7 +137,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("may form a chain, which is done from its end")
+    @Test("A rename by hint may form a chain, which is done from its end")
     func renamesChains() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)")
@@ -147,7 +147,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).applied.isEmpty)
     }
 
-    @Test("of a column that the database never had just adds it, and says so")
+    @Test("A rename by hint of a column that the database never had just adds it, and says so")
     func addsUnknown() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
         let report = try fixture.launch(wanted(["CREATE TABLE t(a, c)"], columns: ["t": ["c": "b"]]))
@@ -182,7 +182,8 @@ struct SchemaRenameTests {
             columns: ["v": ["a": "b"]]),
     ]
 
-    @Test("that cannot be is a typed error that names the place, and changes nothing", arguments: faults)
+    @Test(
+        "A rename by hint that cannot be is a typed error that names the place, and changes nothing", arguments: faults)
     func refusesFaults(fault: Fault) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a, b); CREATE TABLE u(x)")
@@ -199,7 +200,7 @@ struct SchemaRenameTests {
     // MARK: Beside what is broken
 
     @Test(
-        "is made beside a view and a trigger that were broken before, which stay as they are",
+        "A rename by hint is made beside a view and a trigger that were broken before, which stay as they are",
         arguments: ["", "CREATE TABLE other(content)"])
     func renamesBesideBroken(more: String) throws {
         let broken = """
@@ -231,7 +232,7 @@ struct SchemaRenameTests {
         #expect(try fixture.launch(source).titles == [])
     }
 
-    @Test("keeps the triggers of a view that is made anew for it")
+    @Test("A rename by hint keeps the triggers of a view that is made anew for it")
     func keepsTriggersOfViews() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -248,7 +249,7 @@ struct SchemaRenameTests {
         #expect(try fixture.rows("SELECT what FROM log") == ["\(Value.text("deleted"))"])
     }
 
-    @Test("of a table or a column lets rows go on referring to nothing")
+    @Test("A rename by hint of a table or a column lets rows go on referring to nothing")
     func toleratesOldViolations() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The version that a database or its app recorded.

@@ -3,10 +3,9 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A column that SQLite may not append")
 struct AddColumnLimitTests {
     struct Limit: Sendable, CustomTestStringConvertible {
         var definition: String
@@ -34,7 +33,9 @@ struct AddColumnLimitTests {
         + (Engine.current.hasGeneratedColumns
             ? [Limit(definition: "INTEGER AS (id + 1) STORED", isFineWhenEmpty: true)] : [])
 
-    @Test("comes with a rebuild, which keeps the rows", arguments: limits, [false, true])
+    @Test(
+        "A column that SQLite may not append comes with a rebuild, which keeps the rows", arguments: limits,
+        [false, true])
     func rebuilds(limit: Limit, holdsRows: Bool) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -68,7 +69,8 @@ struct AddColumnLimitTests {
         "INTEGER NOT NULL DEFAULT 1 CHECK (added > id - 1)",
     ]
 
-    @Test("is told from one that it may, rows or not", arguments: fine, [false, true])
+    @Test(
+        "A column that SQLite may not append is told from one that it may, rows or not", arguments: fine, [false, true])
     func appends(definition: String, holdsRows: Bool) throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: true, journalMode: "WAL"),
@@ -78,7 +80,9 @@ struct AddColumnLimitTests {
         #expect(try fixture.launch(configuration).applied.isEmpty)
     }
 
-    @Test("is told from one that it may in strict tables", .enabled(if: Engine.current.hasStrictTables))
+    @Test(
+        "A column that SQLite may not append is told from one that it may in strict tables",
+        .enabled(if: Engine.current.hasStrictTables))
     func appendsToStrictTables() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),
@@ -90,7 +94,9 @@ struct AddColumnLimitTests {
         #expect(error?.detail.contains("chat.c") == true)
     }
 
-    @Test("may be generated from others", .enabled(if: Engine.current.hasGeneratedColumns))
+    @Test(
+        "A column that SQLite may not append may be generated from others",
+        .enabled(if: Engine.current.hasGeneratedColumns))
     func appendsGeneratedColumns() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

@@ -1,10 +1,9 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A scratch database after a schema of several hundred objects")
 struct ScratchDatabaseTests {
     /// Enough of each kind that SQLite's rows are taken away in between.
     private static let many =
@@ -38,7 +37,9 @@ struct ScratchDatabaseTests {
         return rows
     }
 
-    @Test("holds all of it, in the schema table and in what SQLite knows")
+    @Test(
+        "A scratch database after a schema of several hundred objects holds all of it, in the schema table and in what SQLite knows"
+    )
     func isWhole() throws {
         try Self.source("CREATE VIRTUAL TABLE f USING fts4(a)").with(.readOnly) { source in
             let scratch = try ScratchDatabase(after: source, [])
@@ -51,7 +52,9 @@ struct ScratchDatabaseTests {
         }
     }
 
-    @Test("takes a rename that reaches what was made before and after")
+    @Test(
+        "A scratch database after a schema of several hundred objects takes a rename that reaches what was made before and after"
+    )
     func renames() throws {
         try Self.source().with(.readOnly) { source in
             let connection = try ScratchDatabase(after: source, []).connection
@@ -68,7 +71,9 @@ struct ScratchDatabaseTests {
         }
     }
 
-    @Test("lacks what the app's own collation is needed for, and nothing else")
+    @Test(
+        "A scratch database after a schema of several hundred objects lacks what the app's own collation is needed for, and nothing else"
+    )
     func lacksOwn() throws {
         let fixture = try Self.source()
         let own = Collation(name: "own") { $0.count - $1.count }
@@ -90,7 +95,7 @@ struct ScratchDatabaseTests {
     }
 
     @Test(
-        "lacks what fails only as it is made, and nothing else",
+        "A scratch database after a schema of several hundred objects lacks what fails only as it is made, and nothing else",
         .enabled(if: Engine.current.wasBuilt(with: "ENABLE_FTS5")))
     func lacksFailing() throws {
         // A new virtual table has two rows there, and this one has one.

@@ -3,12 +3,13 @@ internal import CipherHistory
 internal import CipherSQLText
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("The state of a database")
 struct DatabaseStateTests {
-    @Test("is read anew each time, also when another connection changed it", arguments: MigrationFixture.Form.all)
+    @Test(
+        "The state of a database is read anew each time, also when another connection changed it",
+        arguments: MigrationFixture.Form.all)
     func isReadAnew(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, "CREATE TABLE a(x); CREATE TABLE b(x); CREATE TABLE c(x)")
         try fixture.with { connection in
@@ -32,7 +33,7 @@ struct DatabaseStateTests {
         }
     }
 
-    @Test("asks for the app's record only while CipherStore has none")
+    @Test("The state of a database asks for the app's record only while CipherStore has none")
     func asksForRecord() throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "PRAGMA user_version = 7")
         try fixture.with { connection in
@@ -44,7 +45,7 @@ struct DatabaseStateTests {
         }
     }
 
-    @Test("knows virtual tables whose module is not loaded, and does not ask them anything")
+    @Test("The state of a database knows virtual tables whose module is not loaded, and does not ask them anything")
     func toleratesUnknownModules() throws {
         let fixture = try MigrationFixture(
             .init(isEncrypted: false, journalMode: "DELETE"),

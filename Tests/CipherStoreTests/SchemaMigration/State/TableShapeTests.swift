@@ -1,10 +1,9 @@
 internal import CipherCatalog
 internal import CipherSQLite
 internal import CipherSchemaMigration
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("The shape of a table")
 struct TableShapeTests {
     static let definitions = [
         "a uNiQuE", "\"a\"UNIQUE", "a, b, UNIQUE(a,b)", "a TEXT/**/PRIMARY/**/KEY", "a, CONSTRAINT k PRIMARY KEY(a)",
@@ -12,7 +11,9 @@ struct TableShapeTests {
         "a reFERENCES\"p\"(b)", "a, FOREIGN KEY(a)REFERENCES p", "a \u{feff}REFERENCES p", "a DEFAULT 'references'",
     ]
 
-    @Test("has the keys that SQLite tells of, however their words are written", arguments: definitions)
+    @Test(
+        "The shape of a table has the keys that SQLite tells of, however their words are written",
+        arguments: definitions)
     func hasKeys(definition: String) throws {
         let file = try LegacyFile { try $0.executeScript(text: "CREATE TABLE t(\(definition))") }
         let connection = try Connection(path: file.path, mode: .readOnly)

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("An app whose steps are its own versions")
 struct AppVersionStepsTests {
     private static let example = "AppVersions/AppVersions.json"
     private static let people = "INSERT INTO contact (id, name) VALUES (4, 'Ana'), (8, 'Bo')"
@@ -26,7 +25,7 @@ struct AppVersionStepsTests {
     // MARK: The whole way
 
     @Test(
-        "is encrypted and current from every older version, and from those between",
+        "An app whose steps are its own versions is encrypted and current from every older version, and from those between",
         arguments: [("1.0.0", 0), ("1.0", 0), ("1.2.0", 1), ("1.5.7", 1), ("1.9.2", 2), ("1.9.10", 2)])
     func migrates(version: String, count: Int) throws {
         let fixture = try fixture(version, updates: Array(Self.all.prefix(count)))
@@ -50,7 +49,9 @@ struct AppVersionStepsTests {
         #expect(!again.isUpdate)
     }
 
-    @Test("does the work of every launch at every launch, and writes no history for it")
+    @Test(
+        "An app whose steps are its own versions does the work of every launch at every launch, and writes no history for it"
+    )
     func everyLaunch() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         for _ in 1...3 {
@@ -66,7 +67,9 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try HistoryTable.latestEvents($0).map(\.event) } == ["adopted", "encrypted"])
     }
 
-    @Test("needs no step for each version, also where the app's is written as one number")
+    @Test(
+        "An app whose steps are its own versions needs no step for each version, also where the app's is written as one number"
+    )
     func naturalGaps() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_4.plist": #"["ALTER TABLE t ADD COLUMN y"]"#,
@@ -79,7 +82,9 @@ struct AppVersionStepsTests {
 
     // MARK: Half-done states
 
-    @Test("is of an unknown version where it has tables and no record, and no first install", arguments: [true, false])
+    @Test(
+        "An app whose steps are its own versions is of an unknown version where it has tables and no record, and no first install",
+        arguments: [true, false])
     func refusesUnknown(hasTable: Bool) throws {
         var fixture = try fixture("1.2.0", updates: ["1.2.0"])
         try fixture.write {
@@ -96,7 +101,9 @@ struct AppVersionStepsTests {
         #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
     }
 
-    @Test("takes the version to assume from the configuration's file, and only where it must")
+    @Test(
+        "An app whose steps are its own versions takes the version to assume from the configuration's file, and only where it must"
+    )
     func assumesFromFile() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#, "sql_update_1.2.plist": #"["CREATE TABLE u (y)"]"#,
@@ -110,7 +117,7 @@ struct AppVersionStepsTests {
         #expect(try fresh.open().launch == .firstInstall)
     }
 
-    @Test("goes on where a table was being rebuilt, and loses no row")
+    @Test("An app whose steps are its own versions goes on where a table was being rebuilt, and loses no row")
     func finishesRebuild() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -129,7 +136,9 @@ struct AppVersionStepsTests {
         }
     }
 
-    @Test("has made up for a column that failed, also where a later step rebuilds its table", arguments: [1, 2])
+    @Test(
+        "An app whose steps are its own versions has made up for a column that failed, also where a later step rebuilds its table",
+        arguments: [1, 2])
     func repairsBeforeRebuild(count: Int) throws {
         let fixture = try fixture(Self.all[count - 1], updates: Array(Self.all.dropFirst().prefix(count - 1)))
         let plan = try fixture.plan()
@@ -158,7 +167,9 @@ struct AppVersionStepsTests {
         return fixture
     }
 
-    @Test("keeps the proof that a step was begun where a column of an earlier one is missing too")
+    @Test(
+        "An app whose steps are its own versions keeps the proof that a step was begun where a column of an earlier one is missing too"
+    )
     func repairsBegunRebuild() throws {
         let error = try rebuilding("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)").refusal()
         #expect(error.detail.contains("nobody can tell whether sql_update_3.plist[1] has run"), "\(error.detail)")
@@ -167,7 +178,9 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
     }
 
-    @Test("runs a rebuild of a table that has a column otherwise than its version")
+    @Test(
+        "An app whose steps are its own versions runs a rebuild of a table that has a column otherwise than its version"
+    )
     func rebuildsOtherDefinition() throws {
         let fixture = try rebuilding(
             "CREATE TABLE old (x); CREATE TABLE t (id INTEGER PRIMARY KEY, n BIGINT, a VARCHAR)")
@@ -176,7 +189,7 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
     }
 
-    @Test("copies rows where the table for them is still empty")
+    @Test("An app whose steps are its own versions copies rows where the table for them is still empty")
     func copiesIntoEmpty() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -186,7 +199,9 @@ struct AppVersionStepsTests {
         #expect(try fixture.read { try $0.values(String.self, "SELECT name FROM contact") } == ["Ana", "Bo"])
     }
 
-    @Test("rebuilds a table under a view that its steps do not know where the step asks for it")
+    @Test(
+        "An app whose steps are its own versions rebuilds a table under a view that its steps do not know where the step asks for it"
+    )
     func rebuildsUnderView() throws {
         let rebuild = [
             "CREATE TABLE u (x TEXT)", "INSERT INTO u SELECT x FROM t", "DROP TABLE t", "ALTER TABLE u RENAME TO t",
@@ -214,7 +229,7 @@ struct AppVersionStepsTests {
         }
     }
 
-    @Test("is refused where nobody can tell whether rows were copied")
+    @Test("An app whose steps are its own versions is refused where nobody can tell whether rows were copied")
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in
@@ -226,7 +241,9 @@ struct AppVersionStepsTests {
         #expect(error.detail.contains("sql_update_1.10.0.plist[1]"))
     }
 
-    @Test("is refused where a table that a step renames stands beside nothing of the new name")
+    @Test(
+        "An app whose steps are its own versions is refused where a table that a step renames stands beside nothing of the new name"
+    )
     func refusesLeftover() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
@@ -242,7 +259,9 @@ struct AppVersionStepsTests {
         #expect(error.detail.contains("table u"))
     }
 
-    @Test("that cannot be opened is no first install", arguments: ["not a database, not at all", "SQLite format 3\0"])
+    @Test(
+        "An app whose steps are its own versions that cannot be opened is no first install",
+        arguments: ["not a database, not at all", "SQLite format 3\0"])
     func refusesDamage(start: String) throws {
         let fixture = try StepsFixture(example: Self.example)
         try (Data(start.utf8) + Data(repeating: 7, count: 8192)).write(to: URL(filePath: fixture.path))

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A step of the app's own, killed behind each of its statements, the first included.
@@ -106,7 +106,7 @@ struct KilledStepTests {
     }
 
     @Test(
-        "half-done: killed behind any statement, a step ends as if it had not been, or is refused before anything is recorded",
+        "After a kill behind any statement a step ends as if it had not been killed, or is refused before anything is recorded",
         arguments: System.allCases, steps)
     func ends(system: System, step: Step) throws {
         let whole = try fixture(system, step, until: 0)

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("An app of numbered steps")
 struct NumberedStepsTests {
     private static let example = "NumberedSteps/NumberedSteps.plist"
     private static let people = "INSERT INTO user_info (id, name) VALUES (3, 'Ana'), (9, 'Bo')"
@@ -27,7 +26,9 @@ struct NumberedStepsTests {
 
     // MARK: The whole way
 
-    @Test("is encrypted and current from every older version, with its rows", arguments: [1, 2, 3])
+    @Test(
+        "An app of numbered steps is encrypted and current from every older version, with its rows",
+        arguments: [1, 2, 3])
     func migrates(version: Int) throws {
         let fixture = try fixture(version: version)
         let report = try fixture.open()
@@ -47,7 +48,7 @@ struct NumberedStepsTests {
         #expect(again.migration.applied.isEmpty)
     }
 
-    @Test("takes the record for the next update to run")
+    @Test("An app of numbered steps takes the record for the next update to run")
     func adoptsRecord() throws {
         let fixture = try fixture(version: 2)
         let plan = try fixture.plan()
@@ -59,7 +60,7 @@ struct NumberedStepsTests {
             ])
     }
 
-    @Test("runs the baseline and then every update on a new database")
+    @Test("An app of numbered steps runs the baseline and then every update on a new database")
     func firstInstall() throws {
         let fixture = try StepsFixture(example: Self.example)
         let plan = try fixture.plan()
@@ -68,7 +69,8 @@ struct NumberedStepsTests {
         #expect(try fixture.open().launch == .firstInstall)
     }
 
-    @Test("can be in Swift, where each step runs once and in order", arguments: [nil, 1, 2, 3])
+    @Test(
+        "An app of numbered steps can be in Swift, where each step runs once and in order", arguments: [nil, 1, 2, 3])
     func swiftSteps(version: Int?) throws {
         let steps = MigrationSteps(
             baseline: .sql(["CREATE TABLE log (line TEXT)"]),
@@ -88,7 +90,7 @@ struct NumberedStepsTests {
     // MARK: Faults and half-done states
 
     @Test(
-        "has made up for what failed although the version moved on",
+        "An app of numbered steps has made up for what failed although the version moved on",
         arguments: [
             ["sql_update_2[0]"], ["sql_update_3[0]"], ["sql_update_3[1]", "sql_update_3[2]"],
             ["sql_update_2[0]", "sql_update_3[0]", "sql_update_3[1]", "sql_update_3[2]"],
@@ -114,7 +116,9 @@ struct NumberedStepsTests {
         line.replacing(/^(\w+): integer\(\d+\)/) { "\($0.1):" }
     }
 
-    @Test("finishes a step that was begun", arguments: [["sql_update_3[1]", "sql_update_3[2]"], ["sql_update_3[0]"]])
+    @Test(
+        "An app of numbered steps finishes a step that was begun",
+        arguments: [["sql_update_3[1]", "sql_update_3[2]"], ["sql_update_3[0]"]])
     func finishes(notRun: [String]) throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write { (connection) throws in
@@ -151,7 +155,7 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "is refused where nobody can tell whether a statement that changes rows ran",
+        "An app of numbered steps is refused where nobody can tell whether a statement that changes rows ran",
         arguments: [
             "UPDATE chat SET sentAt = sentAt * 1000", "update chat set sentAt = 1 where id = 1",
             "DELETE FROM chat WHERE id = (SELECT max(id) FROM chat)", "REPLACE INTO chat VALUES (1, 5, NULL)",
@@ -168,7 +172,7 @@ struct NumberedStepsTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
-    @Test("leaves rows alone that a begun step changed before what is proven to have run")
+    @Test("An app of numbered steps leaves rows alone that a begun step changed before what is proven to have run")
     func leavesOutRowStatements() throws {
         let fixture = try begun(
             [
@@ -191,7 +195,7 @@ struct NumberedStepsTests {
         }
     }
 
-    @Test("runs what could not run before, since what it needs was missing")
+    @Test("An app of numbered steps runs what could not run before, since what it needs was missing")
     func runsWhatFailed() throws {
         let fixture = try begun(
             [
@@ -202,14 +206,14 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.values(Int.self, "SELECT edited FROM chat") } == [1, 1])
     }
 
-    @Test("is begun from its first statement where nothing of it shows any effect")
+    @Test("An app of numbered steps is begun from its first statement where nothing of it shows any effect")
     func notBegun() throws {
         let fixture = try begun(["UPDATE chat SET sentAt = sentAt * 1000", "CREATE INDEX ix ON chat (sentAt)"], "")
         _ = try fixture.open()
         #expect(try fixture.read { try $0.value(Int.self, "SELECT sentAt FROM chat") } == 1_700_000)
     }
 
-    @Test("runs nothing twice where all of a step ran and only its version was not stored")
+    @Test("An app of numbered steps runs nothing twice where all of a step ran and only its version was not stored")
     func storesVersion() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write { (connection) throws in
@@ -223,7 +227,8 @@ struct NumberedStepsTests {
         #expect(rows == ["languageen", "themedark"])
     }
 
-    @Test("is refused where only a part of the rows is there, or rows whose number SQLite gave")
+    @Test(
+        "An app of numbered steps is refused where only a part of the rows is there, or rows whose number SQLite gave")
     func refusesOtherRows() throws {
         for (insert, rows) in [
             ("INSERT INTO s VALUES (1, 'a'), (2, 'b')", "INSERT INTO s VALUES (1, 'a')"),
@@ -238,7 +243,7 @@ struct NumberedStepsTests {
         }
     }
 
-    @Test("takes rows of a step's own table for a proof of what stands before them")
+    @Test("An app of numbered steps takes rows of a step's own table for a proof of what stands before them")
     func provesByRows() throws {
         let table = "CREATE TABLE s (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"
         let insert = "INSERT INTO s (name) VALUES ('a'), ('b')"
@@ -250,7 +255,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.values(Int.self, "SELECT id FROM s") } == [5, 8])
     }
 
-    @Test("is refused where a column of a begun step is there and is another")
+    @Test("An app of numbered steps is refused where a column of a begun step is there and is another")
     func refusesOtherColumn() throws {
         let fixture = try fixture(version: 2)
         try fixture.write { try $0.execute("ALTER TABLE user_info ADD COLUMN sex BLOB NOT NULL DEFAULT x''") }
@@ -260,7 +265,7 @@ struct NumberedStepsTests {
         #expect(error.detail.contains("user_info.sex"))
     }
 
-    @Test("is refused where a column of the baseline is missing")
+    @Test("An app of numbered steps is refused where a column of the baseline is missing")
     func refusesMissingColumn() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write {
@@ -275,7 +280,7 @@ struct NumberedStepsTests {
         #expect(error.detail.contains("user_info.name"))
     }
 
-    @Test("keeps a table that a step should have dropped, and says so")
+    @Test("An app of numbered steps keeps a table that a step should have dropped, and says so")
     func keepsLeftover() throws {
         let files = [
             "sql_default.plist": #"["CREATE TABLE t (x)"]"#,
@@ -292,7 +297,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 
-    @Test("makes a new schema in a database that holds nothing but an empty record")
+    @Test("An app of numbered steps makes a new schema in a database that holds nothing but an empty record")
     func emptyRecord() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write { try $0.execute("CREATE TABLE db_version (db_version_num INTEGER)") }
@@ -301,7 +306,7 @@ struct NumberedStepsTests {
         #expect(try fixture.read(LegacyStepsApp.schema) == wanted)
     }
 
-    @Test("says that tables are gone where a version is recorded and none is there")
+    @Test("An app of numbered steps says that tables are gone where a version is recorded and none is there")
     func vanishedTables() throws {
         let fixture = try StepsFixture(example: Self.example)
         try fixture.write {
@@ -316,7 +321,7 @@ struct NumberedStepsTests {
     // MARK: Records
 
     @Test(
-        "with a record that is none, or without one beside its tables, is refused",
+        "An app of numbered steps with a record that is none, or without one beside its tables, is refused",
         arguments: ["'soon'", "-3", "NULL", "0", nil])
     func refusesRecord(value: String?) throws {
         let fixture = try StepsFixture(example: Self.example)
@@ -331,14 +336,14 @@ struct NumberedStepsTests {
         #expect(try storeError { try fixture.plan() }?.code == .recordedVersion)
     }
 
-    @Test("that is newer than the app is refused")
+    @Test("An app of numbered steps that is newer than the app is refused")
     func refusesDowngrade() throws {
         let fixture = try fixture(version: 4)
         try fixture.write { try $0.execute("UPDATE db_version SET db_version_num = 9") }
         #expect(try fixture.refusal().code == .downgrade)
     }
 
-    @Test("without a record goes on from the version that is assumed")
+    @Test("An app of numbered steps without a record goes on from the version that is assumed")
     func assumes() throws {
         var fixture = try fixture(version: 2)
         try fixture.write { try $0.execute("DROP TABLE db_version") }

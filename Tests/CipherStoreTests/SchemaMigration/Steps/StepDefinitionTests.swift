@@ -2,11 +2,10 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A database that defines something otherwise than its recorded version")
 struct StepDefinitionTests {
     private static let table = """
         CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, k TEXT NOT NULL DEFAULT 'A', p INTEGER \
@@ -41,7 +40,7 @@ struct StepDefinitionTests {
     }
 
     @Test(
-        "keeps the table and says what differs",
+        "A database that defines something otherwise than its recorded version keeps the table and says what differs",
         arguments: [
             ("k TEXT NOT NULL DEFAULT 'A'", "k BLOB NOT NULL DEFAULT 'A'", "t.k"),
             ("k TEXT NOT NULL DEFAULT 'A'", "k TEXT DEFAULT 'A'", "t.k"),
@@ -69,7 +68,7 @@ struct StepDefinitionTests {
     }
 
     @Test(
-        "says nothing of formatting, and of columns and objects that the steps do not know",
+        "A database that defines something otherwise than its recorded version says nothing of formatting, and of columns and objects that the steps do not know",
         arguments: [
             ("CREATE TABLE t (", "CREATE TABLE \"t\" ( /* its */\n"), ("id INTEGER", "[id] integer"),
             (", UNIQUE (k)", ", own TEXT UNIQUE REFERENCES parent (id) CHECK (own <> ''), UNIQUE (k)"),
@@ -84,7 +83,9 @@ struct StepDefinitionTests {
         #expect(plan.operations.map(\.kind) == [.sql, .stamp])
     }
 
-    @Test("has indexes, views and triggers made anew, and loses no trigger of a view")
+    @Test(
+        "A database that defines something otherwise than its recorded version has indexes, views and triggers made anew, and loses no trigger of a view"
+    )
     func remakesObjects() throws {
         let own = "CREATE TRIGGER own INSTEAD OF DELETE ON v BEGIN SELECT 2; END"
         let fixture = try fixture([
@@ -103,7 +104,9 @@ struct StepDefinitionTests {
         #expect(try sql(fixture) == [Self.objects[0], own, Self.objects[2], Self.objects[1]])
     }
 
-    @Test("leaves what a begun step has made of an index")
+    @Test(
+        "A database that defines something otherwise than its recorded version leaves what a begun step has made of an index"
+    )
     func keepsLaterIndex() throws {
         let fixture = try StepsFixture(
             [

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("Steps that cannot be used")
 struct StepErrorTests {
     private static let files = [
         "sql_default.plist": #"["CREATE TABLE t (id INTEGER PRIMARY KEY, n TEXT DEFAULT 'x;y')"]"#,
@@ -18,7 +17,7 @@ struct StepErrorTests {
     // MARK: Files
 
     @Test(
-        "are named when the configuration is read",
+        "Steps that cannot be used are named when the configuration is read",
         arguments: [
             ("sql_update_2.plist", nil, "sql_update_2.plist, the step to version 2, is missing"),
             ("sql_update_3.plist", nil, "sql_update_3.plist, the step to version 3, is missing"),
@@ -51,7 +50,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "are named where the section is wrong",
+        "Steps that cannot be used are named where the section is wrong",
         arguments: [
             (#"{}"#, #"updates: the key "directory" is missing"#),
             (#"{"directory": 3}"#, "updates.directory: must be text"),
@@ -67,7 +66,7 @@ struct StepErrorTests {
         #expect(error?.description.contains(expected) == true, "\(error?.description ?? "no error")")
     }
 
-    @Test("in Swift are named too")
+    @Test("Steps in Swift that cannot be used are named too")
     func swift() throws {
         func refusal(_ steps: MigrationSteps, _ version: SchemaVersion) throws -> String? {
             let fixture = try MigrationFixture()
@@ -106,7 +105,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "are named with file and place before anything is changed",
+        "Steps that cannot be used are named with file and place before anything is changed",
         arguments: [
             "CREATE TABEL u (x)", "INSERT INTO nowhere VALUES (1)", "UPDATE t SET nothing = 1", "SELECT 'open",
             "ALTER TABLE t ADD COLUMN n TEXT", "INSERT INTO t VALUES (?)", "CREATE TABLE u (x); CREATE TABLE u (x)",
@@ -122,7 +121,7 @@ struct StepErrorTests {
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
-    @Test("leave no file where the database would be new")
+    @Test("Steps that cannot be used leave no file where the database would be new")
     func brokenInstall() throws {
         var files = Self.files
         files["sql_update_3.plist"] = #"["INSERT INTO t (id) VALUES (1), (1)"]"#
@@ -135,7 +134,7 @@ struct StepErrorTests {
         #expect(try fixture.folder.names == ["app.json", "steps"])
     }
 
-    @Test("are compared also where they are many")
+    @Test("Steps are compared also where they are many")
     func manySteps() throws {
         let tables = (1...40).map { "CREATE TABLE t\($0) (id INTEGER PRIMARY KEY, a TEXT, b TEXT, c TEXT)" }
         let columns = (1...40).map { "ALTER TABLE t\($0) ADD COLUMN d TEXT" }
@@ -151,7 +150,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "may not leave the transaction",
+        "Steps may not leave the transaction",
         arguments: [
             ("BEGIN", "BEGIN"), ("begin immediate; SELECT 1", "BEGIN"), ("COMMIT", "COMMIT"), ("END", "COMMIT"),
             ("ROLLBACK", "ROLLBACK"), ("SAVEPOINT a", "SAVEPOINT"), ("RELEASE a", "SAVEPOINT"),
@@ -168,7 +167,8 @@ struct StepErrorTests {
     }
 
     @Test(
-        "in Swift may not leave it either, and may nest", arguments: ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x"])
+        "Steps in Swift may not leave the transaction either, and may nest",
+        arguments: ["COMMIT", "ROLLBACK", "ATTACH ':memory:' AS x"])
     func swiftLeavesTransaction(sql: String) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "PRAGMA user_version = 1")
         let before = try fixture.content()
@@ -205,7 +205,7 @@ struct StepErrorTests {
     }
 
     @Test(
-        "make and write virtual tables, whose modules ask pragmas of their own",
+        "Steps make and write virtual tables, whose modules ask pragmas of their own",
         arguments: ["rtree(a, b, c)"] + (Engine.current.wasBuilt(with: "ENABLE_FTS5") ? ["fts5(n)"] : []))
     func virtualTables(module: String) throws {
         var files = Self.files
@@ -225,7 +225,7 @@ struct StepErrorTests {
         #expect(try legacy.read { try $0.value(Int.self, "SELECT count(*) FROM v") } == 0)
     }
 
-    @Test("hold several statements, triggers, comments, pragmas of the transaction")
+    @Test("Steps hold several statements, triggers, comments, pragmas of the transaction")
     func accepted() throws {
         let texts = [
             "-- nothing but a comment", "", " ; ;", "PRAGMA foreign_keys = OFF; PRAGMA user_version = 77;",

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A step that fails only on the rows")
 struct StepFailureTests {
     private static let statements = [
         "ALTER TABLE user_info ADD COLUMN age INTEGER", "UPDATE user_info SET age = 7",
@@ -33,7 +32,9 @@ struct StepFailureTests {
         return configuration
     }
 
-    @Test("leaves the database as it was, wherever it stands", arguments: 0...6, MigrationFixture.Form.all)
+    @Test(
+        "A step that fails only on the rows leaves the database as it was, wherever it stands", arguments: 0...6,
+        MigrationFixture.Form.all)
     func rollsBack(position: Int, form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.legacy)
         var statements = Self.statements
@@ -47,7 +48,7 @@ struct StepFailureTests {
         #expect(after == before, "\(after.differences(from: before))")
     }
 
-    @Test("does not hinder the next launch, which has it corrected")
+    @Test("A step that fails only on the rows does not hinder the next launch, which has it corrected")
     func correctedLater() throws {
         let file = try LegacyFile { try $0.executeScript(text: Self.legacy + "PRAGMA user_version = 1") }
         func open(_ statements: [String]) throws -> OpenReport {

@@ -1,10 +1,9 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
-import TestSupport
+import CipherTestSupport
 import Testing
 
-@Suite("A unique index of a pending step")
 struct StepUniquenessTests {
     private static func fixture(_ update: String) throws -> StepsFixture {
         let fixture = try StepsFixture(
@@ -27,7 +26,7 @@ struct StepUniquenessTests {
     }
 
     @Test(
-        "that the rows would not take is refused before the file is encrypted, and nothing is changed",
+        "A unique index of a pending step that the rows would not take is refused before the file is encrypted, and nothing is changed",
         arguments: [
             (#"["CREATE UNIQUE INDEX t_n ON t(n)"]"#, "1 value of t"),
             (
@@ -44,7 +43,7 @@ struct StepUniquenessTests {
     }
 
     @Test(
-        "is made where the rows take it, or are made to",
+        "A unique index of a pending step is made where the rows take it, or are made to",
         arguments: [
             #"["CREATE UNIQUE INDEX t_n ON t(id, n)"]"#,
             #"["CREATE UNIQUE INDEX t_n ON t(n) WHERE id > 3"]"#,

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A plaintext database of an app that updates in steps, beside the folder of its steps.
@@ -41,9 +41,7 @@ struct StepsFixture {
 
     /// Lets `body` write the legacy database.
     func write(_ body: (Connection) throws -> Void) throws {
-        let connection = try Connection(path: path, mode: .create)
-        defer { connection.close() }
-        try body(connection)
+        try LegacyFile.write(path, body)
     }
 
     func open() throws -> OpenReport {

@@ -2,7 +2,6 @@ internal import CipherStore
 internal import CipherSystemFiles
 import Testing
 
-@Suite("The name of an account's folder")
 struct AccountFolderTests {
     static let names: [(account: String, folder: String)] = [
         ("anna", "anna"),
@@ -20,12 +19,14 @@ struct AccountFolderTests {
         ("%41nna", "%2541nna"),
     ]
 
-    @Test("is readable and safe", arguments: names)
+    @Test("The name of an account's folder is readable and safe", arguments: names)
     func isSafe(_ pair: (account: String, folder: String)) throws {
         #expect(try AccountFolder.name(of: pair.account) == pair.folder)
     }
 
-    @Test("is another one for every account, on disks that ignore letter case and Unicode's forms too")
+    @Test(
+        "The name of an account's folder is another one for every account, on disks that ignore letter case and Unicode's forms too"
+    )
     func isInjective() throws {
         let long = String(repeating: "a", count: 300)
         let pieces = ["a", "A", "%", "4", "1", "-", ".", "/", "é", "e\u{301}", "\0", "日"]

@@ -5,8 +5,8 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 @Suite("The stores of several accounts", .timeLimit(.minutes(1)))
@@ -21,7 +21,7 @@ struct AccountStoresTests {
     /// A key of its own for each account.
     private static func key(of account: String) throws -> CipherKey {
         let byte = account.utf8.reduce(UInt8(1)) { $0 &* 31 &+ $1 }
-        return try .raw(SecretBytes(repeatElement(byte, count: CipherKey.rawKeyLength)))
+        return try TestKeys.raw(byte)
     }
 
     private func accounts() -> AccountStores {
@@ -34,10 +34,9 @@ struct AccountStoresTests {
     private func writeLegacy(_ account: String, version: Int = 3) throws {
         let path = folder.path(account)
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        let connection = try Connection(path: path + "/app.db", mode: .create)
-        defer { connection.close() }
-        try connection.executeScript(
-            text:
+        try LegacyFile.write(
+            path + "/app.db",
+            script:
                 "CREATE TABLE chat(uid TEXT); INSERT INTO chat VALUES ('\(account)'); PRAGMA user_version = \(version)")
     }
 

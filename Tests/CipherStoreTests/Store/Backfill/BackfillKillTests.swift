@@ -1,29 +1,18 @@
 internal import CipherSQLite
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A process that runs a backfill and is killed, and the next that goes on.
 struct BackfillKillTests {
-    private static let subject = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appending(path: "CrashSubject").path(percentEncoded: false)
-    private static var isPossible: Bool { FileManager.default.isExecutableFile(atPath: subject) }
+    private static let subject = TestProgram.built("CipherCrashSubject")
 
-    /// - Returns: What the process said, and whether it was killed.
-    private func run(_ folder: TemporaryFolder, _ arguments: String...) throws -> (output: String, wasKilled: Bool) {
-        let process = Process()
-        let pipe = Pipe()
-        process.executableURL = URL(filePath: Self.subject)
-        process.arguments = ["backfill", folder.path("")] + arguments
-        process.standardOutput = pipe
-        try process.run()
-        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (String(decoding: data, as: UTF8.self), process.terminationReason == .uncaughtSignal)
+    private func run(_ folder: TemporaryFolder, _ arguments: String...) throws -> TestProgram.Ending {
+        try Self.subject.run(["backfill", folder.path("")] + arguments)
     }
 
     @Test(
-        "After a kill in or behind any batch every row is visited once", .enabled(if: isPossible),
+        "After a kill in or behind any batch every row is visited once", .enabled(if: subject.isThere),
         arguments: ["in", "behind"], [1, 2, 4])
     func kill(place: String, batch: Int) throws {
         let folder = try TemporaryFolder()
@@ -36,6 +25,6 @@ struct BackfillKillTests {
         connection.close()
         let rest = try run(folder)
         #expect(!rest.wasKilled)
-        #expect(rest.output == "visited \(40 - done), each row 1 to 1 times\n")
+        #expect(rest.output == "visited \(40 - done), each row 1 to 1 times")
     }
 }

@@ -2,11 +2,11 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A backfill", .timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)))
 struct BackfillTests {
     private let folder: TemporaryFolder
 
@@ -57,7 +57,9 @@ struct BackfillTests {
         }
     }
 
-    @Test("visits every row once in batches, tells how far it is, and runs no more", arguments: [1, 7, 100, 101, 500])
+    @Test(
+        "A backfill visits every row once in batches, tells how far it is, and runs no more",
+        arguments: [1, 7, 100, 101, 500])
     func visitsEveryRow(batch: Int) async throws {
         let store = try await open()
         try await fill(store, (0..<100).map { $0 * $0 - 300 })
@@ -82,7 +84,7 @@ struct BackfillTests {
         func add(_ progress: BackfillProgress) { lock.withLock { list.append(progress) } }
     }
 
-    @Test("that fails undoes its batch, says so in the history, and goes on from there")
+    @Test("A backfill that fails undoes its batch, says so in the history, and goes on from there")
     func failing() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -99,7 +101,7 @@ struct BackfillTests {
         #expect(try await state(store) == "finished")
     }
 
-    @Test("that is cancelled between batches keeps what is done, and is no failure")
+    @Test("A backfill that is cancelled between batches keeps what is done, and is no failure")
     func cancellation() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -123,7 +125,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [1: 100])
     }
 
-    @Test("that is cancelled amidst a batch undoes it")
+    @Test("A backfill that is cancelled amidst a batch undoes it")
     func cancellationInBatch() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -144,7 +146,7 @@ struct BackfillTests {
         #expect(try await state(store) == "unfinished")
     }
 
-    @Test("meets rows that are inserted behind the place that it reached, and not those before it")
+    @Test("A backfill meets rows that are inserted behind the place that it reached, and not those before it")
     func insertedMeanwhile() async throws {
         let store = try await open()
         try await fill(store, 100..<200)
@@ -156,7 +158,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [0: 1, 1: 101])
     }
 
-    @Test("may delete the rows that it visits")
+    @Test("A backfill may delete the rows that it visits")
     func deletes() async throws {
         let store = try await open()
         try await fill(store, 0..<100)
@@ -167,7 +169,7 @@ struct BackfillTests {
         #expect(try await visits(store).isEmpty)
     }
 
-    @Test("goes through a table without rowid by its primary key, whatever the key holds")
+    @Test("A backfill goes through a table without rowid by its primary key, whatever the key holds")
     func withoutRowID() async throws {
         let store = try await open(
             """
@@ -184,7 +186,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [1: 7, 0: 3])
     }
 
-    @Test("finds the rowid under the name that no column has taken")
+    @Test("A backfill finds the rowid under the name that no column has taken")
     func hiddenRowID() async throws {
         let store = try await open("CREATE TABLE t(rowid TEXT, _rowid_ TEXT, visits INTEGER)")
         try await store.write { connection in
@@ -197,7 +199,7 @@ struct BackfillTests {
         #expect(try await visits(store) == [-1: 5])
     }
 
-    @Test("goes on under the new name of a table that was renamed", arguments: [false, true])
+    @Test("A backfill goes on under the new name of a table that was renamed", arguments: [false, true])
     func renamedTable(isFinished: Bool) async throws {
         let store = try await open()
         try await fill(store, 1...100)
@@ -222,7 +224,7 @@ struct BackfillTests {
         await #expect(throws: StoreError.self) { try await store.backfill("b", of: "gone", other) }
     }
 
-    @Test("that cannot be is refused and leaves nothing behind")
+    @Test("A backfill that cannot be is refused and leaves nothing behind")
     func refusals() async throws {
         let store = try await open(
             "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE w(a PRIMARY KEY) WITHOUT ROWID; CREATE VIEW v AS SELECT 1"
@@ -241,7 +243,7 @@ struct BackfillTests {
         #expect(other.detail.contains("is one of t"))
     }
 
-    @Test("is shared by two tasks, and still visits every row once")
+    @Test("A backfill is shared by two tasks, and still visits every row once")
     func twoTasks() async throws {
         let store = try await open()
         try await fill(store, 0..<300)

@@ -1,8 +1,8 @@
 internal import CipherConfigurationText
 internal import CipherErrors
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A fault of a configuration file is told with its place: the way to the value, the line and the column.

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherPriorSystems
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The keys `template` and `tableVersions`.

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What the command line can do with a configuration, Swift can.

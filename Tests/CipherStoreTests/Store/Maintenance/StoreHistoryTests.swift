@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The history of a database, and what is done about drift.
@@ -155,9 +155,7 @@ struct StoreHistoryTests {
     @Test("A baseline is refused where a version is recorded, for a version to come, and on a file to be encrypted")
     func refusedBaselines() throws {
         #expect(try storeError { try opening().baseline() }?.code == .missingFile)
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript("CREATE TABLE chat(uid TEXT, body TEXT)")
-        connection.close()
+        try LegacyFile.write(folder.path("app.db"), script: "CREATE TABLE chat(uid TEXT, body TEXT)")
         #expect(try storeError { try opening().baseline() }?.code == .unexpectedPlaintext)
         _ = try opening().run()
         let before = try FolderDigest(folder.url)

@@ -1,8 +1,8 @@
 internal import CipherDatabaseConversion
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Encryption that is turned on, off and on again, with a backup each time.

@@ -1,8 +1,8 @@
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The app's own record of the version, once CipherStore counts by its own.

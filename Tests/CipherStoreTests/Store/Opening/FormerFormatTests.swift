@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Files in cipher formats of older versions, and formats that differ from SQLCipher's defaults.

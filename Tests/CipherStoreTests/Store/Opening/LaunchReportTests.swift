@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What a launch tells the statistics of a roll-out, and the shadow proof that comes first in one.

@@ -3,11 +3,10 @@ internal import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("A database with tables and no record of its version")
 struct MissingRecordTests {
     /// A record that a configuration asks for, and what is there of it.
     struct Missing: Sendable, CustomTestStringConvertible {
@@ -38,7 +37,9 @@ struct MissingRecordTests {
         return file
     }
 
-    @Test("is refused, with what is missing, and nothing is changed", arguments: all)
+    @Test(
+        "A database with tables and no record of its version is refused, with what is missing, and nothing is changed",
+        arguments: all)
     func refusesUnknownVersion(missing: Missing) throws {
         let file = try file(missing)
         let before = try FolderDigest(file.folder.url, ignoring: ["-shm"])
@@ -51,7 +52,9 @@ struct MissingRecordTests {
         #expect(try FolderDigest(file.folder.url, ignoring: ["-shm"]) == before)
     }
 
-    @Test("has the version that the configuration assumes", arguments: all)
+    @Test(
+        "A database with tables and no record of its version has the version that the configuration assumes",
+        arguments: all)
     func assumesVersion(missing: Missing) throws {
         let file = try file(missing)
         var configuration = OpeningFixture.configuration(recordedVersion: missing.source)
@@ -62,12 +65,12 @@ struct MissingRecordTests {
         #expect(try OpeningFixture.rows(file, key: TestKeys.raw()) == OpeningFixture.allRows)
     }
 
-    @Test("is none where it holds no tables but the record's own", arguments: all)
+    @Test(
+        "A database with tables and no record of its version is none where it holds no tables but the record's own",
+        arguments: all)
     func takesEmptyDatabaseForNew(missing: Missing) throws {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript(text: "PRAGMA application_id = 7; " + missing.script)
-        connection.close()
+        try LegacyFile.write(folder.path("app.db"), script: "PRAGMA application_id = 7; " + missing.script)
         let report = try OpeningFixture.open(
             folder, OpeningFixture.configuration(recordedVersion: missing.source)
         ).report

@@ -4,8 +4,8 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Files and configurations of an app at version 26 that encrypts since 24.

@@ -2,8 +2,8 @@ internal import CipherErrors
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Every refusal leaves every byte of the database and its sidecars, live log included, as it was.

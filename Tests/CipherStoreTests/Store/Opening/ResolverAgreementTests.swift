@@ -4,8 +4,8 @@ internal import CipherHistory
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Opening, planning, validating, reading the history and repairing find the same in a file.
@@ -113,9 +113,8 @@ struct ResolverAgreementTests {
     @Test("A database that the app says is newer gets no baseline")
     func newerThanTheApp() throws {
         let folder = try TemporaryFolder()
-        let connection = try Connection(path: folder.path("app.db"), mode: .create)
-        try connection.executeScript("CREATE TABLE chat(uid TEXT, body TEXT); PRAGMA user_version = 30")
-        connection.close()
+        try LegacyFile.write(
+            folder.path("app.db"), script: "CREATE TABLE chat(uid TEXT, body TEXT); PRAGMA user_version = 30")
         let before = try FolderDigest(folder.url)
         let opening = try opening(folder, configuration(isEnabled: false))
         #expect(try storeError { try opening.run() }?.code == .downgrade)

@@ -4,11 +4,10 @@ internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSchemaMigration
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("Opening a store")
 struct StoreOpeningTests {
     private let folder: TemporaryFolder
 
@@ -16,7 +15,7 @@ struct StoreOpeningTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("makes an encrypted database where there is none, and opens it again")
+    @Test("Opening a store makes an encrypted database where there is none, and opens it again")
     func fresh() async throws {
         let fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -32,7 +31,7 @@ struct StoreOpeningTests {
         #expect(again.path.hasSuffix("/app.db"))
     }
 
-    @Test("encrypts a legacy file and keeps its rows", arguments: ["DELETE", "WAL"])
+    @Test("Opening a store encrypts a legacy file and keeps its rows", arguments: ["DELETE", "WAL"])
     func legacy(journalMode: String) async throws {
         let fixture = StoreFixture(folder)
         try fixture.writeLegacy(journalMode: journalMode)
@@ -46,7 +45,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "leaves the legacy file as it was where the schema migration fails behind the encryption",
+        "Opening a store leaves the legacy file as it was where the schema migration fails behind the encryption",
         arguments: ["DELETE", "WAL"])
     func failsToMigrate(journalMode: String) async throws {
         struct Refusal: Error {}
@@ -88,14 +87,10 @@ struct StoreOpeningTests {
         ("CREATE TABLE chat(uid TEXT, body TEXT)", "no version is recorded, and every table is empty"),
     ]
 
-    @Test("warns once of an encrypted file of the app's own that holds nothing", arguments: empty)
+    @Test("Opening a store warns once of an encrypted file of the app's own that holds nothing", arguments: empty)
     func emptyEncrypted(script: String, warning: String?) async throws {
         let fixture = StoreFixture(folder)
-        let connection = try Connection(
-            path: fixture.path, mode: .create, key: StoreFixture.key.key(for: .existing, database: fixture.path),
-            settings: CipherSettings(), busyTimeout: .zero)
-        try connection.executeScript(text: script)
-        connection.close()
+        try LegacyFile.write(fixture.path, key: TestKeys.raw(), script: script)
         let store = try await fixture.open()
         #expect(store.report.outcome == .opened)
         #expect(store.report.warnings.count == (warning == nil ? 0 : 1))
@@ -104,7 +99,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.warnings.isEmpty)
     }
 
-    @Test("opens a plaintext file as it is when encryption is off")
+    @Test("Opening a store opens a plaintext file as it is when encryption is off")
     func disabled() async throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -118,24 +113,24 @@ struct StoreOpeningTests {
         #expect(try connection.values(String.self, "SELECT body FROM chat") == ["old", "new"])
     }
 
-    @Test("asks the provider no more often than the flow needs, however many connections are opened")
+    @Test("Opening a store asks the provider no more often than the flow needs, however many connections are opened")
     func keyIsAskedForOnce() async throws {
         let fixture = StoreFixture(folder)
         await (try fixture.open()).close()
         let asked = Gate()
         let provider = ClosureKeyProvider { _, _ in
             asked.arrive()
-            return try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
+            return try TestKeys.raw()
         }
         let store = try await fixture.open(provider)
         #expect(try await store.bodies().isEmpty)
         #expect(asked.count == 1)
     }
 
-    @Test("opens with a passphrase")
+    @Test("Opening a store opens with a passphrase")
     func passphrase() async throws {
         let fixture = StoreFixture(folder)
-        let provider = ClosureKeyProvider { _, _ in try .passphrase("correct horse") }
+        let provider = TestKeys.provider { try TestKeys.passphrase() }
         let store = try await fixture.open(provider)
         try await store.insert("one")
         await store.close()
@@ -145,14 +140,14 @@ struct StoreOpeningTests {
         #expect(error.code == .keyDoesNotFit)
     }
 
-    @Test("refuses a directory that does not exist, or is no file URL, or options without a reader")
+    @Test("Opening a store refuses a directory that does not exist, or is no file URL, or options without a reader")
     func badArguments() async throws {
         var fixture = StoreFixture(folder)
         let missing = folder.url.appending(path: "missing")
         for (directory, code) in [(missing, StoreError.Code.missingFile), (try web(), .configuration)] {
             let error = try await failure(StoreError.self) {
                 try await EncryptedStore.open(
-                    fixture.configuration, directory: directory, keyProvider: StoreFixture.key)
+                    fixture.configuration, directory: directory, keyProvider: TestKeys.provider())
             }
             #expect(error.code == code)
         }
@@ -163,11 +158,11 @@ struct StoreOpeningTests {
 
     private func web() throws -> URL { try #require(URL(string: "https://example.org/")) }
 
-    @Test("blocks the thread where nothing can be awaited")
+    @Test("Opening a store blocks the thread where nothing can be awaited")
     func blocking() throws {
         let fixture = StoreFixture(folder)
         let store = try EncryptedStore.openBlocking(
-            fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key)
+            fixture.configuration, directory: folder.url, keyProvider: TestKeys.provider())
         try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'one')") }
         #expect(try store.readBlocking { try $0.values(String.self, "SELECT body FROM chat") } == ["one"])
         try store.closeBlocking()
@@ -178,7 +173,7 @@ struct StoreOpeningTests {
     // MARK: Cancellation
 
     @Test(
-        "when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)),
+        "Opening a store, when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)),
         arguments: [UpgradeStage.proving, .migrating, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let fixture = StoreFixture(folder)
@@ -187,7 +182,7 @@ struct StoreOpeningTests {
         let (proving, cancelled) = (Gate(), Gate())
         let opening = Task {
             try await EncryptedStore.open(
-                fixture.configuration, directory: folder.url, keyProvider: StoreFixture.key
+                fixture.configuration, directory: folder.url, keyProvider: TestKeys.provider()
             ) { progress in
                 guard progress.stage == stage else { return }
                 proving.arrive()
@@ -203,7 +198,7 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().report.outcome == .encrypted)
     }
 
-    @Test("when cancelled beforehand, touches nothing")
+    @Test("Opening a store, when cancelled beforehand, touches nothing")
     func cancelledBeforehand() async throws {
         let fixture = StoreFixture(folder)
         let mayBegin = Gate()
@@ -219,7 +214,7 @@ struct StoreOpeningTests {
 
     // MARK: Journal modes
 
-    @Test("works without WAL mode while another process uses the file", arguments: [true, false])
+    @Test("Opening a store works without WAL mode while another process uses the file", arguments: [true, false])
     func otherUser(isEncrypted: Bool) async throws {
         var fixture = StoreFixture(folder, isEncrypted: isEncrypted)
         await (try fixture.open()).close()
@@ -240,7 +235,7 @@ struct StoreOpeningTests {
         #expect(try await store.bodies() == ["now"])
     }
 
-    @Test("works without WAL mode where there is no shared memory", arguments: [true, false])
+    @Test("Opening a store works without WAL mode where there is no shared memory", arguments: [true, false])
     func noSharedMemory(isEncrypted: Bool) async throws {
         let fixture = StoreFixture(folder, isEncrypted: isEncrypted)
         await (try fixture.open()).close()

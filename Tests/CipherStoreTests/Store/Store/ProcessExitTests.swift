@@ -1,11 +1,11 @@
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A process that exits while a store works.
 @Suite(.timeLimit(.minutes(1)))
 struct ProcessExitTests {
-    private static let subject = TestProgram.built("CrashSubject")
+    private static let subject = TestProgram.built("CipherCrashSubject")
 
     @Test("A process that exits amidst reads and writes ends as it says", .enabled(if: subject.isThere))
     func race() throws {

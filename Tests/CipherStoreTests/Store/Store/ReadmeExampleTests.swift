@@ -1,12 +1,11 @@
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The code that the README shows, with other paths.
-@Suite("The README's example")
 struct ReadmeExampleTests {
     struct Message: Codable, Sendable { var id: Int; var uid: String; var body: String? }
 
@@ -16,7 +15,7 @@ struct ReadmeExampleTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("encrypts, writes and reads")
+    @Test("The README's example encrypts, writes and reads")
     func example() async throws {
         let file = Repository.examples.appending(path: "ChatStore.plist")
         let directory = folder.url

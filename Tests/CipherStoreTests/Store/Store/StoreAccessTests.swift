@@ -1,14 +1,14 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// An error of an app's own.
 private struct AppError: Error, Equatable {}
 
-@Suite("Reading and writing a store", .timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)))
 struct StoreAccessTests {
     private let folder: TemporaryFolder
 
@@ -16,7 +16,9 @@ struct StoreAccessTests {
         folder = try TemporaryFolder()
     }
 
-    @Test("shows every reader the latest commit, and no part of a write that runs", arguments: [true, false])
+    @Test(
+        "Reading and writing a store shows every reader the latest commit, and no part of a write that runs",
+        arguments: [true, false])
     func snapshots(isEncrypted: Bool) async throws {
         let store = try await StoreFixture(folder, isEncrypted: isEncrypted).open()
         try await store.insert("before")
@@ -35,7 +37,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["before", "after"])
     }
 
-    @Test("keeps a reader's snapshot for the length of its closure")
+    @Test("Reading and writing a store keeps a reader's snapshot for the length of its closure")
     func stableSnapshot() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.insert("before")
@@ -54,7 +56,7 @@ struct StoreAccessTests {
         #expect(try await read.value == [1, 1])
     }
 
-    @Test("runs four readers at the same time, each on a connection of its own")
+    @Test("Reading and writing a store runs four readers at the same time, each on a connection of its own")
     func parallelReaders() async throws {
         let store = try await StoreFixture(folder).open()
         let together = Gate()
@@ -73,7 +75,7 @@ struct StoreAccessTests {
         #expect(connections.count == 4)
     }
 
-    @Test("lets a fifth reader wait, and uses the readers again")
+    @Test("Reading and writing a store lets a fifth reader wait, and uses the readers again")
     func waitingReaders() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -92,7 +94,7 @@ struct StoreAccessTests {
         #expect(try await first.value == second.value)
     }
 
-    @Test("runs writes one after the other, and loses none")
+    @Test("Reading and writing a store runs writes one after the other, and loses none")
     func serialWrites() async throws {
         let store = try await StoreFixture(folder).open()
         try await store.write { try $0.execute("INSERT INTO chat VALUES ('counter', '0')") }
@@ -110,7 +112,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["50"])
     }
 
-    @Test("undoes a write whose closure throws, and goes on")
+    @Test("Reading and writing a store undoes a write whose closure throws, and goes on")
     func rollback() async throws {
         let store = try await StoreFixture(folder).open()
         await #expect(throws: AppError()) {
@@ -124,7 +126,7 @@ struct StoreAccessTests {
         #expect(try await store.bodies() == ["kept"])
     }
 
-    @Test("refuses to write on a reader")
+    @Test("Reading and writing a store refuses to write on a reader")
     func readOnlyReaders() async throws {
         let store = try await StoreFixture(folder).open()
         let error = try await failure(DatabaseError.self) {
@@ -134,7 +136,9 @@ struct StoreAccessTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test("keeps foreign keys, syncs every commit, and sorts in memory", arguments: [true, false])
+    @Test(
+        "Reading and writing a store keeps foreign keys, syncs every commit, and sorts in memory",
+        arguments: [true, false])
     func settings(isEncrypted: Bool) async throws {
         let store = try await StoreFixture(folder, isEncrypted: isEncrypted).open()
         let read: @Sendable (Connection) throws -> [Int?] = { db in
@@ -148,7 +152,7 @@ struct StoreAccessTests {
         #expect(try await store.read { try $0.value(Int.self, "PRAGMA query_only") } == 1)
     }
 
-    @Test("gives every connection the app's collations")
+    @Test("Reading and writing a store gives every connection the app's collations")
     func collations() async throws {
         var fixture = StoreFixture(folder)
         fixture.configuration.collations = [
@@ -165,7 +169,7 @@ struct StoreAccessTests {
 
     // MARK: Transactions that SQLite ends
 
-    @Test("runs nothing outside of the transaction after SQLite rolled it back")
+    @Test("Reading and writing a store runs nothing outside of the transaction after SQLite rolled it back")
     func rolledBackBySQLite() async throws {
         let store = try await StoreFixture(folder).open()
         let error = try await failure(StoreError.self) {
@@ -182,7 +186,7 @@ struct StoreAccessTests {
 
     // MARK: Nested calls
 
-    @Test("refuses a call from inside of its own closure, which would wait for itself")
+    @Test("Reading and writing a store refuses a call from inside of its own closure, which would wait for itself")
     func nested() async throws {
         let store = try await StoreFixture(folder).open()
         let calls: [@Sendable (EncryptedStore) throws -> Void] = [
@@ -197,7 +201,7 @@ struct StoreAccessTests {
         try await store.insert("usable")
     }
 
-    @Test("lets a closure call another store")
+    @Test("Reading and writing a store lets a closure call another store")
     func otherStore() async throws {
         var fixture = StoreFixture(folder)
         let store = try await fixture.open()
@@ -211,7 +215,7 @@ struct StoreAccessTests {
 
     // MARK: Defence
 
-    @Test("lets no SQL write into the schema table, on a writer or a reader")
+    @Test("Reading and writing a store lets no SQL write into the schema table, on a writer or a reader")
     func defensive() async throws {
         let store = try await StoreFixture(folder).open()
         let harm: @Sendable (Connection) throws -> Void = { db in

@@ -1,11 +1,11 @@
 internal import CipherErrors
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@Suite("Cancelling and closing a store's work", .timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(1)))
 struct StoreEndTests {
     private let folder: TemporaryFolder
 
@@ -17,7 +17,7 @@ struct StoreEndTests {
     private static let endless: SQL =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
-    @Test("interrupts a running read, and leaves its reader to the next")
+    @Test("Cancelling and closing a store's work interrupts a running read, and leaves its reader to the next")
     func runningRead() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -35,7 +35,9 @@ struct StoreEndTests {
         #expect(try await store.bodies().isEmpty)
     }
 
-    @Test("undoes a running write, also where its closure overlooks the interruption")
+    @Test(
+        "Cancelling and closing a store's work undoes a running write, also where its closure overlooks the interruption"
+    )
     func runningWrite() async throws {
         let store = try await StoreFixture(folder).open()
         let running = Gate()
@@ -54,7 +56,7 @@ struct StoreEndTests {
         try await store.insert("usable")
     }
 
-    @Test("ends a statement that began after the cancellation")
+    @Test("Cancelling and closing a store's work ends a statement that began after the cancellation")
     func betweenStatements() async throws {
         let store = try await StoreFixture(folder).open()
         let (running, cancelled) = (Gate(), Gate())
@@ -71,7 +73,9 @@ struct StoreEndTests {
         await #expect(throws: CancellationError.self) { try await read.value }
     }
 
-    @Test("tells a closure that looks for it that it was cancelled", arguments: [true, false])
+    @Test(
+        "Cancelling and closing a store's work tells a closure that looks for it that it was cancelled",
+        arguments: [true, false])
     func checkedCancellation(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
         let (running, cancelled, noticed) = (Gate(), Gate(), Gate())
@@ -93,7 +97,9 @@ struct StoreEndTests {
         #expect(noticed.count == 1)
     }
 
-    @Test("takes a cancelled read or write out of its queue", arguments: [true, false])
+    @Test(
+        "Cancelling and closing a store's work takes a cancelled read or write out of its queue",
+        arguments: [true, false])
     func waiting(isWrite: Bool) async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1
@@ -116,7 +122,9 @@ struct StoreEndTests {
         try await first.value
     }
 
-    @Test("refuses a read or write of a task that was cancelled before", arguments: [true, false])
+    @Test(
+        "Cancelling and closing a store's work refuses a read or write of a task that was cancelled before",
+        arguments: [true, false])
     func cancelledBefore(isWrite: Bool) async throws {
         let store = try await StoreFixture(folder).open()
         for _ in 0..<200 {
@@ -129,7 +137,7 @@ struct StoreEndTests {
         }
     }
 
-    @Test("never interrupts the next user of a connection")
+    @Test("Cancelling and closing a store's work never interrupts the next user of a connection")
     func cancellationStorm() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 2
@@ -152,7 +160,7 @@ struct StoreEndTests {
         }
     }
 
-    @Test("serves waiting jobs in the order of their calls")
+    @Test("Cancelling and closing a store's work serves waiting jobs in the order of their calls")
     func order() throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
@@ -210,7 +218,9 @@ struct StoreEndTests {
 
     // MARK: Closing
 
-    @Test("lets running work end, refuses what waits and what comes, and removes the log")
+    @Test(
+        "Cancelling and closing a store's work lets running work end, refuses what waits and what comes, and removes the log"
+    )
     func closing() async throws {
         var fixture = StoreFixture(folder)
         fixture.options.maximumReaders = 1

@@ -1,8 +1,8 @@
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
+import CipherTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// What opens a store in a folder, which the suite keeps.
@@ -11,10 +11,6 @@ struct StoreFixture {
     var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
     var options = EncryptedStore.Options()
 
-    static let key = ClosureKeyProvider { _, _ in
-        try .raw(SecretBytes(repeatElement(7, count: CipherKey.rawKeyLength)))
-    }
-
     init(_ folder: TemporaryFolder, isEncrypted: Bool = true) {
         self.folder = folder
         configuration.encryption.isEnabled = isEncrypted
@@ -22,7 +18,7 @@ struct StoreFixture {
 
     var path: String { folder.path("app.db") }
 
-    func open(_ provider: any KeyProvider = Self.key) async throws -> EncryptedStore {
+    func open(_ provider: any KeyProvider = TestKeys.provider()) async throws -> EncryptedStore {
         try await EncryptedStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
     }
 
@@ -30,17 +26,15 @@ struct StoreFixture {
     func connection(isEncrypted: Bool, busyTimeout: Duration = .zero) throws -> Connection {
         guard isEncrypted else { return try Connection(path: path, mode: .create, busyTimeout: busyTimeout) }
         return try Connection(
-            path: path, mode: .readWrite, key: Self.key.key(for: .existing, database: path),
-            settings: CipherSettings(), busyTimeout: busyTimeout)
+            path: path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: busyTimeout)
     }
 
     /// Writes a plaintext database with one chat row, as an old version of the app left it.
     func writeLegacy(version: Int = 3, journalMode: String = "DELETE") throws {
-        let connection = try connection(isEncrypted: false)
-        defer { connection.close() }
-        _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(journalMode)"))
-        try connection.executeScript(
-            text: """
+        try LegacyFile.write(
+            path,
+            script: """
+                PRAGMA journal_mode = \(journalMode);
                 CREATE TABLE chat(uid TEXT, body TEXT);
                 INSERT INTO chat VALUES ('ana', 'old');
                 PRAGMA user_version = \(version);

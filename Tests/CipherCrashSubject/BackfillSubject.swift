@@ -1,0 +1,49 @@
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A backfill of forty rows in batches of ten, which kills its own process where it is told to.
+enum BackfillSubject {
+    /// - Parameters:
+    ///   - folder: The folder of `app.db`, which is made where there is none.
+    ///   - place: `in` or `behind` the batch; nothing for a run to the end.
+    static func run(_ folder: String, place: String?, batch: Int?) async throws {
+        let configuration = Configuration(databaseName: "app.db", version: 1)
+        let store = try await EncryptedStore.open(
+            configuration, directory: URL(filePath: folder), keyProvider: TestKeys.provider())
+        try await store.write { connection in
+            try connection.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, visits INTEGER NOT NULL)")
+            guard try connection.value(Int.self, "SELECT count(*) FROM t") == 0 else { return }
+            for id in 0..<40 { try connection.execute("INSERT INTO t VALUES (\(id), 0)") }
+        }
+        let visited = try await store.backfill(
+            "visits", of: "t", batch: 10,
+            progress: { progress in
+                if place == "behind", progress.done == (batch ?? 0) * 10 { kill() }
+            },
+            { connection, rowIDs in
+                for rowID in rowIDs {
+                    try connection.execute("UPDATE t SET visits = visits + 1 WHERE id = \(rowID)")
+                }
+                if place == "in", rowIDs.first == Int64((batch ?? 0) - 1) * 10 { kill() }
+            })
+        let (least, most) = try await store.read { connection in
+            (
+                try connection.value(Int.self, "SELECT min(visits) FROM t") ?? -1,
+                try connection.value(Int.self, "SELECT max(visits) FROM t") ?? -1
+            )
+        }
+        print("visited \(visited), each row \(least) to \(most) times")
+        await store.close()
+    }
+
+    private static func kill() {
+        raise(SIGKILL)
+    }
+}

@@ -1,0 +1,53 @@
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+
+/// The whole flow of a launch: encrypt, migrate, open.
+enum LaunchSubject {
+    /// The version that the app wants, one above that of the file that ``Subject`` makes.
+    static let version = 24
+
+    /// A new column, and a constraint for which a table is built anew.
+    private static let tables = [
+        DeclaredTable(
+            name: "chat",
+            columns: [
+                DeclaredTable.Column(name: "id", definition: "INTEGER PRIMARY KEY AUTOINCREMENT"),
+                DeclaredTable.Column(name: "body", definition: "TEXT NOT NULL"),
+                DeclaredTable.Column(name: "content", definition: "BLOB"),
+                DeclaredTable.Column(name: "draft", definition: "TEXT DEFAULT 'none'"),
+            ], indexes: [DeclaredTable.Index(name: "chat_by_body", columns: ["body"])])
+    ]
+
+    /// Opens the store as an app does at its launch, reads, and returns what opening did.
+    ///
+    /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
+    ///   off.
+    static func run(_ path: String, change: String?) async throws -> String {
+        let file = URL(filePath: path)
+        let isOff = change == "decrypt"
+        let rotation = KeyRotation(
+            from: TestKeys.provider(), to: TestKeys.provider { try Subject.newKey() }, whenDone: { _ in })
+        let store = try await EncryptedStore.open(
+            Configuration(
+                databaseName: file.lastPathComponent, version: SchemaVersion(version),
+                encryption: Configuration.Encryption(
+                    isEnabled: !isOff, sinceVersion: SchemaVersion(version), whenDisabled: isOff ? .decrypt : .refuse),
+                schema: .tables(tables)),
+            directory: file.deletingLastPathComponent(),
+            keyProvider: change == "rekey" ? rotation : TestKeys.provider())
+        let rows: Int?
+        do {
+            rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
+        } catch let error as DatabaseError {
+            // What the app's own SQL met has the type of SQLite's failures.
+            await store.close()
+            throw Failure(text: "read: \(error)", status: 2)
+        }
+        await store.close()
+        guard rows == Subject.rows else {
+            throw Failure(text: "rows are missing: \(rows ?? 0)", status: 1)
+        }
+        return (["launched"] + store.report.warnings).joined(separator: "; ")
+    }
+}

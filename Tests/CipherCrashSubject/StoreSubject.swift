@@ -1,0 +1,86 @@
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A store that is written to until it is killed, and says of each row that its transaction was acknowledged.
+enum StoreSubject {
+    private static func open(_ folder: String) async throws -> EncryptedStore {
+        try await EncryptedStore.open(
+            Configuration(databaseName: "app.db", version: 1), directory: URL(filePath: folder),
+            keyProvider: TestKeys.provider())
+    }
+
+    /// Writes one row in each transaction, numbered from the last on.
+    ///
+    /// - Parameters:
+    ///   - folder: The folder of `app.db`, which is made where there is none.
+    ///   - rows: How many; `nil` for no end.
+    static func write(_ folder: String, rows: Int?) async throws {
+        let store = try await open(folder)
+        try await store.write { connection in
+            try connection.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        }
+        var number = try await store.read { connection in
+            try connection.value(Int.self, "SELECT coalesce(max(id), 0) FROM t") ?? 0
+        }
+        var left = rows ?? .max
+        while left > 0 {
+            number += 1
+            left -= 1
+            let id = number
+            try await store.write { connection in
+                try connection.execute("INSERT INTO t VALUES (\(id), \(body(id)))")
+            }
+            acknowledge(id)
+        }
+        await store.close()
+    }
+
+    /// Prints how many rows there are, where they are whole and without a gap.
+    static func count(_ folder: String) async throws {
+        let store = try await open(folder)
+        let (ids, areWhole, integrity) = try await store.read { connection in
+            var ids: [Int] = []
+            var areWhole = true
+            try connection.forEachRow("SELECT id, body FROM t ORDER BY id") { row in
+                let id = try row.get(Int.self, at: 0)
+                ids.append(id)
+                if try row.get([UInt8].self, at: 1) != body(id) { areWhole = false }
+            }
+            return (ids, areWhole, try connection.value(String.self, "PRAGMA integrity_check"))
+        }
+        await store.close()
+        guard areWhole, ids == Array(1..<ids.count + 1), integrity == "ok" else {
+            print("rows are missing or damaged: \(ids.count) with the highest \(ids.last ?? 0)")
+            exit(1)
+        }
+        print(ids.count)
+    }
+
+    private static func body(_ id: Int) -> [UInt8] {
+        [UInt8](repeating: UInt8(truncatingIfNeeded: id), count: 100 + id * 37 % 3_000)
+    }
+
+    /// Not through a buffer: what is printed must be out before the next kill.
+    private static func acknowledge(_ id: Int) {
+        let line = Array("\(id)\n".utf8)
+        var sent = 0
+        while sent < line.count {
+            let part = line[sent...].withUnsafeBytes { send(1, $0.baseAddress, $0.count) }
+            guard part > 0 else { exit(4) }
+            sent += part
+        }
+    }
+}
+
+#if canImport(Glibc)
+    private let send = Glibc.write
+#else
+    private let send = Darwin.write
+#endif

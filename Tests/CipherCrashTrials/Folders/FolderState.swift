@@ -1,0 +1,86 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// The files of a folder by name.
+struct FolderState: Hashable, Sendable {
+    /// The name of the database in every folder.
+    static let database = "app.db"
+
+    var files: [String: FileImage]
+    /// Which file has each name: two names may be links to one file, and an upgrade's record tells files by their inodes.
+    let numbers: [String: Int]
+
+    init(files: [String: FileImage], numbers: [String: Int]) {
+        self.files = files
+        self.numbers = numbers
+    }
+
+    /// The files that are in a folder now, each with its inode for a number.
+    init(of folder: String) throws {
+        var files: [String: FileImage] = [:]
+        var numbers: [String: Int] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+            let path = folder + "/" + name
+            var status = stat()
+            guard lstat(path, &status) == 0 else { throw TrialError(detail: "\(path) has no status") }
+            let isFile = status.st_mode & S_IFMT == S_IFREG
+            files[name] = FileImage(
+                bytes: isFile ? try FileBytes.read(path) : Array("no regular file".utf8),
+                mode: Int(status.st_mode & 0o7777))
+            numbers[name] = Int(status.st_ino)
+        }
+        self.init(files: files, numbers: numbers)
+    }
+
+    /// Makes the folder anew with these files.
+    ///
+    /// - Parameter inodes: Those that an upgrade's record among the files tells of; it is corrected to the new ones.
+    func lay(at folder: String, _ inodes: Inodes) throws {
+        try? FileManager.default.removeItem(atPath: folder)
+        guard mkdir(folder, 0o755) == 0 else { throw TrialError(detail: "\(folder) cannot be made: \(errno)") }
+        var laid: [Int: String] = [:]
+        for (name, image) in files.sorted(by: { $0.key < $1.key }) {
+            let path = folder + "/" + name
+            guard let number = numbers[name] else { throw TrialError(detail: "\(name) is no file") }
+            if let first = laid[number] {
+                guard link(first, path) == 0 else { throw TrialError(detail: "\(path) cannot be linked: \(errno)") }
+            } else {
+                laid[number] = path
+                try FileBytes.write(image.bytes, to: path)
+            }
+        }
+        if let record = files[UpgradeRecord.name] {
+            let corrected = UpgradeRecord.replacing(record.bytes) { word in
+                guard let number = inodes.number(word) else { return nil }
+                // No file has inode 1.
+                return String(laid[number].flatMap(Inodes.inode) ?? 1)
+            }
+            try FileBytes.write(corrected, to: folder + "/" + UpgradeRecord.name)
+        }
+        for (name, image) in files {
+            guard chmod(folder + "/" + name, mode_t(image.mode)) == 0 else {
+                throw TrialError(detail: "\(name) cannot be given its mode: \(errno)")
+            }
+        }
+    }
+
+    /// What tells states apart that a next run may tell apart: all but the index of a log, which is made anew, and the
+    /// numbers of inodes.
+    var digest: Int {
+        var hasher = Hasher()
+        let names = Dictionary(numbers.map { (String($1), $0) }, uniquingKeysWith: min)
+        for (name, image) in files.sorted(by: { $0.key < $1.key }) where !name.hasSuffix("-shm") {
+            hasher.combine(name)
+            hasher.combine(image.mode)
+            let bytes = name == UpgradeRecord.name ? UpgradeRecord.replacing(image.bytes) { names[$0] } : image.bytes
+            hasher.combine(bytes.count)
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
+        return hasher.finalize()
+    }
+}

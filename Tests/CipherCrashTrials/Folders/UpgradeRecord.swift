@@ -1,0 +1,16 @@
+/// The record that an upgrade keeps beside the database, which tells files by their inodes.
+enum UpgradeRecord {
+    static let name = FolderState.database + "-attempt"
+
+    /// Replaces words of the record's second line, which has the inodes; the line keeps its length.
+    static func replacing(_ record: [UInt8], _ replacement: (String) -> String?) -> [UInt8] {
+        var lines = String(decoding: record, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+            .map(String.init)
+        guard lines.count > 1 else { return record }
+        let length = lines[1].utf8.count
+        let words = lines[1].split(separator: " ").map(String.init).map { replacement($0) ?? $0 }
+        let line = words.joined(separator: " ")
+        lines[1] = line + String(repeating: " ", count: max(0, length - line.utf8.count))
+        return Array(lines.joined(separator: "\n").utf8)
+    }
+}

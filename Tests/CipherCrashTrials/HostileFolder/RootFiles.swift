@@ -1,0 +1,66 @@
+import CCipherSystem
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Root's own files, which nobody else may reach: a database that the user's key opens, and a copy of it.
+struct RootFiles: Equatable {
+    /// The one that links lead to.
+    static let secret = "secret"
+
+    private struct File: Equatable {
+        let mode: mode_t
+        let owner: uid_t
+        let group: gid_t
+        let links: UInt64
+        let bytes: [UInt8]
+        let attributes: [String: [UInt8]]
+    }
+
+    private let files: [String: File]
+
+    /// Makes them, and a folder that others can enter but not list.
+    static func lay(at folder: String, _ database: FileImage) throws {
+        let image = FileImage(bytes: database.bytes, mode: 0o600)
+        let state = FolderState(
+            files: [FolderState.database: image, secret: image], numbers: [FolderState.database: 0, secret: 1])
+        try state.lay(at: folder, Inodes())
+        guard chmod(folder, 0o711) == 0 else { throw TrialError(detail: "\(folder) cannot be given its mode") }
+    }
+
+    init(of folder: String) throws {
+        var files: [String: File] = [:]
+        for (name, image) in try FolderState(of: folder).files {
+            let path = folder + "/" + name
+            var status = stat()
+            guard lstat(path, &status) == 0 else { throw TrialError(detail: "\(path) has no status") }
+            files[name] = File(
+                mode: status.st_mode, owner: status.st_uid, group: status.st_gid, links: UInt64(status.st_nlink),
+                bytes: image.bytes, attributes: try Self.attributes(path))
+        }
+        self.files = files
+    }
+
+    private static func attributes(_ path: String) throws -> [String: [UInt8]] {
+        let names = try bytes(path) { cs_listxattr(path, $0?.assumingMemoryBound(to: CChar.self), $1) }
+        return try Dictionary(
+            names.split(separator: 0).map { name in
+                let text = String(decoding: name, as: UTF8.self)
+                return (text, try bytes(path) { cs_getxattr(path, text, $0, $1) })
+            }, uniquingKeysWith: { $1 })
+    }
+
+    /// Calls what tells a size where it is given no room.
+    private static func bytes(_ path: String, _ call: (UnsafeMutableRawPointer?, Int) -> Int) throws -> [UInt8] {
+        let size = call(nil, 0)
+        guard size > 0 else { return [] }
+        return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            count = call(buffer.baseAddress, size)
+            guard count >= 0 else { throw TrialError(detail: "the attributes of \(path) cannot be read: \(errno)") }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+
+/// The CipherCrashSubject executable, whose operations are tried.
+struct Subject: Sendable {
+    let path: String
+    /// What its environment has besides this program's.
+    let environment: [String: String]
+
+    /// Copies the executable that was built beside this program, so that a build meanwhile does not change it.
+    ///
+    /// - Parameter isRepeatable: Whether chance and time stand still in it, so that what a run left is known again by its
+    ///   bytes.
+    init(in session: Session, isRepeatable: Bool) throws {
+        let program = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        let built = program.deletingLastPathComponent().appending(path: "CipherCrashSubject").path(
+            percentEncoded: false)
+        path = session.folder + "/subject"
+        guard (try? FileManager.default.copyItem(atPath: built, toPath: path)) != nil else {
+            throw TrialError(detail: "\(built) cannot be copied; build the product CipherCrashSubject")
+        }
+        environment = isRepeatable ? ["REPEATABLE": "yes"].merging(Self.backtraces) { $1 } : Self.backtraces
+    }
+
+    /// Linked into one file it does not find by itself what tells where it crashed.
+    private static var backtraces: [String: String] {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        let compiler = folders.map { $0 + "/swift" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+        guard let compiler else { return [:] }
+        let tool = URL(filePath: compiler).resolvingSymlinksInPath().deletingLastPathComponent()
+            .appending(path: "../libexec/swift/linux/swift-backtrace").path(percentEncoded: false)
+        return ["SWIFT_BACKTRACE": "enable=yes,swift-backtrace=\(tool)"]
+    }
+
+    func command(_ arguments: [String]) -> Command {
+        Command(words: [path] + arguments, environment: environment)
+    }
+}

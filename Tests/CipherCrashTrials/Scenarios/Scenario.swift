@@ -1,0 +1,80 @@
+/// An operation, what it begins with and what it makes of it.
+struct Scenario: Sendable {
+    let name: String
+    let start: StartingFiles.Name
+    /// The words of CipherCrashSubject's operation; the file goes behind the first.
+    let operation: [String]
+    /// What `CipherCrashSubject check` says of the file before and after.
+    let before: String
+    let after: String
+    /// In which the file is before and after.
+    var journalMode = "wal"
+    /// Whether the plaintext file must be kept beside the new one.
+    var keepsBackup = false
+    /// What the file is where its change was put off and the rest was done.
+    var waiting: String?
+
+    /// The plaintext file that is kept.
+    static let backup = FolderState.database + "-plaintext"
+
+    /// How the operation may end when it is run again.
+    static let endings = [
+        "encrypted", "alreadyEncrypted", "shadow", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
+        "launched",
+    ]
+
+    /// A shadow proof never writes the database or its log.
+    var isShadow: Bool { operation == ["shadow"] }
+    var isLaunch: Bool { operation.first == "launch" }
+
+    static let all = [
+        Scenario(name: "encrypt", start: .plaintext, operation: ["encrypt"], before: "plaintext", after: "encrypted"),
+        Scenario(
+            name: "encrypt-backup", start: .plaintext, operation: ["encrypt", "backup"], before: "plaintext",
+            after: "encrypted", keepsBackup: true),
+        Scenario(
+            name: "encrypt-hot", start: .plaintextHot, operation: ["encrypt"], before: "plaintext", after: "encrypted",
+            journalMode: "delete"),
+        Scenario(name: "shadow", start: .plaintext, operation: ["shadow"], before: "plaintext", after: "plaintext"),
+        Scenario(name: "rekey", start: .encrypted, operation: ["rekey"], before: "encrypted", after: "rekeyed"),
+        Scenario(
+            name: "rekey-hot", start: .encryptedHot, operation: ["rekey"], before: "encrypted", after: "rekeyed",
+            journalMode: "delete"),
+        Scenario(name: "decrypt", start: .encrypted, operation: ["decrypt"], before: "encrypted", after: "plaintext"),
+        Scenario(
+            name: "decrypt-hot", start: .encryptedHot, operation: ["decrypt"], before: "encrypted", after: "plaintext",
+            journalMode: "delete"),
+        Scenario(
+            name: "launch", start: .plaintext, operation: ["launch"], before: "plaintext", after: "encrypted-migrated"),
+        Scenario(
+            name: "launch-migrate", start: .encrypted, operation: ["launch"], before: "encrypted",
+            after: "encrypted-migrated"),
+        Scenario(
+            name: "launch-open", start: .migrated, operation: ["launch"], before: "encrypted-migrated",
+            after: "encrypted-migrated"),
+        Scenario(
+            name: "launch-rekey", start: .encrypted, operation: ["launch", "rekey"], before: "encrypted",
+            after: "rekeyed-migrated", waiting: "encrypted-migrated"),
+        Scenario(
+            name: "launch-decrypt", start: .encrypted, operation: ["launch", "decrypt"], before: "encrypted",
+            after: "plaintext-migrated"),
+        Scenario(
+            name: "launch-plaintext", start: .plaintext, operation: ["launch", "decrypt"], before: "plaintext",
+            after: "plaintext-migrated"),
+    ]
+
+    /// The encryption among what an earlier one left when it was killed.
+    static func encryption(among leftovers: String) -> Scenario {
+        Scenario(
+            name: "encrypt-after-\(leftovers)", start: .leftovers(leftovers), operation: ["encrypt"],
+            before: "plaintext", after: "encrypted")
+    }
+
+    /// Those with a name; all where there is none.
+    static func named(_ name: String?) throws -> [Scenario] {
+        guard let name else { return all }
+        let found = all.filter { $0.name == name }
+        guard !found.isEmpty else { throw TrialError(detail: "there is no operation \(name)") }
+        return found
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// The files that scenarios begin with, made once.
+final class StartingFiles: Sendable {
+    enum Name: Hashable, Sendable {
+        /// In WAL mode, with rows in the log.
+        case plaintext
+        case encrypted
+        /// With a journal that must be rolled back.
+        case plaintextHot
+        case encryptedHot
+        /// Encrypted, and opened by the app's new version.
+        case migrated
+        /// What an encryption left that was killed, in one composition.
+        case leftovers(String)
+    }
+
+    /// The mode of the files, which a conversion must keep; not that of files which it makes.
+    static let mode = 0o640
+
+    private let states: [Name: FolderState]
+    private let kept = Locked<[String: (order: Int, state: FolderState)]>([:])
+
+    init(_ subject: Subject, in session: Session) throws {
+        let folder = session.folder + "/start"
+        let worker = Worker(session: session, number: 0)
+        func run(_ arguments: [String]) throws {
+            let ending = try worker.run(subject.command(arguments))
+            guard ending.cause == .exited(0) else {
+                throw TrialError(detail: "the subject cannot make a database: \(ending.output)")
+            }
+        }
+        func state(_ arguments: [String], having ending: String, launched: Bool = false) throws -> FolderState {
+            try? FileManager.default.removeItem(atPath: folder)
+            mkdir(folder, 0o755)
+            let file = folder + "/" + FolderState.database
+            try run(["make", file] + arguments)
+            for name in try FolderState(of: folder).files.keys { chmod(folder + "/" + name, mode_t(Self.mode)) }
+            // Whoever opens the database first makes the index of a log anew.
+            unlink(file + "-shm")
+            guard try FolderState(of: folder).files[FolderState.database + ending]?.bytes.isEmpty == false else {
+                throw TrialError(detail: "the subject left nothing in \(FolderState.database)\(ending)")
+            }
+            if launched { try run(["launch", file]) }
+            return try FolderState(of: folder)
+        }
+        states = [
+            .plaintext: try state(["plaintext"], having: "-wal"),
+            .encrypted: try state(["encrypted"], having: "-wal"),
+            .plaintextHot: try state(["plaintext", "hot"], having: "-journal"),
+            .encryptedHot: try state(["encrypted", "hot"], having: "-journal"),
+            .migrated: try state(["encrypted"], having: "-wal", launched: true),
+        ]
+        try FileManager.default.removeItem(atPath: folder)
+    }
+
+    subscript(_ name: Name) -> FolderState {
+        get throws {
+            let leftovers: FolderState? =
+                if case .leftovers(let composition) = name { kept.with { $0[composition]?.state } } else { nil }
+            guard let state = states[name] ?? leftovers else { throw TrialError(detail: "there are no files \(name)") }
+            return state
+        }
+    }
+
+    /// Keeps what a killed encryption left, once in each composition.
+    ///
+    /// - Parameters:
+    ///   - form: What the database is.
+    ///   - order: The first in this order is kept, whichever worker comes first.
+    func keep(_ leftovers: FolderState, _ form: String, order: Int) {
+        let parts = leftovers.files.keys.sorted().map { name in
+            let part = name.dropFirst(FolderState.database.count).drop { $0 == "-" }
+            return part.isEmpty ? form : String(part)
+        }
+        kept.with { kept in
+            let composition = parts.joined(separator: "+")
+            if let other = kept[composition], other.order <= order { return }
+            kept[composition] = (order, leftovers)
+        }
+    }
+
+    /// The compositions that were kept.
+    var leftovers: [String] { kept.with { $0.keys.sorted() } }
+}

@@ -1,0 +1,100 @@
+// What a run that something was done to must satisfy, whatever that was.
+
+/// The states of folders from which the next run finished.
+final class Settled: Sendable {
+    struct Key: Hashable {
+        let operation: [String]
+        let after: String
+        let journalMode: String
+        let keepsBackup: Bool
+        let digest: Int
+
+        init(_ scenario: Scenario, _ state: FolderState) {
+            operation = scenario.operation
+            after = scenario.after
+            journalMode = scenario.journalMode
+            keepsBackup = scenario.keepsBackup
+            digest = state.digest
+        }
+    }
+
+    private let found = Locked<[Key: Finding]>([:])
+
+    subscript(key: Key) -> Finding? {
+        get { found.with { $0[key] } }
+        set { found.with { $0[key] = newValue } }
+    }
+}
+
+/// What `CipherCrashSubject check` says of a database.
+struct Finding: CustomStringConvertible, Sendable {
+    let description: String
+    /// Such as `encrypted-migrated`; what else it says where the database is not whole.
+    let form: String
+
+    init(_ text: String) {
+        description = text
+        form = text.split(separator: " ").count == 2 ? String(text.prefix { $0 != " " }) : text
+    }
+}
+
+extension Trial {
+    /// What lies there now is read as the next launch reads it, and the operation is run again: from an equal state, and
+    /// under the same demands, that was tried before.
+    ///
+    /// - Parameter state: The files that are in the folder.
+    /// - Returns: What was found before the next run, and what is wrong with the next run.
+    func settle(_ state: FolderState) throws -> (found: Finding, losses: [String]) {
+        let key = Settled.Key(scenario, state)
+        if let found = harness.settled[key] { return (found, []) }
+        let said = try worker.run(harness.subject.command(["settle", file] + scenario.operation)).output
+            .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        let found = Finding(said[0])
+        var losses = found.form == scenario.after ? try backupLosses(state) : []
+        losses += try endingLosses(said.count > 1 ? said[1] : "", last: said.dropFirst(2).joined(separator: " "))
+        if losses.isEmpty { harness.settled[key] = found }
+        return (found, losses)
+    }
+
+    /// The file must be whole: all of the old one, or all of the new one.
+    func wholenessLosses(_ found: Finding) -> [String] {
+        [scenario.before, scenario.after].contains(found.form) ? [] : ["not whole: \(found)"]
+    }
+
+    /// A shadow proof never writes the database or its log.
+    func untouchedLosses(_ state: FolderState) -> [String] {
+        guard scenario.isShadow else { return [] }
+        return [FolderState.database, FolderState.database + "-wal"].filter {
+            state.files[$0]?.bytes != start.files[$0]?.bytes
+        }
+        .map { "\($0) was changed" }
+    }
+
+    /// What lies there beside the database, its log, and what may be there.
+    func strangers(_ state: FolderState, allowing allowed: [String]) -> [String] {
+        let known = ["", "-wal", "-shm"].map { FolderState.database + $0 } + allowed
+        return state.files.keys.filter { !known.contains($0) }.sorted()
+    }
+
+    /// The next run must have finished, with the new file in its modes, its backup and nothing else beside it.
+    private func endingLosses(_ ending: String, last: String) throws -> [String] {
+        guard Scenario.endings.contains(ending) else { return ["the next run says: \(ending)"] }
+        let state = try FolderState(of: worker.folder)
+        let left = strangers(state, allowing: scenario.keepsBackup ? [Scenario.backup] : [])
+        guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
+        guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
+        let mode = state.files[FolderState.database]?.mode
+        guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
+        return try untouchedLosses(state) + backupLosses(state)
+    }
+
+    /// A backup that was asked for must be there beside the new file, and be all of the old one.
+    private func backupLosses(_ state: FolderState) throws -> [String] {
+        guard scenario.keepsBackup else { return [] }
+        guard let backup = state.files[Scenario.backup] else { return ["there is no backup"] }
+        let look = FolderState(files: [FolderState.database: backup], numbers: [FolderState.database: 0])
+        try look.lay(at: worker.look, Inodes())
+        let found = try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
+        return Finding(found).form == "plaintext" ? [] : ["the backup is not whole: \(found)"]
+    }
+}

@@ -1,0 +1,49 @@
+/// What all trials of a run share.
+struct Harness: Sendable {
+    let session: Session
+    let subject: Subject
+    let starts: StartingFiles
+    let settled = Settled()
+
+    /// - Parameter isRepeatable: Whether chance and time stand still in the subject.
+    init(in session: Session, isRepeatable: Bool) throws {
+        try Strace.requireInstalled()
+        self.session = session
+        subject = try Subject(in: session, isRepeatable: isRepeatable)
+        starts = try StartingFiles(subject, in: session)
+    }
+}
+
+/// One scenario in one worker's folder: laid out, run with something done to it, and judged.
+struct Trial {
+    let harness: Harness
+    let scenario: Scenario
+    let start: FolderState
+    let worker: Worker
+
+    init(_ harness: Harness, _ scenario: Scenario, _ worker: Worker) throws {
+        self.harness = harness
+        self.scenario = scenario
+        self.worker = worker
+        start = try harness.starts[scenario.start]
+    }
+
+    var file: String { worker.folder + "/" + FolderState.database }
+
+    /// The operation.
+    var command: Command {
+        harness.subject.command([scenario.operation[0], file] + scenario.operation.dropFirst())
+    }
+
+    /// Makes the folder as the operation finds it.
+    func lay() throws {
+        try start.lay(at: worker.folder, Inodes(of: start))
+    }
+
+    /// How often one thread of the operation makes the calls that strace is asked for, at most.
+    func countCalls(_ options: [String]) throws -> Int {
+        try lay()
+        _ = try worker.run(Strace.recording(options, to: worker.trace, command))
+        return try Strace.mostCalls(worker.trace)
+    }
+}

@@ -1,0 +1,44 @@
+internal import CipherSQLite
+import CipherTestSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+// Holds a lock as another process would, says "ready", and ends at the end of its input.
+//
+// Usage: CipherLockHolder write DATABASE | folder FOLDER | sql DATABASE [KEYBYTE]
+//
+// The last opens the database, under a raw key of that byte where one is given, and runs each line of its input: SQL, of
+// which it says "ok" and the first column of the rows, or "error" and SQLite's code; or "half" and a query, of which it
+// reads one row and keeps the cursor.
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 3 else { exit(64) }
+var connection: Connection?
+var lines: SQLLines?
+switch arguments[1] {
+case "write":
+    connection = try Connection(path: arguments[2], mode: .readWrite)
+    try connection?.execute("BEGIN IMMEDIATE")
+case "folder":
+    let descriptor = open(arguments[2], O_RDONLY | O_DIRECTORY)
+    guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else { exit(74) }
+case "sql":
+    lines = try SQLLines(arguments[2], keyByte: arguments.dropFirst(3).first.flatMap { UInt8($0) })
+default:
+    exit(64)
+}
+print("ready")
+fflush(nil)
+while let line = readLine() {
+    guard let answer = lines?.answer(line) else { continue }
+    print(answer)
+    fflush(nil)
+}
+lines?.close()
+connection?.close()

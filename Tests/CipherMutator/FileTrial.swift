@@ -1,0 +1,109 @@
+import CipherTestSupport
+import Foundation
+
+/// One damaged database, upgraded and judged.
+struct FileTrial {
+    /// Success with equal rows, or an error with its code.
+    let outcome: String
+    /// What must not happen; `nil` where nothing did.
+    let fault: String?
+    /// What the upgrade said.
+    var message = ""
+
+    /// Upgrades the database of a folder, in place.
+    ///
+    /// - Parameter folder: Holds `app.db` and its sidecars, and nothing else.
+    static func run(_ folder: TemporaryFolder) throws -> FileTrial {
+        let aside = try copy(of: folder)
+        let run = try Child.run(Child.mutator, ["upgrade", folder.path("app.db")])
+        let outcome =
+            run.output.split(separator: "\n").last { !$0.contains(" ") || $0.contains(": /") }.map(String.init) ?? ""
+        switch run.status {
+        case 0:
+            return FileTrial(outcome: outcome, fault: try faultOfSuccess(folder, aside))
+        case 2:
+            let code = String(outcome.prefix { $0 != ":" })
+            return FileTrial(outcome: code, fault: try faultOfRefusal(folder, aside), message: outcome)
+        default:
+            return FileTrial(outcome: "status \(run.status)", fault: "status \(run.status): \(run.output.suffix(400))")
+        }
+    }
+
+    /// Plans for the database of a folder, which must end and change nothing.
+    ///
+    /// - Returns: What must not happen; `nil` where nothing did.
+    static func faultOfPlanning(_ folder: TemporaryFolder) throws -> String? {
+        let before = try FolderDigest(folder.url)
+        let run = try Child.run(Child.mutator, ["plan", folder.path("app.db")])
+        guard run.status == 0 || run.status == 2 else {
+            return "planning: status \(run.status): \(run.output.suffix(400))"
+        }
+        return try FolderDigest(folder.url) == before ? nil : "planning changed the files"
+    }
+
+    /// Migrates a copy of the database of a folder without encrypting it, which must end.
+    ///
+    /// - Returns: What must not happen; `nil` where nothing did.
+    static func faultOfMigrating(_ folder: TemporaryFolder) throws -> String? {
+        let trial = try copy(of: folder)
+        let run = try Child.run(Child.mutator, ["migrate", trial.path("app.db")])
+        guard run.status == 0 || run.status == 2 else {
+            return "migrating: status \(run.status): \(run.output.suffix(400))"
+        }
+        return try (stray(trial) ?? growth(trial, since: folder)).map { "migrating: \($0)" }
+    }
+
+    private static func copy(of folder: TemporaryFolder) throws -> TemporaryFolder {
+        let copy = try TemporaryFolder()
+        for name in try folder.names {
+            try FileManager.default.copyItem(atPath: folder.path(name), toPath: copy.path(name))
+        }
+        return copy
+    }
+
+    private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
+        if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
+        guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))
+        else { return "reported as encrypted and is not" }
+        return try difference(aside, folder, isEncrypted: true)
+    }
+
+    /// A refused file is as it was to the byte, or what SQLite itself makes of it when it recovers.
+    private static func faultOfRefusal(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
+        if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
+        let endings = ["-shm"]
+        if try FolderDigest(folder.url, ignoring: endings) == FolderDigest(aside.url, ignoring: endings) { return nil }
+        return try difference(aside, folder, isEncrypted: false).map { "refused and changed: \($0)" }
+    }
+
+    private static func stray(_ folder: TemporaryFolder) throws -> String? {
+        let known = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"]
+        return try folder.names.first { !known.contains($0) }.map { "left beside: \($0)" }
+    }
+
+    /// A file that has become larger than a damaged one can be was written to by mistake.
+    private static func growth(_ folder: TemporaryFolder, since aside: TemporaryFolder) throws -> String? {
+        let most = try max(1 << 24, 2 * size(aside.url))
+        let found = try size(folder.url)
+        return found > most ? "the files have grown to \(found) bytes" : nil
+    }
+
+    /// The bytes of all files of a folder.
+    private static func size(_ folder: URL) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path(percentEncoded: false)).reduce(0) { sum, name in
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: folder.appending(path: name).path(percentEncoded: false))
+            return sum + (attributes[.size] as? Int ?? 0)
+        }
+    }
+
+    private static func difference(
+        _ aside: TemporaryFolder, _ folder: TemporaryFolder, isEncrypted: Bool
+    ) throws -> String? {
+        let run = try Child.run(
+            Child.mutator,
+            ["compare", aside.path("app.db"), folder.path("app.db"), isEncrypted ? "encrypted" : "plaintext"])
+        guard run.status == 0 else { return "cannot be compared: status \(run.status) \(run.output.suffix(300))" }
+        return run.output.isEmpty ? nil : run.output
+    }
+}

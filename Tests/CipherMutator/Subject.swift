@@ -1,0 +1,62 @@
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+
+/// What runs in a process of its own, for a trap, a hang or a signal is to be seen from outside.
+enum Subject {
+    /// The encryption upgrade.
+    ///
+    /// Prints the outcome, or the error's code.
+    static func upgrade(_ path: String, _ provider: any KeyProvider = TestKeys.provider()) throws {
+        var options = ConversionOptions()
+        options.busyTimeout = .milliseconds(200)
+        options.upgradeTimeout = .seconds(5)
+        print(try EncryptionUpgrade(path: path, provider: provider, options: options).run().outcome.rawValue)
+    }
+
+    /// Plans a schema for which the rows of a table must be asked about.
+    ///
+    /// Encryption is off, so that the file is planned for as it is. Prints how it ended, or the error's code.
+    static func plan(_ path: String) throws {
+        _ = try opening(
+            path,
+            [
+                DeclaredTable.Column(name: "a", definition: "TEXT NOT NULL UNIQUE CHECK (a <> 'x')"),
+                DeclaredTable.Column(name: "added", definition: "INTEGER NOT NULL"),
+            ]
+        ).plan()
+        print("planned")
+    }
+
+    /// Opens the file as it is, under a schema for which its tables are built anew and no row is asked about before.
+    static func migrate(_ path: String) throws {
+        _ = try opening(path, [DeclaredTable.Column(name: "a", definition: "DEFAULT 'another'")]).run()
+        print("migrated")
+    }
+
+    /// Encryption is off.
+    private static func opening(_ path: String, _ columns: [DeclaredTable.Column]) throws -> StoreOpening {
+        let file = URL(filePath: path)
+        let configuration = Configuration(
+            databaseName: file.lastPathComponent, version: 99, encryption: .init(isEnabled: false),
+            schema: .tables(["t", "u", "f"].map { DeclaredTable(name: $0, columns: columns) }))
+        return try StoreOpening(
+            configuration: configuration, directory: file.deletingLastPathComponent().path(percentEncoded: false),
+            provider: TestKeys.provider())
+    }
+
+    /// Reads two files by plain SQL and prints where they differ, or nothing.
+    static func compare(_ first: String, _ second: String, isEncrypted: Bool) throws {
+        let left = try dump(first, nil)
+        let right = try dump(second, isEncrypted ? TestKeys.raw() : nil)
+        if left != right { print(left.differences(from: right).joined(separator: "\n")) }
+    }
+
+    private static func dump(_ path: String, _ key: CipherKey?) throws -> DatabaseDump {
+        let connection = try Connection(path: path, mode: .readWrite)
+        defer { connection.close() }
+        if let key { try connection.setKey(key, settings: CipherSettings()) }
+        connection.allowDoubleQuotedStrings()
+        return try DatabaseDump(connection, computed: false, noting: true)
+    }
+}

@@ -1,0 +1,75 @@
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+
+// Damages files by a seed, upgrades them, and judges what comes of it; Scripts/fuzz runs CipherMutator with one of
+//
+//   run FIRST STEP SECONDS [FOLDER]   trials FIRST, FIRST + STEP and so on; inputs that failed go to FOLDER
+//   some FIRST COUNT                  so many trials
+//   one NUMBER                        one trial
+//   judge FOLDER                      upgrades a copy of FOLDER/app.db and judges it
+//   hostile [fast]                    every database that was made to harm, with seconds and peak memory
+//   memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
+//   upgrade FILE                      what a trial runs in a process of its own
+//   plan FILE                         what a trial of planning runs in a process of its own
+//   migrate FILE                      the same of opening it without encryption under another schema
+//   compare FILE OTHER encrypted|plaintext
+
+let arguments = CommandLine.arguments
+func argument(_ index: Int) -> String { index < arguments.count ? arguments[index] : "" }
+
+func judge(_ source: String) throws {
+    let folder = try TemporaryFolder()
+    for name in try FileManager.default.contentsOfDirectory(atPath: source) where name.hasPrefix("app.db") {
+        try FileManager.default.copyItem(atPath: source + "/" + name, toPath: folder.path(name))
+    }
+    let trial = try FileTrial.run(folder)
+    print(trial.outcome)
+    guard let fault = trial.fault else { return }
+    print(fault)
+    exit(1)
+}
+
+do {
+    switch argument(1) {
+    case "run":
+        guard let first = UInt64(argument(2)), let step = UInt64(argument(3)), let seconds = Int(argument(4)) else {
+            exit(64)
+        }
+        var fuzzing = try Fuzzing(keep: arguments.count > 5 ? argument(5) : nil)
+        try fuzzing.run(from: first, step: step, count: nil, seconds: seconds)
+        exit(fuzzing.faults == 0 ? 0 : 1)
+    case "some":
+        guard let first = UInt64(argument(2)), let count = Int(argument(3)) else { exit(64) }
+        var fuzzing = try Fuzzing(keep: nil)
+        try fuzzing.run(from: first, step: 1, count: count, seconds: 600)
+        exit(fuzzing.faults == 0 ? 0 : 1)
+    case "one":
+        guard let number = UInt64(argument(2)) else { exit(64) }
+        var fuzzing = try Fuzzing(keep: arguments.count > 3 ? argument(3) : nil)
+        try fuzzing.run(from: number, step: 1, count: 1, seconds: 600)
+        exit(fuzzing.faults == 0 ? 0 : 1)
+    case "memory":
+        try Subject.upgrade(argument(2), FileKeyProvider(path: argument(3)))
+        print("ready")
+        fflush(nil)
+        _ = readLine()
+    case "hostile": exit(try HostileTrials.run(includingSlow: argument(2) != "fast") ? 0 : 1)
+    case "judge": try judge(argument(2))
+    case "plan": try Subject.plan(argument(2))
+    case "migrate": try Subject.migrate(argument(2))
+    case "upgrade": try Subject.upgrade(argument(2))
+    case "compare": try Subject.compare(argument(2), argument(3), isEncrypted: argument(4) == "encrypted")
+    default:
+        print(
+            "usage: CipherMutator run FIRST STEP SECONDS [FOLDER], CipherMutator one NUMBER, CipherMutator judge FOLDER"
+        )
+        exit(64)
+    }
+} catch let error as StoreError {
+    print("\(error.code.rawValue): \(error)")
+    exit(2)
+} catch {
+    print("\(type(of: error)): \(error)")
+    exit(3)
+}

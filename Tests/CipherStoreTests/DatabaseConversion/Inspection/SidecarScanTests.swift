@@ -1,0 +1,155 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Whether a log or a journal belongs to the database beside it, told by its pages alone.
+struct SidecarScanTests {
+    /// Where the pages are that the database does not have yet.
+    enum Sidecar: String, CaseIterable { case log = "WAL", journal = "DELETE" }
+
+    /// A database as a killed app leaves it.
+    private func file(_ sidecar: Sidecar, isEncrypted: Bool, named name: String = "app.db") throws -> LegacyFile {
+        try LegacyFile(named: name, unclosed: true) { connection in
+            if isEncrypted {
+                try connection.setKey(TestKeys.raw(), settings: CipherSettings())
+            } else {
+                try connection.execute("PRAGMA page_size = 4096")
+            }
+            _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(sidecar.rawValue)"))
+            // More than the cache holds, so that a journal is synced.
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+                INSERT INTO t SELECT zeroblob(1500) FROM n;
+                PRAGMA cache_size = 2; BEGIN; UPDATE t SET a = zeroblob(1400);
+                """)
+            if sidecar == .log { try connection.execute("COMMIT") }
+        }
+    }
+
+    private func path(_ file: LegacyFile, _ sidecar: Sidecar) -> String {
+        file.path + (sidecar == .log ? "-wal" : "-journal")
+    }
+
+    private func edit(_ path: String, _ body: (inout Data) -> Void) throws {
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        body(&bytes)
+        try bytes.write(to: URL(filePath: path))
+    }
+
+    @Test(
+        "Pages of the database's kind are its own, those of the other kind are not, and neither file is touched",
+        arguments: Sidecar.allCases, [true, false])
+    func kinds(_ sidecar: Sidecar, isEncrypted: Bool) throws {
+        let file = try file(sidecar, isEncrypted: isEncrypted)
+        let paths = try DatabasePaths(file.path)
+        let before = try FolderDigest(file.folder.url)
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: !isEncrypted))
+        #expect(try SidecarScan.isStale(paths, databaseIsPlaintext: isEncrypted))
+        #expect(try SidecarScan.holdsPages(paths))
+        #expect(try FolderDigest(file.folder.url) == before)
+    }
+
+    @Test("A log or a journal that ends before its first page holds none", arguments: Sidecar.allCases, [0, 20, 1000])
+    func cutOff(_ sidecar: Sidecar, count: Int) throws {
+        let file = try file(sidecar, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        try edit(path(file, sidecar)) { $0 = $0.prefix(count) }
+        #expect(try !SidecarScan.holdsPages(paths))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: true))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
+    @Test("Beside a database that has neither, nothing is stale")
+    func none() throws {
+        let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }
+        let paths = try DatabasePaths(file.path)
+        #expect(try !SidecarScan.holdsPages(paths))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: true))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
+    @Test("A journal whose header is zeros, as a commit leaves it, counts for nothing")
+    func invalidated() throws {
+        let file = try file(.journal, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        try edit(paths.journal) { $0.replaceSubrange(0..<28, with: Data(count: 28)) }
+        #expect(try !SidecarScan.holdsPages(paths))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
+    @Test("Frames of a log's earlier generation, whose salt is another, are nobody's")
+    func formerGeneration() throws {
+        let file = try file(.log, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        #expect(try SidecarScan.isStale(paths, databaseIsPlaintext: false))
+        try edit(paths.wal) { $0[16] ^= 1 }
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
+    @Test("A log of a terabyte without a page is not read to its end")
+    func hugeLog() throws {
+        let file = try file(.log, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        try #require(truncate(paths.wal, 32) == 0 && truncate(paths.wal, 1 << 40) == 0)
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: true))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
+    @Test("The files are those of the name's bytes, and not those of a name that looks like it")
+    func nameBytes() throws {
+        let file = try file(.log, isEncrypted: false)
+        let folder = try FileSystem.resolve(file.folder.path("."))
+        let strange = SystemPath.text(Array(folder.utf8) + [0x2f, 0x78, 0xff])
+        let alike = folder + "/x\u{FFFD}"
+        for ending in ["", "-wal"] {
+            #expect(
+                (file.path + ending).withSystemPath { from in (strange + ending).withSystemPath { rename(from, $0) } }
+                    == 0)
+        }
+        #expect(try SidecarScan.isStale(DatabasePaths(strange), databaseIsPlaintext: false))
+        #expect(try !SidecarScan.holdsPages(DatabasePaths(alike)))
+    }
+
+    @Test("A link in a log's place is refused, and what it leads to is not read", arguments: Sidecar.allCases)
+    func link(_ sidecar: Sidecar) throws {
+        let file = try file(sidecar, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        let elsewhere = try TemporaryFolder()
+        try FileManager.default.moveItem(atPath: path(file, sidecar), toPath: elsewhere.path("target"))
+        try FileManager.default.createSymbolicLink(
+            atPath: path(file, sidecar), withDestinationPath: elsewhere.path("target"))
+        let before = try [FolderDigest(file.folder.url), FolderDigest(elsewhere.url)]
+        for isPlaintext in [true, false] {
+            let error = try storeError { try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) }
+            #expect(error?.code == .inputOutput)
+        }
+        #expect(try storeError { try SidecarScan.holdsPages(paths) }?.code == .inputOutput)
+        #expect(try [FolderDigest(file.folder.url), FolderDigest(elsewhere.url)] == before)
+    }
+
+    @Test("A folder or a FIFO in a log's place holds no page, and nobody waits for one", arguments: Sidecar.allCases)
+    func noFiles(_ sidecar: Sidecar) throws {
+        let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }
+        let paths = try DatabasePaths(file.path)
+        try #require(mkfifo(path(file, sidecar), 0o600) == 0)
+        #expect(try !SidecarScan.holdsPages(paths))
+        try #require(unlink(path(file, sidecar)) == 0)
+        try FileSystem.createFolder(path(file, sidecar))
+        #expect(try !SidecarScan.holdsPages(paths))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+
+/// A program in a process of its own, as tests of locks, crashes and races need it.
+public struct TestProgram: Sendable {
+    /// The executable.
+    public let path: String
+
+    /// A program of the system's.
+    public init(path: String) {
+        self.path = path
+    }
+
+    /// A product of this package, which is built where the tests are.
+    public static func built(_ name: String) -> TestProgram {
+        TestProgram(
+            path: URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: name)
+                .path(percentEncoded: false))
+    }
+
+    /// The tracer of system calls, where it is installed.
+    public static let strace = TestProgram(path: "/usr/bin/strace")
+
+    /// What Linux calls a process of it: the first 15 bytes of the file's name.
+    public var processName: String {
+        String(decoding: URL(filePath: path).lastPathComponent.utf8.prefix(15), as: UTF8.self)
+    }
+
+    /// Whether it can be run.
+    public var isThere: Bool { FileManager.default.isExecutableFile(atPath: path) }
+
+    /// How a run ended.
+    public struct Ending: Sendable {
+        /// What it wrote on standard output, without white space around it.
+        public let output: String
+        /// What it wrote on standard error, likewise.
+        public let errors: String
+        /// Its exit status, or the number of the signal.
+        public let status: Int32
+        /// Whether a signal ended it.
+        public let wasKilled: Bool
+    }
+
+    /// Starts it, and returns at once.
+    ///
+    /// - Returns: What waits for its end.
+    public func start(_ arguments: [String]) throws -> Running {
+        let process = Process()
+        let (input, output, errors) = (Pipe(), Pipe(), Pipe())
+        process.executableURL = URL(filePath: path)
+        process.arguments = arguments
+        process.standardInput = input
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        return Running(process: process, input: input, output: output, errors: errors)
+    }
+
+    /// Runs it to its end.
+    public func run(_ arguments: [String]) throws -> Ending { try start(arguments).wait() }
+
+    /// A run that may not have ended yet.
+    public struct Running {
+        fileprivate let process: Process
+        fileprivate let input: Pipe
+        fileprivate let output: Pipe
+        fileprivate let errors: Pipe
+
+        /// What the system calls the process.
+        public var processID: Int32 { process.processIdentifier }
+
+        /// Ends it as a crash would.
+        public func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
+
+        /// Reads what it says, up to the end of the line.
+        public func line() throws -> String {
+            var bytes: [UInt8] = []
+            while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
+                bytes.append(byte)
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+
+        /// Says a line to it.
+        public func tell(_ line: String) throws {
+            try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        }
+
+        /// Says a line to it, and reads its answer.
+        public func ask(_ line: String) throws -> String {
+            try tell(line)
+            return try self.line()
+        }
+
+        /// Ends its input and waits for its end.
+        ///
+        /// It must not write more on standard error than a pipe holds.
+        public func wait() throws -> Ending {
+            func text(_ pipe: Pipe) throws -> String {
+                String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+                    .trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+            try input.fileHandleForWriting.close()
+            let (said, complained) = (try text(output), try text(errors))
+            process.waitUntilExit()
+            return Ending(
+                output: said, errors: complained, status: process.terminationStatus,
+                wasKilled: process.terminationReason == .uncaughtSignal)
+        }
+    }
+}
