@@ -179,7 +179,7 @@ package struct CopyProof {
             roots[try $0.get(at: 0)] = try $0.get(at: 1)
         }
         for (table, root, mayLackRowID) in tables {
-            let listed = try Self.indexes(of: table, connection)
+            let listed = try ListedIndex.all(of: table, connection)
             // The key of a WITHOUT ROWID table is the table itself.
             let key = listed.first { $0.isKey && roots[$0.name] == nil }?.name
             let reading = try TableReading(table, key: key, mayLackRowID: mayLackRowID, connection)
@@ -202,24 +202,6 @@ package struct CopyProof {
             plan.indexes.append(indexes)
         }
         return plan
-    }
-
-    private struct ListedIndex {
-        let name: SchemaName
-        let isUnique: Bool
-        let isKey: Bool
-        let isPartial: Bool
-    }
-
-    private static func indexes(of table: SchemaName, _ connection: Connection) throws -> [ListedIndex] {
-        var indexes: [ListedIndex] = []
-        try connection.forEachRow("PRAGMA index_list(\(table))") { row in
-            indexes.append(
-                ListedIndex(
-                    name: try row.get(at: 1), isUnique: try row.get(Int.self, at: 2) != 0,
-                    isKey: try row.get(String.self, at: 3) == "pk", isPartial: try row.get(Int.self, at: 4) != 0))
-        }
-        return indexes
     }
 
     /// One worker's share: from the first table up or from the last one down, until the workers meet.

@@ -193,11 +193,7 @@ extension RecordedVersion.VersionColumn {
     }
 
     private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {
-        let pragma: SQL = Engine.current.hasGeneratedColumns ? "PRAGMA main.table_xinfo" : "PRAGMA main.table_info"
-        var present: Set<SQLName> = []
-        try connection.forEachRow("\(pragma)(\(identifier: name))") { row in
-            present.insert(SQLName(try row.get(String.self, at: 1)))
-        }
+        let present = Set(try ColumnState.read(table: name, from: connection).map { SQLName($0.name) })
         for wanted in [column] + filter.keys.sorted() where !present.contains(SQLName(wanted)) {
             throw StoreError(
                 .recordedVersion, path: databasePath,
