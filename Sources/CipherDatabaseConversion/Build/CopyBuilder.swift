@@ -62,7 +62,7 @@ struct CopyBuilder {
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) computes with a function that only the app has",
-                advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
+                advice: "drop the index before the upgrade and make it again afterwards", changed: .nothing,
                 underlying: error)
         } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)

@@ -40,7 +40,7 @@ struct DuplicateKeys {
         return StoreError(
             .corrupt, path: path,
             "index \(index.name) of table \(index.table) is damaged: it is unique, but \(keys) more than once",
-            advice: "remove the duplicate rows, or drop the index, and try again; nothing was changed",
+            advice: "remove the duplicate rows, or drop the index, and try again", changed: .nothing,
             underlying: underlying)
     }
 }

@@ -75,8 +75,8 @@ package struct CopyProof {
             throw StoreError(
                 .corrupt, path: original.path,
                 "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
-                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover; "
-                    + "nothing was changed")
+                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover",
+                changed: .nothing)
         }
     }
 
@@ -305,6 +305,6 @@ extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
             .proofFailed, path: path, "the encrypted copy is not equal to the original: \(difference)",
-            advice: "the copy was discarded and nothing was changed; report this with the schema")
+            advice: "the copy was discarded; report this with the schema", changed: .nothing)
     }
 }

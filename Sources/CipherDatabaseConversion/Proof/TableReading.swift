@@ -32,9 +32,8 @@ package struct TableReading: Sendable {
     /// - Throws: ``StoreError`` with `corrupt`.
     func check(root: Int64, _ connection: Connection) throws {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
-            throw StoreError(
-                .corrupt, path: connection.path, "schema entry \(table) does not name the table that it defines",
-                advice: "restore the file from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                connection.path, "schema entry \(table) does not name the table that it defines")
         }
     }
 

@@ -74,10 +74,8 @@ extension RecordedVersion {
             value = try ConfigurationSyntax.parse(bytes)
         } catch let reason {
             if let assumed { return assumed }
-            throw failure(
-                "the recorded version is not readable: \(reason.detail)",
-                "restore the file, or say with recordedVersion.assume (in Swift assumedVersion) which version such a "
-                    + "database has; nothing was changed")
+            throw StoreError.unknownVersion(
+                path, "the recorded version is not readable: \(reason.detail)", first: "restore the file")
         }
         guard case .dictionary(let entries) = value else {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
