@@ -28,7 +28,9 @@ package struct Inspector {
         self.isAlone = isAlone
     }
 
-    /// What can be told without a key.
+    /// What a file is without a key, by its header and its sidecars: what is done with it is decided by this.
+    ///
+    /// ``FileState`` goes on from here with the key, and ``FileContent`` is what a conversion can begin with.
     package enum Surface: Equatable {
         case missing
         case empty
