@@ -217,12 +217,6 @@ let package = Package(
             path: "Examples/LegacyChat",
             swiftSettings: strict
         ),
-        .executableTarget(
-            name: "Bench",
-            dependencies: ["CCipherEngine", "CipherSQLite", "CipherStore"],
-            path: "Benchmarks",
-            swiftSettings: strict
-        ),
         .target(
             name: "TestSupport",
             dependencies: ["CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite"],

@@ -35,7 +35,7 @@ public struct FileKeyProvider: KeyProvider {
             return try stored(database: database, durably: mayCreate)
         } catch SmallFile.Failure.missing where mayCreate {
             // Where another process was faster, its key counts; so what is there is read again in both cases.
-            _ = try KeyFile.create(path, key: .minted(as: "a new key file"))
+            _ = try KeyFile.create(path, key: .generated(for: "a new key file"))
         } catch let failure as SmallFile.Failure {
             throw unavailable(failure)
         }

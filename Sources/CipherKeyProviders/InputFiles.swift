@@ -16,7 +16,7 @@ extension KeyRotation: InputFiles {
     }
 }
 
-extension PatientKeyProvider: InputFiles {
+extension TimeLimitedKeyProvider: InputFiles {
     package func inputFiles(for database: String) -> [String] {
         (provider as? any InputFiles)?.inputFiles(for: database) ?? []
     }

@@ -4,10 +4,10 @@ internal import CipherSQLite
 
 /// Pages on their way to the disk, sealed and written together on another thread.
 ///
-/// Filled by SQLite's thread. Between ``SealingCrew/submit(_:)`` and ``SealingCrew/settle(_:)`` it belongs to the thread
+/// Filled by SQLite's thread. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs to the thread
 /// that seals it.
 // Unchecked, and safe between threads: the buffers, `numbers` and `result` are touched by one at a time, as said above, and
-// the crew's lock orders them.
+// the threads' lock orders them.
 final class PageBatch: @unchecked Sendable {
     static let capacity = 64
 

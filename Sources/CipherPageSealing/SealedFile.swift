@@ -12,7 +12,7 @@ final class SealedFile: LayeredFile {
     private let disk: DescriptorFile
     private let batches: [PageBatch]
     private let opener: PageSealer
-    private let crew: SealingCrew
+    private let threads: SealingThreads
     /// The batch that is being filled.
     private var current = 0
     /// Where the pages are that may not have been written yet.
@@ -22,10 +22,10 @@ final class SealedFile: LayeredFile {
     private(set) var failure = SQLITE_OK
 
     init(
-        _ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping SealingCrew.ThreadStart
+        _ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping SealingThreads.ThreadStart
     ) throws {
         self.disk = disk
-        crew = SealingCrew(disk, startThread)
+        threads = SealingThreads(disk, startThread)
         batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
         opener = try PageSealer(keys)
         size = 0
@@ -61,7 +61,7 @@ final class SealedFile: LayeredFile {
     }
 
     private func submit() {
-        crew.submit(batches[current])
+        threads.submit(batches[current])
         current = (current + 1) % batches.count
         settle(current)
     }
@@ -69,7 +69,7 @@ final class SealedFile: LayeredFile {
     /// Waits until a batch is on the disk.
     private func settle(_ batch: Int) {
         for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
-        crew.settle(batches[batch])
+        threads.settle(batches[batch])
         let result = batches[batch].reset()
         if failure == SQLITE_OK { failure = result }
     }
@@ -95,7 +95,7 @@ final class SealedFile: LayeredFile {
 
     func close() -> Int32 {
         let result = flush()
-        crew.end()
+        threads.end()
         return result
     }
 

@@ -28,10 +28,10 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard createIfMissing, purpose == .createOrExisting else {
             throw StoreError.noKey(named: name, in: "the desktop's key store")
         }
-        return try MintingLock.withLock {
+        return try KeyCreationLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
-            let key = try CipherKey.minted(as: "a new key of the desktop's key store")
+            let key = try CipherKey.generated(for: "a new key of the desktop's key store")
             try session.store(key.text)
             // What counts is what the store gives to the next one who asks.
             guard let stored = try stored(session), stored == key else {

@@ -33,12 +33,12 @@ public func verifyMigrations(
     from fixtures: [URL], to configuration: Configuration, keyProvider: any KeyProvider = .fixedTestKey,
     allowing allowed: AllowedDifferences = [], check: (@Sendable (EncryptedStore, URL) async throws -> Void)? = nil
 ) async throws {
-    let workshop = MigrationWorkshop(configuration: configuration, keyProvider: keyProvider)
-    let wanted = try await workshop.schemaOfFreshInstall()
+    let folder = MigrationTestFolder(configuration: configuration, keyProvider: keyProvider)
+    let wanted = try await folder.schemaOfFreshInstall()
     var failures: [MigrationVerificationError.Failure] = []
     for fixture in fixtures {
         do {
-            let problems = try await workshop.problems(of: fixture, wanted: wanted, allowed: allowed, check: check)
+            let problems = try await folder.problems(of: fixture, wanted: wanted, allowed: allowed, check: check)
             if !problems.isEmpty { failures.append(.init(fixture: fixture, problems: problems)) }
         } catch {
             failures.append(.init(fixture: fixture, problems: [.failed(error)]))

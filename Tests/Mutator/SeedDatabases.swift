@@ -10,13 +10,13 @@ enum SeedDatabases {
 
     /// Writes one, as a killed app leaves it: with its `-wal` or its hot journal.
     static func write(_ name: String, to path: String) throws {
-        let workshop = try TemporaryFolder()
-        let connection = try Connection(path: workshop.path("app.db"), mode: .create)
+        let scratch = try TemporaryFolder()
+        let connection = try Connection(path: scratch.path("app.db"), mode: .create)
         defer { connection.close() }
         try make(name, connection)
-        for file in try workshop.names where !file.hasSuffix("-shm") {
+        for file in try scratch.names where !file.hasSuffix("-shm") {
             let target = path + file.dropFirst("app.db".count)
-            try FileManager.default.copyItem(atPath: workshop.path(file), toPath: target)
+            try FileManager.default.copyItem(atPath: scratch.path(file), toPath: target)
         }
     }
 

@@ -40,8 +40,8 @@ class Hazard:
 
     def make(self, path: Path, key: Key | None = None) -> None:
         """Writes the database as a killed app leaves it, with its -wal or its -journal."""
-        with tempfile.TemporaryDirectory() as workshop:
-            file = Path(workshop) / "app.db"
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "app.db"
             with self._open(file, key) as database:
                 # SQLCipher has page sizes of its own.
                 settings = self.settings if key is None else re.sub(rb"PRAGMA page_size = \d+;", b"", self.settings)

@@ -18,13 +18,13 @@ public struct LegacyFile: Sendable {
         folder = try TemporaryFolder()
         aside = try TemporaryFolder()
         path = folder.path(name)
-        let workshop = try TemporaryFolder()
-        let connection = try Connection(path: workshop.path(name), mode: .create)
+        let scratch = try TemporaryFolder()
+        let connection = try Connection(path: scratch.path(name), mode: .create)
         defer { connection.close() }
         try make(connection)
         if !unclosed { connection.close() }
-        for file in try workshop.names where !file.hasSuffix("-shm") {
-            try FileManager.default.copyItem(atPath: workshop.path(file), toPath: folder.path(file))
+        for file in try scratch.names where !file.hasSuffix("-shm") {
+            try FileManager.default.copyItem(atPath: scratch.path(file), toPath: folder.path(file))
         }
         try keepAside()
     }

@@ -20,7 +20,7 @@ struct CopyBuilder {
     /// The key of the copy; `nil` for a plaintext one.
     let copyKey: FileKey?
     let collations: [Collation]
-    let header: HeaderNumbers
+    let header: HeaderFields
     /// Whether the indexes are filled from the rows, and not copied as they are.
     let rebuildsIndexes: Bool
     let observer: UpgradeObserver

@@ -40,7 +40,7 @@ struct CopySkeleton {
     /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
     ///
     /// - Parameter rebuildsIndexes: Whether each index is filled from the rows of its table.
-    init(_ connection: Connection, header: HeaderNumbers, rebuildsIndexes: Bool) throws {
+    init(_ connection: Connection, header: HeaderFields, rebuildsIndexes: Bool) throws {
         let entries = try Self.entries(connection)
         try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)

@@ -78,10 +78,10 @@ package struct DatabaseSearch: Sendable {
             throw StoreError.missingFile(path, "there is no such file or folder")
         }
         guard status.isDirectory else {
-            return [Found(root, .database, in: try OpenFolder(FileSystem.split(root).folder).identity, status)]
+            return [Found(root, .database, in: try SearchedFolder(FileSystem.split(root).folder).identity, status)]
         }
         var search = DatabaseSearch(names: names)
-        try search.walk(OpenFolder(root))
+        try search.walk(SearchedFolder(root))
         return search.found
     }
 
@@ -89,11 +89,11 @@ package struct DatabaseSearch: Sendable {
         self.names = names
     }
 
-    private mutating func walk(_ root: OpenFolder) throws {
+    private mutating func walk(_ root: SearchedFolder) throws {
         var folders = try look(through: root)
         while let next = folders.popLast() {
             do {
-                folders += try look(through: OpenFolder(next.path, seen: next.identity))
+                folders += try look(through: SearchedFolder(next.path, seen: next.identity))
             } catch let error as StoreError {
                 found.append(Found(next.path, .failure(error), in: next.identity))
             }
@@ -104,7 +104,7 @@ package struct DatabaseSearch: Sendable {
     private typealias Inner = (path: String, identity: FileIdentity)
 
     /// Takes note of the databases in a folder, and returns the folders in it, the last one first.
-    private mutating func look(through folder: OpenFolder) throws -> [Inner] {
+    private mutating func look(through folder: SearchedFolder) throws -> [Inner] {
         var inner: [Inner] = []
         for name in try folder.names() {
             let path = FileName.inFolder(folder.path, name)
@@ -126,7 +126,7 @@ package struct DatabaseSearch: Sendable {
 
     /// What a file is to the search; `nil` where it is no database.
     private mutating func kind(
-        of name: String, _ path: String, _ status: FileSystem.Status, _ folder: OpenFolder
+        of name: String, _ path: String, _ status: FileSystem.Status, _ folder: SearchedFolder
     ) throws -> Found.Kind? {
         guard let isNamed = isNamed(name) else { return nil }
         let other = DatabasePaths.database(besideWhich: name)

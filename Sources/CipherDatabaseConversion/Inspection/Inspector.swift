@@ -210,7 +210,7 @@ package struct Inspector {
     ///
     /// - Parameter fileKey: The key of an encrypted file, which fits it.
     private func isLogOfOther(_ fileKey: FileKey?) throws -> Bool {
-        try LogGeneration(
+        try LogMatch(
             paths: paths,
             firstPage: {
                 try DatabaseFile(path: paths.database)

@@ -79,7 +79,7 @@ struct Conversion {
 
     /// What can be found wrong with the schema before the file is brought to rest.
     private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
-        let merged = MergedLog(paths: paths, key: sourceKey, collations: options.collations)
+        let merged = MergedLogCheck(paths: paths, key: sourceKey, collations: options.collations)
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
@@ -173,7 +173,7 @@ struct Conversion {
         try copy.setOwner(status.owner, status.group)
         try CopyBuilder(
             source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
-            collations: options.collations, header: try HeaderNumbers(of: paths.database, key: sourceKey),
+            collations: options.collations, header: try HeaderFields(of: paths.database, key: sourceKey),
             rebuildsIndexes: rebuildsIndexes, observer: observer
         ).build()
     }
@@ -213,7 +213,7 @@ struct Conversion {
         let old: OldFile
         let otherNames: Int
         do {
-            report.warnings += try swap.dress()
+            report.warnings += try swap.applyMetadata()
             try observer.checkCancellation()
             old = try hold.becomeOldFile(checking: observer.checkCancellation)
             otherNames = try swap.commit(old)

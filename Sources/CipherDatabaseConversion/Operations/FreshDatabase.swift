@@ -96,7 +96,7 @@ package struct FreshDatabase {
         _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
     ) throws -> [String] {
         let swap = Swap(paths: paths, copy: copy, copyName: copyName, original: status.identity)
-        let refused = try swap.dress()
+        let refused = try swap.applyMetadata()
         let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
         try removeSidecars()
         let otherNames = try swap.commit(old)

@@ -80,9 +80,9 @@ package struct DatabasePaths: Sendable {
         // A new link may have the number of the folder that was removed.
         guard let folder = try FileSystem.status(folder, followLinks: false), folder.isDirectory,
             folder.identity == seenFolder
-        else { throw OpenFolder.replaced(database) }
+        else { throw SearchedFolder.replaced(database) }
         let status = try FileSystem.status(database, followLinks: false)
-        guard status?.isSymbolicLink != true else { throw OpenFolder.replaced(database) }
+        guard status?.isSymbolicLink != true else { throw SearchedFolder.replaced(database) }
         return status
     }
 
@@ -111,7 +111,7 @@ package struct DatabasePaths: Sendable {
         let opened = try Folder(folder)
         guard let seenFolder else { return opened }
         guard try FileSystem.status(ofDescriptor: opened.descriptor, folder).identity == seenFolder else {
-            throw OpenFolder.replaced(database)
+            throw SearchedFolder.replaced(database)
         }
         return opened
     }

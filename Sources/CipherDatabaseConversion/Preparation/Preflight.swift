@@ -110,7 +110,7 @@ package struct Preflight {
     ///
     /// A stand-in would build indexes that the app sees as corrupt.
     package func checkSchema(_ connection: Connection) throws {
-        try SchemaShape.check(connection)
+        try SchemaEntryCheck.check(connection)
         let missing = try SchemaCollations.missing(connection)
         guard missing.isEmpty else {
             let names = missing.joined(separator: ", ")

@@ -14,7 +14,7 @@ struct Swap {
     /// Gives the copy what belonged to the original file.
     ///
     /// Returns what the system refused.
-    func dress() throws -> [String] {
+    func applyMetadata() throws -> [String] {
         let status = try current()
         try copy.setOwner(status.owner, status.group)
         // Let go at once: a lease of the file is for whoever has the only descriptor.

@@ -79,7 +79,7 @@ package struct InterruptedCopy {
         guard let file = try SidecarFile(log.wal), let claims = try LogHeader(file), header.isWriteAheadLog,
             claims.pageSize == header.pageSize, try !SidecarScan.isStale(log, databaseIsPlaintext: true)
         else { return false }
-        return try !LogGeneration(
+        return try !LogMatch(
             paths: log, firstPage: { try DatabaseFile(path: database.database).read(at: 0, count: FileHeader.length) },
             opening: { $0 }
         ).isOther()

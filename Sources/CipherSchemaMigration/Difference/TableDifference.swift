@@ -48,7 +48,7 @@ struct TableDifference {
         try keepColumns(in: &plan)
         try changeColumns(in: &plan)
         let target = try plan.shape(comparison.wanted.scratch, path: state.connection.path)
-        let check = RowCheck(lint.counting, found, target)
+        let check = RejectedRows(lint.counting, found, target)
         findings += try check.duplicates(created)
         guard found.isOutdated || !target.isSame(as: existing) else { return }
         result = target
@@ -58,7 +58,7 @@ struct TableDifference {
         // SQLite drops an index together with a column in it just so.
         let kept = survivors.filter { object in !lostColumns.contains { $0.isMentioned(in: object.sql) } }
         findings += try check.duplicates(kept)
-        findings += try ValueCheck(lint: lint.counting, existing: existing, target: target).findings()
+        findings += try RejectedValues(lint: lint.counting, existing: existing, target: target).findings()
         rebuild(target, kept)
     }
 

@@ -7,7 +7,7 @@ struct PlanExecutor {
     /// What the app's own steps may do to rows.
     let policy: StepPolicy
     /// Counts what they do; `nil` where there is nothing that a user could lose.
-    let census: StepCensus?
+    let counter: StepEffectCounter?
     /// Whether what steps may do anyway is counted as well.
     var countsAll = false
 
@@ -33,7 +33,7 @@ struct PlanExecutor {
             if operation.kind == .swift { try policy.check(refused, connection.path) }
             var operation = operation
             do {
-                let outcome = try run(operation, by: isCounted ? census : nil)
+                let outcome = try run(operation, by: isCounted ? counter : nil)
                 try checkTransaction(operation)
                 if let outcome { operation.take(outcome) }
                 findings += outcome?.losses ?? []
@@ -45,8 +45,8 @@ struct PlanExecutor {
             }
             applied.append(operation)
         }
-        if isCounted, isJudged, isAll, let census {
-            for (step, loss) in try connection.withinStepsForRows({ try census.leftovers() }) {
+        if isCounted, isJudged, isAll, let counter {
+            for (step, loss) in try connection.withinStepsForRows({ try counter.leftovers() }) {
                 findings.append(loss)
                 refused += step.map { step in policy.refusing([loss], of: step).map { (step, $0) } } ?? []
             }
@@ -64,7 +64,7 @@ struct PlanExecutor {
 
     /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's may
     /// take, only the app knows.
-    private func run(_ operation: Plan.Operation, by census: StepCensus?) throws -> StepCensus.Outcome? {
+    private func run(_ operation: Plan.Operation, by counter: StepEffectCounter?) throws -> StepEffectCounter.Outcome? {
         guard operation.kind == .sql || operation.kind == .swift else {
             try connection.withinStepsForRows { try keepingRows(of: operation) { try runFreely(operation) } }
             return nil
@@ -75,11 +75,11 @@ struct PlanExecutor {
             try StepGuard(allowsSavepoints: operation.kind == .swift, observe: note)
                 .guarding(connection, operation.subject, compiled: compiled) { try runFreely(operation) }
         }
-        guard let census else {
+        guard let counter else {
             try run({ _ in }, nil)
             return nil
         }
-        return try census.observing(operation, run)
+        return try counter.observing(operation, run)
     }
 
     private func runFreely(_ operation: Plan.Operation) throws {
@@ -119,7 +119,7 @@ struct PlanExecutor {
 
 extension Plan.Operation {
     /// What was counted says more of the risk than the statement's text.
-    fileprivate mutating func take(_ outcome: StepCensus.Outcome) {
+    fileprivate mutating func take(_ outcome: StepEffectCounter.Outcome) {
         effects = outcome.effects
         let severities = Set(outcome.losses.map(\.severity))
         risk = severities.contains(.losesData) ? .losesData : severities.isEmpty ? .none : .removesSchema

@@ -183,7 +183,7 @@ package struct SchemaMigrator {
         let isNew = event(for: state) == .created
         let executor = PlanExecutor(
             connection: connection, policy: policy,
-            census: isNew ? nil : StepCensus(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
+            counter: isNew ? nil : StepEffectCounter(state, countsAdditions: isRehearsal), countsAll: isRehearsal)
         if isRehearsal, let swift = plan.firstSwift {
             // What Swift does elsewhere could not be undone.
             try plan.apply(with: executor, endingBefore: swift)

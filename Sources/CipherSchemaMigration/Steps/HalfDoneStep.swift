@@ -3,7 +3,7 @@ internal import CipherErrors
 /// Tells which statements of a step have run before, in a system that ran them one by one without a transaction.
 struct HalfDoneStep {
     let name: String
-    let passages: [StepCourse.Passage]
+    let passages: [StepSchemas.Passage]
     let path: String
     /// Whether SQLite takes a statement as the database is now.
     let canRun: (PlacedStatement) throws -> Bool
@@ -24,7 +24,7 @@ struct HalfDoneStep {
         let isAdditive = passages.allSatisfy(\.change.isAdditive)
         let done = isAdditive ? try additive(found) : try prefix(found)
         guard let last = done.max() else { return try begunWithRows() }
-        let isMissing = { (passage: StepCourse.Passage) in
+        let isMissing = { (passage: StepSchemas.Passage) in
             !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
         }
         var answer = Answer()
@@ -58,7 +58,7 @@ struct HalfDoneStep {
     /// Where the schema shows no effect, the first rows may be there all the same.
     private func begunWithRows() throws -> Answer {
         var answer = Answer()
-        var open: StepCourse.Passage?
+        var open: StepSchemas.Passage?
         for (index, passage) in passages.enumerated()
         where passage.traits.writesRows && !mayRepeat(passage) {
             guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
@@ -74,11 +74,11 @@ struct HalfDoneStep {
         return answer
     }
 
-    private func mayRepeat(_ passage: StepCourse.Passage) -> Bool {
+    private func mayRepeat(_ passage: StepSchemas.Passage) -> Bool {
         passage.mayRepeat || repeatable.contains(passage.statement.place)
     }
 
-    private func unclear(_ passage: StepCourse.Passage) -> StoreError {
+    private func unclear(_ passage: StepSchemas.Passage) -> StoreError {
         let isInsert = passage.traits.deletes.isEmpty && passage.traits.updates.isEmpty
         return StoreError(
             .migration, path: path,
@@ -131,7 +131,7 @@ struct HalfDoneStep {
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
-    private func differs(_ passage: StepCourse.Passage, _ detail: String) -> StoreError {
+    private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
         .halfDone(
             path, "a part of what \(passage.statement.place) makes is in the database already: \(detail)")
     }

@@ -19,7 +19,7 @@ struct InsertEvidence {
     let state: DatabaseState
 
     /// - Parameter made: The tables that the step itself has made, which had no rows before.
-    func answer(for passage: StepCourse.Passage, made: Set<SQLName> = []) throws -> Answer {
+    func answer(for passage: StepSchemas.Passage, made: Set<SQLName> = []) throws -> Answer {
         let traits = passage.traits
         guard traits.deletes.isEmpty, traits.updates.isEmpty, traits.inserts.count == 1,
             let name = traits.inserts.first,

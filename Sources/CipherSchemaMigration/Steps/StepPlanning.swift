@@ -14,7 +14,7 @@ struct StepPlanning {
     private let repeatable: Set<String>
     private let state: DatabaseState
     private let collations: [Collation]
-    private let course: StepCourse
+    private let stepSchemas: StepSchemas
     /// The schema of the database, as the plan would change it.
     private let rehearsal: ScratchDatabase
     /// The latest look at it: the next one reads only what has changed since.
@@ -35,7 +35,7 @@ struct StepPlanning {
         self.repeatable = repeatable
         self.state = state
         self.collations = collations
-        course = try StepCourse(
+        stepSchemas = try StepSchemas(
             stages, everyLaunch: everyLaunch, in: ScratchDatabase(collations, about: state.connection.path))
         rehearsal = try ScratchDatabase(after: state.connection, collations)
         uniqueness = StepUniqueness(state)
@@ -61,13 +61,13 @@ struct StepPlanning {
 
     private mutating func repair() throws {
         guard past > 0 else { return }
-        guard course.stages.count >= past else {
+        guard stepSchemas.stages.count >= past else {
             notes.append("steps in Swift lie before the recorded version, so its schema was not compared")
             return
         }
         let repair = StepRepair(
-            version: state.recorded ?? .zero, past: course.stages[..<past].flatMap { $0 },
-            pending: Array(course.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
+            version: state.recorded ?? .zero, past: stepSchemas.stages[..<past].flatMap { $0 },
+            pending: Array(stepSchemas.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
             scratch: try ScratchDatabase(collations), path: state.connection.path)
         let found = try look()
         for leftover in repair.leftovers(in: found) where !repair.isDropped(leftover, in: found) {
@@ -108,11 +108,11 @@ struct StepPlanning {
         _ stage: StepStage, _ statements: [PlacedStatement], at index: Int, isKnown: Bool
     ) throws {
         var skipped: [Int: String] = [:]
-        if isKnown, !state.isAdopted, index < course.stages.count {
+        if isKnown, !state.isAdopted, index < stepSchemas.stages.count {
             let step = HalfDoneStep(
-                name: stage.name, passages: course.stages[index], path: state.connection.path,
+                name: stage.name, passages: stepSchemas.stages[index], path: state.connection.path,
                 canRun: rehearsal.accepts, evidence: InsertEvidence(rehearsal: rehearsal, state: state),
-                repeatable: repeatable, earlier: Set(course.stages[..<index].joined().map(\.statement.sql)))
+                repeatable: repeatable, earlier: Set(stepSchemas.stages[..<index].joined().map(\.statement.sql)))
             skipped = try step.answer(for: look()).skipped
         }
         for (number, statement) in statements.enumerated() {

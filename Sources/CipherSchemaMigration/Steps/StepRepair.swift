@@ -10,9 +10,9 @@ internal import CipherSQLite
 struct StepRepair {
     let version: SchemaVersion
     /// The statements up to the version.
-    let past: [StepCourse.Passage]
+    let past: [StepSchemas.Passage]
     /// The statements after it, step by step.
-    let pending: [[StepCourse.Passage]]
+    let pending: [[StepSchemas.Passage]]
     /// The triggers that the database has.
     let triggers: [DatabaseState.Object]
     let scratch: ScratchDatabase
@@ -124,7 +124,7 @@ struct StepRepair {
     }
 
     private func structure(
-        of passage: StepCourse.Passage, _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>,
+        of passage: StepSchemas.Passage, _ wanted: SchemaSnapshot, _ missing: Set<SchemaSnapshot.Item>,
         _ made: inout Set<SchemaSnapshot.Item>
     ) throws -> [Plan.Operation] {
         let added = passage.change.added.intersection(missing).subtracting(made)

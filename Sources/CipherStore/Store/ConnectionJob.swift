@@ -15,8 +15,8 @@ package final class ConnectionJob: @unchecked Sendable {
     private var interrupter: Interrupter?
     /// The job whose closure waits for this one.
     let caller: ConnectionJob?
-    /// The lane in which the closure waits for another job; read and written only by ``ConnectionLane``, under its lock.
-    var awaited: ConnectionLane?
+    /// The lane in which the closure waits for another job; read and written only by ``ConnectionQueue``, under its lock.
+    var awaited: ConnectionQueue?
     private let store: StoreIdentity
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery
     private let refusal: @Sendable (any Error) -> Void

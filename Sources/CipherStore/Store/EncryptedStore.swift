@@ -21,15 +21,15 @@ public final class EncryptedStore: Sendable {
     public let report: OpenReport
     /// The database file, without symbolic links.
     public let path: String
-    private let writer: ConnectionLane
-    private let readers: ConnectionLane
+    private let writer: ConnectionQueue
+    private let readers: ConnectionQueue
     private let identity = StoreIdentity()
 
     /// Opens the writer, so that what it cannot do is known now.
     init(_ connections: StoreConnections, maximumReaders: Int, report: OpenReport) throws {
         path = connections.path
-        writer = ConnectionLane("writer", path: path, capacity: 1, identity: identity) { try connections.writer() }
-        readers = ConnectionLane("reader", path: path, capacity: maximumReaders, identity: identity) {
+        writer = ConnectionQueue("writer", path: path, capacity: 1, identity: identity) { try connections.writer() }
+        readers = ConnectionQueue("reader", path: path, capacity: maximumReaders, identity: identity) {
             try connections.reader()
         }
         let mode = try writer.runBlocking(.read) { try $0.value(String.self, "PRAGMA journal_mode") ?? "" }
@@ -112,7 +112,7 @@ public final class EncryptedStore: Sendable {
     /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
-        try ConnectionLane.refuseNesting(identity, path)
+        try ConnectionQueue.refuseNesting(identity, path)
         stop()
         let done = BlockingAnswer<Void>()
         readers.close { [writer] in

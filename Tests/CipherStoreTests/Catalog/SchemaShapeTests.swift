@@ -54,10 +54,10 @@ import Testing
         let fixture = try MigrationFixture(.init(isEncrypted: false, journalMode: "DELETE"), "CREATE TABLE t(a)")
         let connection = try fixture.open()
         defer { connection.close() }
-        try SchemaShape.check(connection)
+        try SchemaEntryCheck.check(connection)
         try connection.executeScript("PRAGMA writable_schema = ON")
         try connection.execute("UPDATE sqlite_master SET sql = \(sql)")
         let isTable = sql == "CREATE TABLE/**/"
-        #expect(try storeError { try SchemaShape.check(connection) }?.code == (isTable ? nil : .corrupt))
+        #expect(try storeError { try SchemaEntryCheck.check(connection) }?.code == (isTable ? nil : .corrupt))
     }
 }

@@ -108,13 +108,13 @@ struct DatabaseSearchTests {
     @Test("A folder that is swapped for a link while the search is under way does not lead out of the tree")
     func swappedFolder() throws {
         try FileManager.default.createDirectory(atPath: folder.path("inner"), withIntermediateDirectories: false)
-        let seen = try OpenFolder(folder.path("inner")).identity
+        let seen = try SearchedFolder(folder.path("inner")).identity
         let outside = try TemporaryFolder()
         try FileManager.default.removeItem(atPath: folder.path("inner"))
         try FileManager.default.createSymbolicLink(
             atPath: folder.path("inner"), withDestinationPath: outside.url.path(percentEncoded: false))
-        #expect(try storeError { try OpenFolder(folder.path("inner"), seen: seen) } != nil)
-        #expect(try storeError { try OpenFolder(outside.path(""), seen: seen) }?.code == .busy)
+        #expect(try storeError { try SearchedFolder(folder.path("inner"), seen: seen) } != nil)
+        #expect(try storeError { try SearchedFolder(outside.path(""), seen: seen) }?.code == .busy)
     }
 
     @Test(

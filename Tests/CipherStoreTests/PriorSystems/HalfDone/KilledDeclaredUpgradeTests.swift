@@ -108,16 +108,16 @@ struct KilledDeclaredUpgradeTests {
     private func states(
         of statements: [String], from script: String, _ rest: Rest, isEncrypted: Bool
     ) throws -> [FolderState] {
-        let workshop = try TemporaryFolder(inMemory: true)
-        let connection = try Connection(path: workshop.path("local.db"), mode: .create)
+        let scratch = try TemporaryFolder(inMemory: true)
+        let connection = try Connection(path: scratch.path("local.db"), mode: .create)
         defer { connection.close() }
         if isEncrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
         try connection.executeScript(text: script)
         try rest.begin(connection)
-        return try [FolderState(workshop)]
+        return try [FolderState(scratch)]
             + statements.map { statement in
                 try connection.executeScript(text: statement)
-                return try FolderState(workshop)
+                return try FolderState(scratch)
             }
     }
 

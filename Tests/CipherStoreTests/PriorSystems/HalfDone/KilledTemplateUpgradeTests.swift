@@ -98,8 +98,8 @@ struct KilledTemplateUpgradeTests {
 
     /// The states in the order in which they come, and the user's rows as plain SQLite reads them in the first.
     private func states(of upgrade: Upgrade) throws -> (states: [State], rows: UserRows) {
-        let workshop = try TemporaryFolder(inMemory: true)
-        let path = workshop.path(Self.database)
+        let scratch = try TemporaryFolder(inMemory: true)
+        let path = scratch.path(Self.database)
         let user = try Connection(path: path, mode: .create)
         defer { user.close() }
         if upgrade.database == .logAlone { _ = try user.value(String.self, "PRAGMA journal_mode = WAL") }
@@ -111,7 +111,7 @@ struct KilledTemplateUpgradeTests {
         try user.executeScript(text: upgrade.later)
         let rows = try UserRows(user, without: ["Records"])
         if !upgrade.database.hasLog { user.close() }
-        let database = try FolderState(workshop)
+        let database = try FolderState(scratch)
         user.close()
 
         let copyFolder = try TemporaryFolder(inMemory: true)

@@ -147,15 +147,15 @@ struct KilledTableUpgradeTests {
     /// The files behind none, one and so on of the statements before the `DROP`, behind which the app itself has given its
     /// rows new keys.
     private static func states(of upgrade: Upgrade) throws -> [FolderState] {
-        let workshop = try TemporaryFolder(inMemory: true)
-        let connection = try Connection(path: workshop.path("im.db"), mode: .create)
+        let scratch = try TemporaryFolder(inMemory: true)
+        let connection = try Connection(path: scratch.path("im.db"), mode: .create)
         defer { connection.close() }
         try connection.executeScript(text: old + upgrade.surroundings.script)
         try connection.executeScript(text: "PRAGMA legacy_alter_table = \(upgrade.isLegacyAlter ? "ON" : "OFF")")
-        return try [FolderState(workshop)]
+        return try [FolderState(scratch)]
             + upgrade.statements.dropLast(2).map { statement in
                 try connection.executeScript(text: statement)
-                return try FolderState(workshop)
+                return try FolderState(scratch)
             }
     }
 

@@ -157,7 +157,7 @@ struct StoreEndTests {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
         let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: .zero)
-        let lane = ConnectionLane("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+        let lane = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             try connections.writer()
         }
         let (running, mayEnd, done) = (Gate(), Gate(), Gate())
@@ -189,7 +189,7 @@ struct StoreEndTests {
         // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
         nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
         let opened = Gate()
-        let lane = ConnectionLane("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+        let lane = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             // In a rollback journal's mode, where readers wait too.
             let connection = try connections.reader()
             try connection.execute("PRAGMA query_only = OFF")

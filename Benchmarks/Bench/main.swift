@@ -1,0 +1,60 @@
+import Foundation
+
+// What Scripts/bench runs: every speed that this project promises, as a ratio to a baseline in the same run.
+//
+// Usage: Bench PROGRAMS FOLDER SQLCIPHER MESSAGES RUNS SIZES STATIC-TOOL JSON SVG SECTION...
+//
+// PROGRAMS is the folder of cipherstore and LegacyChat; SIZES are the megabytes of the curve, with
+// commas; STATIC-TOOL is empty where the command line was not built so.
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 11, let messages = Int(arguments[4]), let runs = Int(arguments[5]) else {
+    print("usage: Bench PROGRAMS FOLDER SQLCIPHER MESSAGES RUNS SIZES STATIC-TOOL JSON SVG SECTION...")
+    exit(64)
+}
+
+func measure(_ section: String, _ report: inout BenchmarkReport) throws {
+    let folder = URL(filePath: arguments[2])
+    let run = UpgradeRun(
+        bin: URL(filePath: arguments[1]), sqlcipher: arguments[3], folder: folder,
+        legacy: folder.appending(path: "legacy.db").path(percentEncoded: false))
+    switch section {
+    case "upgrade", "curve":
+        let upgrade = UpgradeBenchmarks(
+            run: run, messages: messages, runs: runs, sizes: arguments[6].split(separator: ",").compactMap { Int($0) })
+        if section == "upgrade" {
+            let (measurements, stages) = try upgrade.upgrade()
+            report.measurements += measurements
+            report.stages = stages
+        } else {
+            let (measurements, points) = try upgrade.curve()
+            report.measurements += measurements
+            report.curve = points
+        }
+    case "shapes": report.measurements += try ShapeBenchmarks(run: run).measure()
+    case "tool":
+        report.measurements += try ToolBenchmarks(
+            run: run, runs: runs, staticTool: arguments[7].isEmpty ? nil : arguments[7]
+        ).measure()
+    case "statements":
+        let statements = try StatementBenchmarks(folder: folder, runs: runs)
+        defer { statements.close() }
+        report.measurements += try statements.run()
+    case "store": report.measurements += try StoreBenchmarks(folder: folder, runs: runs).run()
+    case "migration": report.measurements += try MigrationBenchmarks(folder: folder, runs: runs).measure()
+    default: throw BenchmarkFailure("there is no section \(section)")
+    }
+}
+
+do {
+    var report = BenchmarkReport()
+    // Those that measure the memory of other programs first: what this one takes would be counted with theirs.
+    for section in ["upgrade", "curve", "shapes", "tool", "store", "migration", "statements"]
+    where arguments[10...].contains(section) { try measure(section, &report) }
+    print(report.table)
+    try report.json.write(to: URL(filePath: arguments[8]))
+    try Data(report.chart.utf8).write(to: URL(filePath: arguments[9]))
+} catch {
+    print("bench: \(error)")
+    exit(1)
+}

@@ -1,0 +1,52 @@
+internal import CipherErrors
+internal import CipherSQLText
+package import CipherSQLite
+
+/// Whether each entry of a schema is what it says it is.
+///
+/// SQLite goes by an entry's text alone and believes the rest: old engines take a view for a table where its entry has a
+/// b-tree, and reading that table would run the view. SQLite itself writes the first words of each text in one way, and
+/// reads them with any white space and comments between.
+/// Source: SQLite, "The Schema Table".
+package enum SchemaEntryCheck {
+    /// Checks the entries.
+    ///
+    /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that is something else.
+    package static func check(_ connection: Connection) throws {
+        // Those that are written as SQLite does need not be taken apart: there may be thousands.
+        try connection.forEachRow(
+            """
+            SELECT type, ifnull(rootpage, 0) > 0, CAST(sql AS TEXT), name FROM main.sqlite_master
+            WHERE NOT ifnull(
+                CASE type
+                WHEN 'table' THEN sql LIKE CASE WHEN rootpage > 0 THEN 'CREATE TABLE %' ELSE 'CREATE VIRTUAL TABLE %' END
+                WHEN 'index' THEN rootpage > 0
+                    AND (sql IS NULL OR sql LIKE 'CREATE INDEX %' OR sql LIKE 'CREATE UNIQUE INDEX %')
+                WHEN 'view' THEN ifnull(rootpage, 0) <= 0 AND sql LIKE 'CREATE VIEW %'
+                WHEN 'trigger' THEN ifnull(rootpage, 0) <= 0 AND sql LIKE 'CREATE TRIGGER %'
+                END, 0)
+            """
+        ) { row in
+            let sql = try row.get(String?.self, at: 2)
+            if let sql, isShape(of: sql, try row.get(at: 0), hasRoot: try row.get(at: 1)) { return }
+            let name = try row.get(String?.self, at: 3)
+            throw StoreError.damaged(
+                connection.path, "the schema's entry \(name ?? "without a name") is not what it says it is")
+        }
+    }
+
+    /// Whether a text makes an entry of its type.
+    package static func isShape(of sql: String, _ type: String?, hasRoot: Bool) -> Bool {
+        let words = SQLTokens(sql, first: 3).tokens
+        func begins(_ keywords: String...) -> Bool {
+            words.count >= keywords.count && zip(words, keywords).allSatisfy { $0.isKeyword($1) }
+        }
+        return switch type {
+        case "table": hasRoot ? begins("create", "table") : begins("create", "virtual", "table")
+        case "index": hasRoot && (begins("create", "index") || begins("create", "unique", "index"))
+        case "view": !hasRoot && begins("create", "view")
+        case "trigger": !hasRoot && begins("create", "trigger")
+        default: false
+        }
+    }
+}

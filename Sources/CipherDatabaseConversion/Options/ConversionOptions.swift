@@ -1,0 +1,37 @@
+package import CipherKeyProviders
+public import CipherSQLite
+package import CipherSystemFiles
+
+/// How a database is encrypted, decrypted or given another key, and how long to wait for others.
+public struct ConversionOptions: Sendable {
+    /// The cipher format of the new file; by default the newest that the engine writes.
+    public var format = CipherSettings()
+    /// The collations that the schema uses, as the app registers them.
+    public var collations: [Collation] = []
+    /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and so
+    /// on where something has that name.
+    public var keepBackup = false
+    /// After how many conversions that did not end (a watchdog, a crash) the next throws `repeatedFailure`; `nil` for as
+    /// many as it takes.
+    ///
+    /// The file is still as it was then.
+    public var maximumAttempts: Int? = 5
+    /// How long to wait for other connections to the same file.
+    public var busyTimeout: Duration = .seconds(5)
+    /// How long to wait for another upgrade of a database in the same directory, in this process or another.
+    public var upgradeTimeout: Duration = .seconds(120)
+    /// How long to wait for each answer of the key provider, which may have to ask the user.
+    public var keyTimeout: Duration = .seconds(120)
+    /// Whether a file that is missing is no error, but a database without tables.
+    package var createsMissingFile = false
+    package var progress: (@Sendable (UpgradeProgress) -> Void)?
+    package var cancellation: UpgradeCancellation?
+
+    /// The defaults.
+    public init() {}
+
+    /// A provider that is waited for no longer than that.
+    package func waiting(for provider: any KeyProvider) -> any KeyProvider {
+        TimeLimitedKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)
+    }
+}

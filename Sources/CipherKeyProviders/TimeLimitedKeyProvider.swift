@@ -1,0 +1,49 @@
+internal import CipherErrors
+package import CipherSQLite
+package import CipherSystemFiles
+
+/// Asks a provider on a thread of its own, and waits for a limited time: a key store may ask a user who is not there, or
+/// hang.
+///
+/// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
+package struct TimeLimitedKeyProvider: KeyProvider {
+    let provider: any KeyProvider
+    private let timeout: Duration
+    private let cancellation: UpgradeCancellation?
+
+    /// - Parameters:
+    ///   - timeout: How long to wait for each answer.
+    ///   - cancellation: Ends the waiting.
+    package init(_ provider: any KeyProvider, timeout: Duration, cancellation: UpgradeCancellation?) {
+        self.provider = provider
+        self.timeout = timeout
+        self.cancellation = cancellation
+    }
+
+    package func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        try wait(database) { try provider.key(for: purpose, database: database) }
+    }
+
+    package func previousKey(database: String) throws -> CipherKey? {
+        try wait(database) { try provider.previousKey(database: database) }
+    }
+
+    package func previousKeyIsObsolete(database: String) throws {
+        try wait(database) { try provider.previousKeyIsObsolete(database: database) }
+    }
+
+    private func wait<Answer: Sendable>(
+        _ database: String, _ ask: @escaping @Sendable () throws -> Answer
+    ) throws -> Answer {
+        let answer = BlockingAnswer<Answer>()
+        try DetachedThread.start("key") {
+            answer.give(Result { try ask() })
+        }
+        if let outcome = answer.wait(until: .now + timeout, or: cancellation) { return try outcome.get() }
+        if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }
+        throw StoreError(
+            .keyStoreUnavailable, path: database,
+            "the key provider gave no answer in \(timeout.inSeconds) seconds",
+            advice: "see to the key store and try again", changed: .nothing)
+    }
+}

@@ -1,0 +1,103 @@
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// The threads that seal and write batches of pages for one file, as many as there are processors.
+///
+/// They are started when there is work for them and end with the file. Whoever waits for a batch that none of them has
+/// come to seals it himself: the system may have no thread to give. A dispatch queue would wait for one without end.
+// Unchecked, and safe between threads: what changes is touched only while `lock` is held, and the pages of a batch by
+// whoever took it from `submitted`.
+final class SealingThreads: @unchecked Sendable {
+    /// Starts a thread that runs a closure; `false` where there is none to be had.
+    typealias ThreadStart = @Sendable (@escaping @Sendable () -> Void) -> Bool
+
+    private let lock = Lock()
+    private let disk: DescriptorFile
+    private let startThread: ThreadStart
+    /// The batches that nobody has begun to seal, in the order of their arrival.
+    private var submitted: [PageBatch] = []
+    private var sealing: [PageBatch] = []
+    private var threads = 0
+    private var idleThreads = 0
+    private var threadsToStart = ProcessInfo.processInfo.activeProcessorCount
+    private var hasEnded = false
+
+    init(_ disk: DescriptorFile, _ startThread: @escaping ThreadStart) {
+        self.disk = disk
+        self.startThread = startThread
+    }
+
+    /// Has a batch sealed and written on another thread.
+    func submit(_ batch: PageBatch) {
+        let isThreadWanted = lock.withLock {
+            submitted.append(batch)
+            lock.wakeAll()
+            guard submitted.count > idleThreads, threadsToStart > 0 else { return false }
+            threadsToStart -= 1
+            threads += 1
+            return true
+        }
+        guard isThreadWanted, !startThread({ [self] in work() }) else { return }
+        lock.withLock {
+            threadsToStart = 0
+            threads -= 1
+        }
+    }
+
+    /// Waits until a batch that was submitted, if it was, is written.
+    func settle(_ batch: PageBatch) {
+        let isMine = lock.withLock {
+            if let place = submitted.firstIndex(where: { $0 === batch }) {
+                submitted.remove(at: place)
+                return true
+            }
+            while sealing.contains(where: { $0 === batch }) { lock.wait() }
+            return false
+        }
+        if isMine { batch.seal(to: disk) }
+    }
+
+    /// Ends the threads and waits for their end; all batches must be settled.
+    func end() {
+        lock.withLock {
+            hasEnded = true
+            lock.wakeAll()
+            while threads > 0 { lock.wait() }
+        }
+    }
+
+    private func work() {
+        while let batch = next() {
+            batch.seal(to: disk)
+            lock.withLock {
+                sealing.removeAll { $0 === batch }
+                lock.wakeAll()
+            }
+        }
+        lock.withLock {
+            threads -= 1
+            lock.wakeAll()
+        }
+    }
+
+    /// The batch that is next, waited for; `nil` at the end.
+    private func next() -> PageBatch? {
+        lock.withLock {
+            idleThreads += 1
+            defer { idleThreads -= 1 }
+            while submitted.isEmpty {
+                if hasEnded { return nil }
+                lock.wait()
+            }
+            let batch = submitted.removeFirst()
+            sealing.append(batch)
+            return batch
+        }
+    }
+}

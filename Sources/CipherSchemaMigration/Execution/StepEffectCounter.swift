@@ -1,0 +1,295 @@
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// Counts what the app's own SQL and Swift does to the rows of a database.
+///
+/// Before a statement runs, SQLite has told which tables it touches, and they are counted then; what became of them is
+/// counted when the operation has ended. Rows are counted and not compared: values that are written over do not show. Nor
+/// does SQLite tell what a statement that copies does with a column that it reads, or how often a join repeats a row.
+final class StepEffectCounter {
+    private typealias Name = TableRowCounts.Name
+
+    let connection: Connection
+    /// Whether tables are counted too that rows are only added to.
+    private let countsAdditions: Bool
+    var effectState: StepEffectState
+    /// What was known at each savepoint that is open.
+    private var savepoints: [(name: SQLName, effectState: StepEffectState)] = []
+
+    /// A statement that reads tables and writes another.
+    private struct Copying {
+        let target: Name
+        /// The tables that are read, with the columns.
+        let sources: [Name: Set<SQLName>]
+        /// Whether it makes the table too.
+        let isNew: Bool
+        /// How many rows the table had, where it may lose some of them.
+        var rowsBefore: Int?
+    }
+
+    /// A statement that may give a table or a column another name.
+    private struct Renaming {
+        let name: Name
+        let root: Int
+        let columns: [SchemaName]
+        /// The tables that are there already.
+        let tables: [String]
+    }
+
+    /// A statement that adds rows to a table or takes them away.
+    private struct Writing {
+        let name: Name
+        let sign: Int
+    }
+
+    /// The latest statement, which has run when the next one is compiled.
+    private var copying: Copying?
+    private var renaming: Renaming?
+    private var writing: Writing?
+    private var operation: Plan.Operation?
+    private var actions: [StatementAction] = []
+    var isCounting = false
+
+    /// - Parameter countsAdditions: Whether tables are counted too that rows are only added to.
+    init(_ state: DatabaseState, countsAdditions: Bool) {
+        connection = state.connection
+        self.countsAdditions = countsAdditions
+        effectState = StepEffectState(state)
+    }
+
+    /// What an operation did.
+    struct Outcome {
+        var effects: [Plan.TableEffect]
+        /// What users lost by it.
+        var losses: [Plan.Finding]
+    }
+
+    /// Runs an operation, which `run` gives what its statements have to be told to.
+    func observing(
+        _ operation: Plan.Operation,
+        _ run: (_ note: @escaping (StatementAction) -> Void, _ compiled: @escaping ([UInt8]) throws -> Void) throws ->
+            Void
+    ) throws -> Outcome {
+        self.operation = operation
+        effectState.beginOperation()
+        savepoints = []
+        actions = []
+        (copying, renaming, writing) = (nil, nil, nil)
+        try run(
+            { [self] in if !isCounting, connection.isCompiling { actions.append($0) } },
+            { [self] in try countBefore($0) })
+        isCounting = true
+        defer { isCounting = false }
+        return try connection.withinStepsForRows {
+            try settle()
+            return try outcome(of: operation)
+        }
+    }
+
+    // MARK: Before
+
+    private func countBefore(_ sql: [UInt8]) throws {
+        // What is asked here is compiled too.
+        guard !isCounting else { return }
+        isCounting = true
+        defer { isCounting = false }
+        let actions = actions
+        self.actions = []
+        // Pages that lead back to each other would be counted for ever.
+        try connection.withinStepsForRows { try countBefore(actions, sql) }
+    }
+
+    private func countBefore(_ actions: [StatementAction], _ sql: [UInt8]) throws {
+        try settle()
+        // The app's own SQL was a String; what SQLite compiled of it is a part of that.
+        let text = String(decoding: sql, as: UTF8.self)
+        let mayReplace = text.isLike("%replace%")
+        copying = try copying(actions, text)
+        if let target = copying?.target, copying?.isNew == false,
+            try mayReplace || text.isLike("%conflict%") || TableRowCounts.replacesRows(target, connection)
+        {
+            copying?.rowsBefore = try TableRowCounts(target, connection, countsValues: false)?.rows
+        }
+        for action in actions {
+            if action.kind == .savepoint { noteSavepoint(action) }
+            let name = Name(action.subject, in: action.schema ?? "main")
+            guard !name.isOfSystem, action.subject != "" else { continue }
+            switch action.kind {
+            case .createTable:
+                if effectState.first[name] == nil { effectState.first[name] = .some(nil) }
+            case .insert: try countBefore(name, mayLose: mayReplace || action.cause != nil)
+            case .alterTable:
+                effectState.altered.insert(name)
+                try countBefore(name, mayLose: true)
+                try noteAlteration(of: name, dropping: action.detail)
+            case .update, .delete, .dropTable: try countBefore(name, mayLose: true)
+            default: continue
+            }
+        }
+        writing = Self.writing(actions)
+    }
+
+    private static func writing(_ actions: [StatementAction]) -> Writing? {
+        let own = actions.filter { $0.cause == nil && !Name($0.subject, in: $0.schema ?? "main").isOfSystem }
+        guard !actions.contains(where: \.isDefinition),
+            let action = own.first(where: { $0.kind == .insert || $0.kind == .delete })
+        else { return nil }
+        return Writing(name: Name(action.subject, in: action.schema ?? "main"), sign: action.kind == .insert ? 1 : -1)
+    }
+
+    private func countBefore(_ name: Name, mayLose: Bool) throws {
+        if effectState.base[name] != nil || (!mayLose && effectState.first[name] != nil) { return }
+        let mayLose = try mayLose || TableRowCounts.replacesRows(name, connection)
+        guard mayLose || countsAdditions else { return }
+        let count = try TableRowCounts(name, connection, countsValues: mayLose)
+        if effectState.first[name] == nil { effectState.first[name] = .some(count) }
+        if mayLose, let count { effectState.base[name] = count }
+    }
+
+    private func noteSavepoint(_ action: StatementAction) {
+        let name = SQLName(action.detail ?? "")
+        guard action.subject != "BEGIN" else {
+            savepoints.append((name, effectState))
+            return
+        }
+        guard let index = savepoints.lastIndex(where: { $0.name == name }) else { return }
+        if action.subject == "ROLLBACK" {
+            effectState = savepoints[index].effectState
+            savepoints.removeSubrange((index + 1)...)
+        } else {
+            savepoints.removeSubrange(index...)
+        }
+    }
+
+    // MARK: Alterations
+
+    private func noteAlteration(of name: Name, dropping column: String?) throws {
+        guard let column else {
+            guard let (_, root) = try TableRowCounts.find(name, connection) else { return }
+            renaming = Renaming(
+                name: name, root: root, columns: try TableRowCounts.columns(of: name.table.text, in: name, connection),
+                tables: try TableRowCounts.tables(at: root, in: name, connection))
+            return
+        }
+        guard let values = effectState.base[name]?.values,
+            let place = try TableRowCounts(name, connection, countsValues: true)?.values?
+                .firstIndex(where: { SQLName($0.column) == SQLName(column) })
+        else { return }
+        let left = values.indices.filter { effectState.dropped[name]?.contains($0) != true }
+        // One that the operation has added holds nothing of its own.
+        if place < left.count { effectState.dropped[name, default: []].insert(left[place]) }
+    }
+
+    private func noteRename(_ renaming: Renaming) throws {
+        let old = renaming.name
+        let columns = try TableRowCounts.columns(of: old.table.text, in: old, connection)
+        let changed = zip(renaming.columns, columns).filter { $0 != $1 }
+        if columns.count == renaming.columns.count, changed.count == 1, let (before, after) = changed.first {
+            let first = effectState.renamed[old]?.first { $0.value == SQLName(of: before) }?.key ?? SQLName(of: before)
+            effectState.renamed[old, default: [:]][first] = SQLName(of: after)
+        }
+        guard try TableRowCounts.find(old, connection) == nil,
+            let new = try TableRowCounts.tables(at: renaming.root, in: old, connection)
+                .first(where: { !renaming.tables.contains($0) })
+        else { return }
+        try rename(old, Name(new, in: old.schema.text))
+    }
+
+    private func rename(_ old: Name, _ new: Name) throws {
+        if case .some(.none) = effectState.first[old], effectState.first[new] != nil {
+            // A table that the operation has made takes the place of one that it has dropped.
+            effectState.first.removeValue(forKey: old)
+            effectState.base.removeValue(forKey: old)
+        } else if let base = effectState.base[new], let operation {
+            effectState.losses += try losses(of: new, base, nil, operation)
+            effectState.forget(new)
+        }
+        effectState.rename(old, new)
+    }
+
+    // MARK: Copies
+
+    /// What a statement copies from tables to another; what a trigger reads is copied by nobody.
+    private func copying(_ actions: [StatementAction], _ sql: String) throws -> Copying? {
+        guard actions.contains(where: { $0.cause == nil && ($0.kind == .insert || $0.kind == .createTable) })
+        else { return nil }
+        // A view and a named query are causes too, and part of the statement.
+        let causes = Set(actions.compactMap(\.cause))
+        let hasTriggers = try causes.contains { try TableRowCounts.isTrigger($0, connection) }
+        var target: (name: Name, isNew: Bool)?
+        var sources: [Name: Set<SQLName>] = [:]
+        for action in actions where action.cause == nil || (action.kind == .read && !hasTriggers) {
+            let name = Name(action.subject, in: action.schema ?? "main")
+            guard !name.isOfSystem else { continue }
+            switch action.kind {
+            case .read: sources[name, default: []].insert(SQLName(action.detail ?? ""))
+            case .insert: target = (name, false)
+            case .createTable: target = (name, true)
+            default: continue
+            }
+        }
+        guard let target else { return nil }
+        sources[target.name] = nil
+        if sources.isEmpty, !target.isNew, let (source, columns) = try wholeTable(sql) { sources[source] = columns }
+        return sources.isEmpty ? nil : Copying(target: target.name, sources: sources, isNew: target.isNew)
+    }
+
+    /// The table that a statement copies whole by `SELECT * FROM`, without a word of SQLite's about its columns.
+    ///
+    /// Source: SQLite's insert.c, the transfer optimization, which never looks at the columns.
+    private func wholeTable(_ sql: String) throws -> (name: Name, columns: Set<SQLName>)? {
+        let words = SQLTokens(sql).tokens.map { (kind: $0.kind, name: SQLName($0.content)) }
+        let from = words.indices.dropFirst(3).first { index in
+            words[(index - 3)..<index].map(\.name) == ["select", "*", "from"].map { SQLName($0) }
+        }
+        guard let from else { return nil }
+        let isQualified = from + 2 < words.count && words[from + 1].name == SQLName(".")
+        let table = words[isQualified ? from + 2 : from].name.text
+        for schema in isQualified ? [words[from].name.text] : ["temp", "main"] {
+            let name = Name(table, in: schema)
+            guard try TableRowCounts.find(name, connection) != nil else { continue }
+            let columns = try TableRowCounts.columns(of: table, in: name, connection)
+            return (name, Set(columns.map(SQLName.init(of:))))
+        }
+        return nil
+    }
+
+    /// Notes what the latest statement did.
+    private func settle() throws {
+        if let writing {
+            self.writing = nil
+            effectState.balance[writing.name, default: .init()].now += writing.sign * connection.changes
+            effectState.balance[writing.name]?.settle()
+        }
+        if let copying {
+            self.copying = nil
+            try noteCopy(copying)
+        }
+        if let renaming {
+            self.renaming = nil
+            try noteRename(renaming)
+        }
+    }
+
+    private func noteCopy(_ copying: Copying) throws {
+        var rows = connection.changes
+        // A table that is made of a query's rows is not in the count of changes, and a row that takes another's place is.
+        if copying.isNew || copying.rowsBefore != nil {
+            let after = try TableRowCounts(copying.target, connection, countsValues: false)?.rows ?? 0
+            rows = after - (copying.rowsBefore ?? 0)
+        }
+        // Rows come back from a copy of them by a statement that reads a column which held values.
+        let values = (effectState.base[copying.target]?.values ?? []).filter { $0.count > 0 }
+        let isBack = copying.sources.contains { source, columns in
+            effectState.copies[copying.target]?.contains { $0.target == source } == true
+                && (values.isEmpty || values.contains { columns.contains(SQLName($0.column)) })
+        }
+        if isBack, let least = effectState.balance[copying.target]?.least {
+            effectState.balance[copying.target]?.least = min(least + rows, 0)
+        }
+        for (source, columns) in copying.sources where rows > 0 && effectState.known.contains(source) {
+            effectState.copies[source, default: []].append(.init(target: copying.target, columns: columns, rows: rows))
+            effectState.known.insert(copying.target)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+internal import CipherCatalog
+internal import CipherErrors
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// How much a table holds at one moment.
+struct TableRowCounts {
+    /// A table of one of the connection's databases.
+    struct Name: Hashable {
+        let schema: SQLName
+        let table: SQLName
+
+        init(_ table: String, in schema: String = "main") {
+            self.schema = SQLName(schema)
+            self.table = SQLName(table)
+        }
+
+        /// The table of the schema; engines before SQLite 3.33 know that of `temp` by this name alone.
+        var catalog: SQL {
+            schema == SQLName("temp")
+                ? "sqlite_temp_master" : SQL(text: "\(SQL.quoted(identifier: schema.text)).sqlite_master")
+        }
+
+        var isOfSystem: Bool { table.isOfSQLite || table.isOfCipherStore }
+
+        /// 0 for a table of users, 1 for another.
+        func rank(_ users: Set<Name>) -> Int { users.contains(self) ? 0 : 1 }
+    }
+
+    /// The name as the schema has it.
+    let table: String
+    /// Where SQLite keeps it: the same after a rename.
+    let root: Int
+    let rows: Int
+    /// How many values each column holds, in order; `nil` where only rows were counted.
+    ///
+    /// Generated columns hold none of their own.
+    let values: [(column: String, count: Int)]?
+    let indexes: [String]
+
+    /// Counts.
+    ///
+    /// - Returns: `nil` where there is no such table, or one that cannot be read without the app's own modules.
+    init?(_ name: Name, _ connection: Connection, countsValues: Bool) throws {
+        guard let found = try Self.find(name, connection) else { return nil }
+        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
+        (table, root) = found
+        var indexes: [String] = []
+        try connection.forEachRow(
+            """
+            SELECT name FROM \(name.catalog)
+            WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = \(name.table.text) COLLATE NOCASE ORDER BY name
+            """
+        ) { indexes.append(try $0.get(at: 0)) }
+        self.indexes = indexes
+        let columns = try countsValues && root > 0 ? Self.columns(of: table, in: name, connection) : nil
+        // As many columns as a table may have, and the number of rows, are too many for one result.
+        var numbers: [Int] = []
+        do {
+            for start in stride(from: 0, through: max((columns?.count ?? 0) - 1, 0), by: 1_000) {
+                let counts = (columns ?? []).dropFirst(start).prefix(1_000)
+                    .reduce("") { "\($0), count(\($1))" as SQL }
+                try connection.forEachRow("SELECT count(1)\(counts) FROM \(schema).\(identifier: table)") { row in
+                    numbers += try ((start == 0 ? 0 : 1)..<row.count).map { try row.get(at: $0) }
+                }
+            }
+        } catch let error as DatabaseError {
+            guard root == 0 else { throw error }
+            return nil
+        }
+        rows = numbers.first ?? 0
+        values = columns.map { zip($0, numbers.dropFirst()).map { ($0.text, $1) } }
+    }
+
+    /// The columns that hold values of their own, in order.
+    static func columns(of table: String, in name: Name, _ connection: Connection) throws -> [SchemaName] {
+        try ColumnState.read(table: table, in: name.schema.text, from: connection)
+            .filter { $0.generation == nil }.map(\.schemaName)
+    }
+
+    /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.
+    static func find(_ name: Name, _ connection: Connection) throws -> (name: String, root: Int)? {
+        var found: (name: String, root: Int)?
+        try connection.forEachRow(
+            """
+            SELECT name, coalesce(rootpage, 0) FROM \(name.catalog)
+            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
+            """
+        ) { found = (try $0.get(at: 0), try $0.get(at: 1)) }
+        return found
+    }
+
+    /// The tables that SQLite keeps at a page, which a rename does not change, in the schema of `name`.
+    static func tables(at root: Int, in name: Name, _ connection: Connection) throws -> [String] {
+        return try connection.values(
+            String.self,
+            "SELECT name FROM \(name.catalog) WHERE type = 'table' AND coalesce(rootpage, 0) = \(root)")
+    }
+
+    static func isTrigger(_ name: String, _ connection: Connection) throws -> Bool {
+        try connection.value(
+            Bool.self,
+            """
+            SELECT EXISTS (SELECT 1 FROM (SELECT type, name FROM main.sqlite_master UNION ALL
+            SELECT type, name FROM sqlite_temp_master) WHERE type = 'trigger' AND name = \(name) COLLATE NOCASE)
+            """) ?? false
+    }
+
+    /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
+    /// it.
+    static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
+        return try connection.value(
+            Bool.self,
+            """
+            SELECT EXISTS (SELECT 1 FROM \(name.catalog)
+            WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
+            AND (sql LIKE '%replace%' OR coalesce(rootpage, 0) = 0))
+            """) ?? false
+    }
+
+    /// How many values a column holds; `nil` where there is no such column, or none was counted.
+    func values(of column: String) -> Int? {
+        values?.first { SQLName($0.column) == SQLName(column) }?.count
+    }
+}

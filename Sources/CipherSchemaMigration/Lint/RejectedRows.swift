@@ -1,0 +1,93 @@
+internal import CipherCatalog
+internal import CipherSQLText
+internal import CipherSQLite
+
+/// Looks for rows that the wanted constraints and unique indexes would not take.
+struct RejectedRows {
+    let rows: ProspectiveRows
+    let existing: TableShape
+    let target: TableShape
+
+    init(_ lint: ValueLint, _ found: PresentSchema.Table, _ target: TableShape) {
+        rows = ProspectiveRows(lint, of: found, as: target)
+        existing = found.shape
+        self.target = target
+    }
+
+    /// Rows that violate a CHECK; where none is new, a rebuild looks at none.
+    func checks() throws -> [Plan.Finding] {
+        guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
+        return try target.text.checks.filter(rows.knows).flatMap { check in
+            let violations = try rows.count(where: "NOT (\(check))")
+            return finding(violations, "\(violations.of("row")) of \(target.name) would violate CHECK (\(check))")
+        }
+    }
+
+    /// Values that an index wants to differ, and that several rows share.
+    func duplicates(_ indexes: [DatabaseState.Object]) throws -> [Plan.Finding] {
+        try indexes.flatMap { index -> [Plan.Finding] in
+            guard let unique = UniqueIndex(index), rows.knows(index.sql) else { return [] }
+            let duplicates = try rows.duplicates(by: unique)
+            return finding(duplicates, unique.fault(duplicates, in: target.name))
+        }
+    }
+
+    /// Rows whose new foreign keys would refer to nothing.
+    ///
+    /// - Parameter parents: The tables that there are.
+    func references(to parents: [SQLName: PresentSchema.Table]) throws -> [Plan.Finding] {
+        let old = Set(existing.facts.foreignKeys.map(\.parent))
+        return try target.facts.foreignKeys.filter { !old.contains($0.parent) }.flatMap { key -> [Plan.Finding] in
+            let parent = parents[key.parent]
+            guard let condition = condition(of: key, parent) else { return [] }
+            let dangling = try rows.count(where: condition)
+            return finding(
+                dangling,
+                "rows of \(target.name), \(dangling.number ?? 1) in number, would refer to rows of "
+                    + "\(parent?.shape.name ?? key.parent.text) which do not exist")
+        }
+    }
+
+    private func condition(of key: TableShape.ForeignKey, _ parent: PresentSchema.Table?) -> String? {
+        let primary = parent?.shape.columns.primaryKey ?? []
+        var isSet: [String] = []
+        var isFound: [String] = []
+        for (index, pair) in key.columns.enumerated() {
+            guard let child = pair.first ?? nil, let column = target.column(child) else { return nil }
+            let name = SQL.quoted(column: column.name)
+            guard rows.knows(name) else { return nil }
+            isSet.append("\(name) IS NOT NULL")
+            guard let parent else { continue }
+            let named = pair.last ?? nil
+            let other = named ?? (primary.indices.contains(index) ? SQLName(primary[index].name) : nil)
+            guard let other, let found = parent.column(other) else { return nil }
+            isFound.append(
+                "cipherstore_parent.\(SQL.quoted(identifier: found)) = \(SQL.quoted(identifier: target.name)).\(name)")
+        }
+        let all = isSet.joined(separator: " AND ")
+        guard let parent else { return all }
+        return "\(all) AND NOT EXISTS (SELECT 1 FROM main.\(SQL.quoted(identifier: parent.name)) "
+            + "AS cipherstore_parent WHERE \(isFound.joined(separator: " AND ")))"
+    }
+
+    private func finding(_ count: ValueLint.Count, _ message: String) -> [Plan.Finding] {
+        count.isZero
+            ? [] : [Plan.Finding(.impossible, table: target.name, count: count.number, message: message)]
+    }
+}
+
+extension TableText {
+    /// The conditions of its CHECK constraints.
+    fileprivate var checks: [String] {
+        items.flatMap { item -> [String] in
+            let all = SQLTokens(item.text)
+            return all.tokens.indices.compactMap { index in
+                guard all.tokens[index].isKeyword("CHECK"), index + 1 < all.tokens.count,
+                    all.tokens[index + 1].isKeyword("("), let close = all.closing(index + 1)
+                else { return nil }
+                let bytes = all.bytes[all.tokens[index + 1].range.upperBound..<all.tokens[close].range.lowerBound]
+                return String(decoding: bytes, as: UTF8.self)
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+internal import CipherCatalog
+internal import CipherConfigurationText
+internal import CipherErrors
+package import CipherHistory
+package import CipherSQLText
+package import CipherSQLite
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+extension RecordedVersion {
+    /// Reads the version that a database or the app has recorded; changes nothing.
+    ///
+    /// - Parameters:
+    ///   - fractions: What a number that is not whole means.
+    ///   - assumed: What a property list counts as that was cut short, as by a kill while the app wrote it.
+    /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
+    ///   `user_version` that was never set is 0.
+    /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
+    ///   the value. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
+    package func read(
+        from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
+    ) throws -> SchemaVersion? {
+        switch self {
+        case .userVersion:
+            let number = try connection.value(Int.self, "PRAGMA user_version") ?? 0
+            guard number >= 0 else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "PRAGMA user_version is negative",
+                    advice: "set it to the version of the schema")
+            }
+            return SchemaVersion(number)
+        case .table(let column):
+            return try column.read(from: connection, databasePath: databasePath, fractions)
+        case .stepRecords:
+            for column in VersionColumn.ofSteps {
+                if let version = try column.read(from: connection, databasePath: databasePath, fractions) {
+                    return version
+                }
+            }
+            let version = try Self.userVersion.read(from: connection, databasePath: databasePath, fractions)
+            // A database whose version was never set says 0.
+            return version == .zero ? nil : version
+        case .propertyList(let file, let key):
+            return try Self.readPropertyList(file: file, key: key, databasePath: databasePath, fractions, assumed)
+        case .custom(let body):
+            let version = try body(databasePath)
+            guard version?.components.contains(where: { $0 < 0 }) != true else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "the app's closure gave a negative version",
+                    advice: "return nil where nothing is recorded")
+            }
+            return version
+        }
+    }
+
+    private static func readPropertyList(
+        file: String, key: String, databasePath: String, _ fractions: Fractions, _ assumed: SchemaVersion?
+    ) throws -> SchemaVersion? {
+        let path = FileName.sibling(file, of: databasePath)
+        func failure(_ detail: String, _ advice: String) -> StoreError {
+            StoreError(.recordedVersion, path: path, detail, advice: advice)
+        }
+        if let fault = FileName.fault(of: file) {
+            throw failure("the name of the version's property list \(fault)", "name a file beside the database")
+        }
+        guard let bytes = try contents(of: path, besides: databasePath, failure: failure) else { return nil }
+        let value: ConfigurationValue
+        do {
+            value = try ConfigurationSyntax.parse(bytes)
+        } catch let reason {
+            if let assumed { return assumed }
+            throw StoreError.unknownVersion(
+                path, "the recorded version is not readable: \(reason.detail)", first: "restore the file")
+        }
+        guard case .dictionary(let entries) = value else {
+            throw failure("the property list is not a dictionary", "check recordedVersion.file")
+        }
+        guard let entry = entries[key] else { return nil }
+        let subject = "the value of \"\(ConfigurationNode.shown(key))\""
+        guard let version = try RecordedValue(entry)?.version(fractions, of: subject, path: path) else {
+            throw failure(
+                "\(subject) is not a version",
+                "it must be a whole number or text such as 2.0.0; check recordedVersion.key")
+        }
+        return version
+    }
+
+    private static func contents(
+        of path: String, besides databasePath: String, failure: (_ detail: String, _ advice: String) -> StoreError
+    ) throws -> [UInt8]? {
+        guard !SmallFile.isSame(path, databasePath) else {
+            throw failure("the version's property list is the database itself", "name the file beside it")
+        }
+        do {
+            return try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
+        } catch SmallFile.Failure.missing {
+            return nil
+        } catch let reason {
+            throw failure("the recorded version is not readable: \(reason)", "check the file")
+        }
+    }
+}
+
+extension RecordedVersion {
+    /// The columns in which it may be; the first that holds a version counts.
+    var columns: [VersionColumn] {
+        switch self {
+        case .table(let column): [column]
+        case .stepRecords: VersionColumn.ofSteps
+        case .userVersion, .propertyList, .custom: []
+        }
+    }
+
+    /// The tables of an app's that hold nothing but its record.
+    package var tables: Set<SQLName> { Set(columns.map { SQLName($0.table) }) }
+
+    /// What must be there of a database with tables; `nil` where a version may be recorded nowhere.
+    package var place: String? {
+        switch self {
+        case .table(let column): "a row of \(column.table) with its \(column.column)"
+        case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
+        // What changes the schema in steps says more of such a database.
+        case .userVersion, .stepRecords, .custom: nil
+        }
+    }
+}
+
+extension RecordedVersion.VersionColumn {
+    /// Where the systems of numbered steps and of app versions recorded theirs.
+    fileprivate static let ofSteps = [
+        Self(table: "db_version", column: "db_version_num", offset: -1),
+        Self(table: "tb_clientstage", column: "version", filter: ["id": "1", "tableno": "0"]),
+    ]
+
+    /// Reads the highest version of the rows that match; `nil` without the table or such a row.
+    func read(
+        from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
+    ) throws -> SchemaVersion? {
+        guard let name = try ownTable(connection, databasePath) else { return nil }
+        try checkColumns(of: name, connection, databasePath)
+        // A name that stands alone in double quotes is a text to SQLite where there is no such column.
+        var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
+        for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
+            query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
+        }
+        var highest: SchemaVersion?
+        try connection.withinSteps {
+            try connection.forEachRow(query) { row in
+                let place = "the column \"\(column)\" of the table \"\(table)\""
+                let value = RecordedValue(row.value(at: 0))
+                guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath)
+                else {
+                    throw StoreError(
+                        .recordedVersion, path: databasePath, "\(place) holds a value that is not a version",
+                        advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+                }
+                highest = highest.map { max($0, version) } ?? version
+            }
+        }
+        return highest
+    }
+
+    /// The table's name as the schema has it.
+    ///
+    /// A view or a virtual table is refused: to read it is to run what the file says.
+    private func ownTable(_ connection: Connection, _ databasePath: String) throws -> String? {
+        var found: (name: String, hasRows: Bool)?
+        try connection.forEachRow(
+            """
+            SELECT name, type = 'table' AND ifnull(rootpage, 0) > 0, CAST(sql AS TEXT) FROM main.sqlite_master
+            WHERE type IN ('table', 'view') AND name = \(table) COLLATE NOCASE
+            """
+        ) { row in
+            let sql = try row.get(String?.self, at: 2) ?? ""
+            let hasRows =
+                try row.get(Int?.self, at: 1) == 1 && SchemaEntryCheck.isShape(of: sql, "table", hasRoot: true)
+            found = (try row.get(at: 0), hasRows)
+        }
+        guard let found else { return nil }
+        guard found.hasRows else {
+            throw StoreError(
+                .recordedVersion, path: databasePath,
+                "\"\(table)\", which records the version, is not a table with rows of its own",
+                advice: "check recordedVersion in the configuration, and where the file comes from")
+        }
+        return found.name
+    }
+
+    private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {
+        let present = Set(try ColumnState.read(table: name, from: connection).map { SQLName($0.name) })
+        for wanted in [column] + filter.keys.sorted() where !present.contains(SQLName(wanted)) {
+            throw StoreError(
+                .recordedVersion, path: databasePath,
+                "the table \"\(table)\", which records the version, has no column \"\(wanted)\"",
+                advice: "check recordedVersion in the configuration")
+        }
+    }
+}

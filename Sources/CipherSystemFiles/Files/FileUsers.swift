@@ -1,0 +1,27 @@
+package import CipherErrors
+
+/// Who has a file open.
+package enum FileUsers: Equatable {
+    case thisProcess
+    /// The processes that could be found, each as its number and program.
+    case others([String])
+
+    /// The refusal of a run that needs the file for itself.
+    package func busy(_ path: String) -> StoreError {
+        switch self {
+        case .thisProcess:
+            return StoreError(
+                .busy, path: path, "this process itself has the database open",
+                advice: "close every connection to it, of any SQLite library in this process, and try again",
+                changed: .nothing)
+        case .others(let found):
+            let who =
+                switch found.count {
+                case 0: "another process has"
+                case 1: "process \(found[0]) has"
+                default: "processes \(found.prefix(5).joined(separator: ", ")) have"
+                }
+            return .busy(path, "\(who) the database open", retry: .afterClosing)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+package import CipherErrors
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A folder that stays the same while it is looked through, whatever its name leads to meanwhile.
+package final class SearchedFolder {
+    package let path: String
+    package let identity: FileIdentity
+    private let descriptor: Int32
+
+    /// Opens a folder, and follows no symbolic link of that name.
+    ///
+    /// - Parameter seen: The folder that was seen under this name; `nil` for the first one.
+    /// - Throws: ``StoreError`` with `busy` where it is another one now; `permission`, `missingFile` or `inputOutput`.
+    package init(_ path: String, seen: FileIdentity? = nil) throws {
+        let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            let reason = errno
+            close(descriptor)
+            throw FileSystem.failure("be read", path, reason)
+        }
+        self.path = path
+        self.descriptor = descriptor
+        identity = FileIdentity(status)
+        guard seen == nil || seen == identity else { throw Self.replaced(path) }
+    }
+
+    deinit { close(descriptor) }
+
+    package static func replaced(_ path: String) -> StoreError {
+        StoreError(
+            .busy, path: path, "another file or folder took its place after the folder was searched",
+            advice: "run the command again", changed: .nothing)
+    }
+
+    /// The names in the folder, in the order of their bytes.
+    package func names() throws -> [String] {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0, let stream = fdopendir(copy) else {
+            let reason = errno
+            if copy >= 0 { close(copy) }
+            throw FileSystem.failure("be read", path, reason)
+        }
+        defer { closedir(stream) }
+        return try FileSystem.names(path) { readdir(stream) }
+    }
+
+    /// The status of what has a name in the folder; symbolic links are not followed.
+    package func status(of name: String) throws -> FileSystem.Status? {
+        var status = stat()
+        guard name.withSystemPath({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
+            if errno == ENOENT { return nil }
+            throw FileSystem.failure("be examined", FileName.inFolder(path, name))
+        }
+        return FileSystem.Status(status)
+    }
+}
