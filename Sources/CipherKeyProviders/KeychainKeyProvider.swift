@@ -68,9 +68,7 @@
         }
 
         private func missing() -> StoreError {
-            StoreError(
-                .keyUnavailable, "the keychain has no key named \(name)",
-                advice: "restore the keychain with the key of this database, or give the right name")
+            .noKey(named: name, in: "the keychain")
         }
 
         private func failure(_ status: OSStatus) -> StoreError {

@@ -73,7 +73,7 @@ public final class Connection {
             throw StoreError(
                 .plainSQLite, path: path,
                 "plain SQLite is linked, not SQLCipher: what is meant to be encrypted would be plaintext",
-                advice: "link libsqlcipher, before any other library of SQLite; nothing was changed")
+                advice: "link libsqlcipher, before any other library of SQLite", changed: .nothing)
         }
         let flags =
             switch mode {

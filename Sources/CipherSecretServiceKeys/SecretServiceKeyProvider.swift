@@ -26,9 +26,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         let session = try session()
         if let key = try stored(session) { return key }
         guard createIfMissing, purpose == .createOrExisting else {
-            throw StoreError(
-                .keyUnavailable, "the desktop's key store has no key named \(name)",
-                advice: "restore the keyring with the key of this database, or give the right name")
+            throw StoreError.noKey(named: name, in: "the desktop's key store")
         }
         return try KeyCreationLock.withLock {
             // Another process may have been faster.

@@ -56,14 +56,19 @@ struct CopyBuilder {
     }
 
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
+        let fill: SQL = "REINDEX copy.\(index.name)"
         do {
-            try connection.execute("REINDEX copy.\(index.name)")
-        } catch let error as DatabaseError where error.namesAbsentFunction {
+            // All else that an index needs was looked up when the schema was read.
+            _ = try Statement(fill, on: connection)
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) computes with a function that only the app has",
-                advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
+                advice: "drop the index before the upgrade and make it again afterwards", changed: .nothing,
                 underlying: error)
+        }
+        do {
+            try connection.execute(fill)
         } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)
         }

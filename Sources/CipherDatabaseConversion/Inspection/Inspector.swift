@@ -28,7 +28,9 @@ package struct Inspector {
         self.isAlone = isAlone
     }
 
-    /// What can be told without a key.
+    /// What a file is without a key, by its header and its sidecars: what is done with it is decided by this.
+    ///
+    /// ``FileState`` goes on from here with the key, and ``FileContent`` is what a conversion can begin with.
     package enum Surface: Equatable {
         case missing
         case empty
@@ -71,9 +73,7 @@ package struct Inspector {
         }
         guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
         guard FileSystem.canRead(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database, "the file cannot be read",
-                advice: "give this user the permission to read it")
+            throw StoreError.permission(paths.database, "the file cannot be read", .read)
         }
         let header = try header()
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
@@ -96,15 +96,12 @@ package struct Inspector {
                 // An index beside a log is made anew, whatever it holds.
                 let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
                 guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
-                throw StoreError(
-                    .nameTaken, path: path,
-                    "SQLite keeps a file under this name and would remove this one, which it did not write",
-                    advice: "move it away", changed: .nothing)
+                throw StoreError.inTheWay(
+                    path, "SQLite keeps a file under this name and would remove this one, which it did not write")
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
-            throw StoreError(
-                .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
-                advice: "move it away", changed: .nothing)
+            throw StoreError.inTheWay(
+                path, "SQLite keeps a file under this name, and what is there is no regular file", .notAFile)
         }
     }
 
@@ -156,11 +153,8 @@ package struct Inspector {
     }
 
     package func staleSidecar() -> StoreError {
-        StoreError(
-            .staleSidecar, path: paths.database,
-            "a -wal or -journal of another generation lies beside the file and would overwrite it",
-            advice: "put the file and its sidecar back from the same copy, or move the sidecar away if it is the older "
-                + "one", changed: .nothing)
+        .staleSidecar(
+            paths, "a -wal or -journal of another generation lies beside the file and would overwrite it", "sidecar")
     }
 
     package func needsRecovery() -> StoreError {
@@ -235,10 +229,7 @@ package struct Inspector {
         }
         settings.plaintextHeaderSize = 32
         guard key.form == .rawWithSalt else {
-            throw StoreError(
-                .saltMissing, path: paths.database,
-                "the file keeps a readable header, so its salt is not in the file",
-                advice: "give the key as x'96 hex digits', raw key and salt")
+            throw StoreError.saltMissing(paths)
         }
         return FileKey(key: key, settings: settings)
     }
@@ -266,10 +257,8 @@ package struct Inspector {
     }
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
-        StoreError(
-            .corrupt, path: paths.database,
-            "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes",
-            advice: "restore the file from a backup", changed: .nothing)
+        .damaged(
+            paths.database, "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes")
     }
 
     private func facts(

@@ -115,9 +115,8 @@ struct Conversion {
         } catch {
             var error = error
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
-                error = StoreError(
-                    .busy, path: paths.database, "another program wrote the file during the upgrade",
-                    advice: "close that program and try again", changed: .nothing)
+                error = StoreError.busy(
+                    paths.database, "another program wrote the file during the upgrade", retry: .afterEndingProgram)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
@@ -235,12 +234,8 @@ extension StoreError {
     /// The same of a file into which its log was brought, as SQLite does: what is wrong may have come from there.
     fileprivate func afterMergingLog() -> StoreError {
         guard code == .corrupt || code == .proofFailed else { return self }
-        var error = StoreError(
-            code, path: path, detail,
-            advice: advice.replacing("nothing was changed", with: "the -wal that lay beside the file is in it now"),
-            underlying: underlying)
-        error.stage = stage
-        error.stageSeconds = stageSeconds
+        var error = self
+        if change == .nothing { error.change = .mergedLog }
         return error
     }
 }

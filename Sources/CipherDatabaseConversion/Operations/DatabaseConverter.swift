@@ -75,10 +75,9 @@ public enum DatabaseConverter {
     ) throws -> ConversionOptions {
         try checkFormats([options.format], database)
         guard options.format.compatibility >= 3 else {
-            throw StoreError(
-                .configuration, path: try database.requiredPath(),
-                "the cipher format cannot be: nothing is written in format \(options.format.compatibility)",
-                advice: "choose format 3 or 4, or leave it out")
+            throw StoreError.cipherFormat(
+                "nothing is written in format \(options.format.compatibility), but in 3 and 4",
+                path: try database.requiredPath())
         }
         var options = options
         options.progress = progress
@@ -93,9 +92,7 @@ public enum DatabaseConverter {
                 advice: "give one, or leave the formats out")
         }
         for fault in formats.compactMap({ $0.fault() }) {
-            throw StoreError(
-                .configuration, path: try database.requiredPath(), "the cipher format cannot be: \(fault)",
-                advice: "choose another format, or leave it out")
+            throw StoreError.cipherFormat("\(fault)", path: try database.requiredPath())
         }
     }
 }

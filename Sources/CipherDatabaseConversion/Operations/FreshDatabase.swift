@@ -20,9 +20,7 @@ package struct FreshDatabase {
     package func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report, warnings: [String])
     {
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError(
-                .permission, path: paths.folder, "the folder cannot be written",
-                advice: "give this user the permission to write it")
+            throw StoreError.permission(paths.folder, "the folder cannot be written", .write)
         }
         let key = try upgrade.newFileKey()
         let folder = try paths.openFolder()
@@ -76,7 +74,7 @@ package struct FreshDatabase {
         try removeSidecars()
         guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
             (try? copy.hasName(paths.name)) != false
-        else { throw madeMeanwhile() }
+        else { throw StoreError.madeMeanwhile(paths.database) }
         // Published: nothing here can undo it, so what fails is told and not thrown.
         do {
             try copy.folder.sync()
@@ -103,11 +101,5 @@ package struct FreshDatabase {
         try removeSidecars()
         let otherNames = try swap.commit(old)
         return refused + swap.finish(old, otherNames: otherNames)
-    }
-
-    private func madeMeanwhile() -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again", changed: .nothing)
     }
 }

@@ -79,9 +79,8 @@ package struct ShadowProof {
         let result = Result { try body() }
         try snapshot.execute("COMMIT")
         guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
-            throw StoreError(
-                .busy, path: paths.database, "another connection wrote to the database during the shadow proof",
-                advice: "try again", changed: .nothing)
+            throw StoreError.busy(
+                paths.database, "another connection wrote to the database during the shadow proof", retry: .now)
         }
         do {
             try result.get()

@@ -1,6 +1,8 @@
 internal import CipherErrors
 
-/// What lies at a database's name when it is to be converted.
+/// What a conversion begins with: an ``Inspector/Surface`` that it need not refuse.
+///
+/// No operation has to answer for a file that is missing or has another's sidecar.
 package enum FileContent {
     case empty
     case plaintext

@@ -22,12 +22,10 @@ struct MergedLogCheck {
             .open(paths.database, ignoresLog: true)
         defer { file.close() }
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
-        throw StoreError(
-            .staleSidecar, path: paths.database,
+        throw StoreError.staleSidecar(
+            paths,
             "the file is sound, and with its -wal it is not (\(fault)): the -wal is damaged, or goes on from another copy "
-                + "of the file",
-            advice: "put the file and its -wal back from the same copy, or move the -wal away if it is the older one; "
-                + "nothing was changed")
+                + "of the file", "-wal")
     }
 
     private func holdsCommits() throws -> Bool {

@@ -92,10 +92,9 @@ package struct InterruptedCopy {
         case .missing, .empty: return false
         case .staleSidecar: throw inspector.staleSidecar()
         case .opaque:
-            throw StoreError(
-                .corrupt, path: copy.database,
-                "the database is missing, and what an upgrade that did not end left here is no plaintext database",
-                advice: "restore the database from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                copy.database,
+                "the database is missing, and what an upgrade that did not end left here is no plaintext database")
         case .plaintext:
             // With a journal to roll back first it cannot be read, and it certainly holds something.
             return try inspector.readingPlaintext(Self.holdsTables) != false
@@ -163,13 +162,12 @@ package struct InterruptedCopy {
     /// The upgrade lock is held. Returns what is to be told.
     package func takeOver(busyTimeout: Duration) throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError(
-                .permission, path: paths.folder,
-                "\(name) is to become the database, and the folder cannot be written",
-                advice: "give this user the permission to write it", changed: .nothing)
+            throw StoreError.permission(
+                paths.folder, "\(name) is to become the database, and the folder cannot be written", .write,
+                changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
-        guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
+        guard let status = try FileSystem.status(copy.database) else { throw StoreError.madeMeanwhile(paths.database) }
         let identity = OriginalFile(copy.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: busyTimeout)
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
@@ -204,20 +202,24 @@ package struct InterruptedCopy {
     private func rename(over present: FileSystem.Status?, _ busyTimeout: Duration) throws -> [String] {
         let folder = try paths.openFolder()
         let status = try folder.status(paths.name)
-        guard status?.identity == present?.identity, status?.size == present?.size else { throw madeMeanwhile() }
+        guard status?.identity == present?.identity, status?.size == present?.size else {
+            throw StoreError.madeMeanwhile(paths.database)
+        }
         var warnings: [String] = []
         if let status {
             let old = try lock(status, busyTimeout)
             // A journal without pages still cuts a database to the length that it tells of.
             try removeSidecars()
-            guard try old.isAsItWas() else { throw madeMeanwhile() }
+            guard try old.isAsItWas() else { throw StoreError.madeMeanwhile(paths.database) }
             try folder.rename(copy.name, to: paths.name)
             // A power loss may bring the old file's name back, until the folder is synced.
             let isDurable = (try? folder.sync()) == true
             warnings = old.end(spoiling: isDurable && status.links == 1)
         } else {
             try removeSidecars()
-            guard try folder.renameIfFree(copy.name, to: paths.name) else { throw madeMeanwhile() }
+            guard try folder.renameIfFree(copy.name, to: paths.name) else {
+                throw StoreError.madeMeanwhile(paths.database)
+            }
             _ = try? folder.sync()
         }
         return warnings
@@ -259,12 +261,6 @@ package struct InterruptedCopy {
         }
         guard isDone == true else { throw FileUsers.others([]).busy(paths.database) }
         return "an upgrade of the app's own had not ended: \(log) was taken for the log of the database"
-    }
-
-    private func madeMeanwhile() -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again", changed: .nothing)
     }
 
     // MARK: Beside a database

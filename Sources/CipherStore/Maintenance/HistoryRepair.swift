@@ -93,12 +93,10 @@ extension StoreOpening {
     /// Lends a connection in a transaction, with the upgrade lock held.
     private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
-            do {
+            try StoreError.typing(path) {
                 let connection = try openForWriting()
                 defer { connection.close() }
                 return try connection.transaction(.immediate) { try body(connection) }
-            } catch let error as DatabaseError {
-                throw StoreError(error, path: path, during: .use)
             }
         }
     }

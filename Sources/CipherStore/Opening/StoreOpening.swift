@@ -54,7 +54,7 @@ package struct StoreOpening {
         self.provider = options.waiting(for: provider)
         for format in configuration.encryption.formats {
             guard let fault = format.fault() else { continue }
-            throw StoreError(.configuration, "a cipher format of the configuration cannot be: \(fault)")
+            throw StoreError.cipherFormat("\(fault)", path: nil)
         }
         var options = options
         options.format = configuration.encryption.format
@@ -336,11 +336,7 @@ package struct StoreOpening {
 
     /// Gives SQLite's failures their type.
     private func typing<Result>(_ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: paths.database, during: .use)
-        }
+        try StoreError.typing(paths.database, body)
     }
 
     func prepare(_ connection: Connection) throws {

@@ -103,9 +103,9 @@ extension StoreOpening {
             guard try connection.value(Int.self, "PRAGMA data_version") == before else { continue }
             return try plan.get()
         }
-        throw StoreError(
-            .busy, path: paths.database, "other connections went on writing to the database during the rehearsal",
-            advice: "try again, or close them", changed: .nothing)
+        throw StoreError.busy(
+            paths.database, "another connection went on writing to the database during the rehearsal",
+            retry: .afterClosing)
     }
 
     /// - Returns: `nil` where the rehearsal would change more than the limit.
