@@ -24,6 +24,10 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         try wait(database) { try provider.key(for: purpose, database: database) }
     }
 
+    package func plannedKey(database: String) throws -> CipherKey? {
+        try wait(database) { try provider.plannedKey(database: database) }
+    }
+
     package func previousKey(database: String) throws -> CipherKey? {
         try wait(database) { try provider.previousKey(database: database) }
     }

@@ -127,6 +127,15 @@ package struct EncryptionUpgrade {
         return key
     }
 
+    /// Refuses a key that ``newFileKey()`` would refuse, and makes none.
+    ///
+    /// - Returns: Whether there is a key.
+    package func hasFileKey() throws -> Bool {
+        guard let key = try provider.checkedPlannedKey(database: paths.database) else { return false }
+        try key.checkFits(options.format, paths)
+        return true
+    }
+
     /// The key as the provider gives it to whoever opens the file next.
     ///
     /// It must be the same.

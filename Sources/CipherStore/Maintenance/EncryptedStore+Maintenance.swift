@@ -17,11 +17,12 @@ extension EncryptedStore {
     ///
     /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused here.
     /// What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion reads.
+    /// Where there is no key yet, a note of the plan says so: opening asks the provider for one, which it may make.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Is asked for the key that opening needs, on another thread; makes none.
     ///   - options: How long to wait for an answer of the key provider.
     ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
     /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` where a journal of a crashed

@@ -85,9 +85,7 @@ package struct StoreOpening {
     }
 
     private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
-        try paths.checkInputs(of: provider)
-        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
-        try paths.checkInputs(inputFiles)
+        try checkInputs()
         return try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             guard let interrupted = try configuration.interruptedCopy(paths) else { return try body(open()) }
             var warnings: [String] = []
@@ -105,6 +103,12 @@ package struct StoreOpening {
                     path: opened.path, fileKey: opened.fileKey,
                     report: warnings.reduce(opened.report) { $0.warning($1) }))
         }
+    }
+
+    func checkInputs() throws {
+        try paths.checkInputs(of: provider)
+        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
+        try paths.checkInputs(inputFiles)
     }
 
     /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name, and so is what
@@ -154,11 +158,14 @@ package struct StoreOpening {
                 let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
                 return (report, fileKey)
             }
-        } catch let error as StoreError
-            where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
-        {
+        } catch let error as StoreError where opensPlaintext(after: error) {
             return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
         }
+    }
+
+    /// Whether a legacy file is opened as it is where its encryption failed so.
+    func opensPlaintext(after error: StoreError) -> Bool {
+        error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
     }
 
     /// Builds a database beside the name and publishes it whole, at the current version.
@@ -271,7 +278,7 @@ package struct StoreOpening {
         OpeningResolver(configuration: configuration, paths: paths, provider: provider, options: options)
     }
 
-    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+    var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
     /// gets the name, so that a migration that fails leaves the file as it was.
