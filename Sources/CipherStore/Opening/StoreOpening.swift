@@ -133,11 +133,8 @@ package struct StoreOpening {
         }
         let (step, note) = resolved.result
         switch step {
-        case .create: return try create()
-        case .createPlaintext:
-            var opened = try openPlaintext(outcome: .created)
-            opened.report = settleAttempts().reduce(opened.report) { $0.warning($1) }
-            return opened
+        case .create: return try create(isEncrypted: true)
+        case .createPlaintext: return try create(isEncrypted: false)
         case .encrypt: return try encrypt(inspector, resolved.facts)
         case .openPlaintext: return try openPlaintextAsConfigured(inspector)
         case .open, .rekey, .decrypt:
@@ -159,7 +156,7 @@ package struct StoreOpening {
                 return (report, fileKey)
             }
         } catch let error as StoreError where opensPlaintext(after: error) {
-            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
+            return try openPlaintext(stamped: false, warnings: [StoreError.reason(error)])
         }
     }
 
@@ -169,10 +166,12 @@ package struct StoreOpening {
     }
 
     /// Builds a database beside the name and publishes it whole, at the current version.
-    private func create() throws -> Opened {
-        let (unlocked, report, warnings) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
+    private func create(isEncrypted: Bool) throws -> Opened {
+        let fresh = FreshDatabase(paths: paths, upgrade: upgrade, isEncrypted: isEncrypted)
+        let (unlocked, report, warnings) = try fresh.publish { connection in
+            if !isEncrypted { try stampPlaintext(connection) }
             // A record beside a database that is gone: this is no fresh install.
-            try SchemaMigrator(configuration: configuration).migrate(connection) {
+            return try SchemaMigrator(configuration: configuration).migrate(connection) {
                 try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             }
         }
@@ -185,8 +184,7 @@ package struct StoreOpening {
     /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
         let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
-        var opened = try openPlaintext(
-            outcome: .openedPlaintext, warnings: shadow == nil ? settleAttempts() : [])
+        var opened = try openPlaintext(warnings: shadow == nil ? settleAttempts() : [])
         opened.report.shadow = shadow
         return opened
     }
@@ -254,22 +252,15 @@ package struct StoreOpening {
         return try rehearseSchema(copy)
     }
 
-    private func openPlaintext(
-        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
-    ) throws -> Opened {
-        var profile = ConnectionProfile.migrating.with(collations: configuration.collations)
-        if outcome == .created { profile.mode = .create }
-        let connection = try profile.open(paths.database, busyTimeout: options.busyTimeout)
+    private func openPlaintext(stamped: Bool = true, warnings: [String] = []) throws -> Opened {
+        let connection = try connect(nil)
         defer { connection.close() }
-        // A new database whose maker is killed must not count as an encrypted one; a file that is there is touched by
-        // nothing before its migration.
-        if outcome == .created { try stampPlaintext(connection) }
         let report = try migrateSchema(connection)
         if stamped { try stampPlaintext(connection) }
         return Opened(
             path: paths.database, fileKey: nil,
             report: OpenReport(
-                outcome: outcome, encryption: nil, migration: report, warnings: warnings + report.warnings))
+                outcome: .openedPlaintext, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
     // MARK: Steps

@@ -86,7 +86,10 @@ extension StoreOpening {
             hasKey ? [] : ["there is no key yet: one must be given or made when the database is opened"]
         }
         switch step {
-        case .open, .openPlaintext, .createPlaintext: return (step, [])
+        case .open, .openPlaintext: return (step, [])
+        case .createPlaintext:
+            try preflight.checkNames()
+            return (step, [])
         case .create:
             let notes = try told(ofKey: upgrade.hasFileKey())
             try preflight.checkNames()
