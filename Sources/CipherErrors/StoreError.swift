@@ -130,10 +130,19 @@ extension StoreError {
         return text
     }
 
-    /// What is left of what was begun.
+    /// What is left of what was begun, which the advice says at its end.
     package enum Change {
-        /// Everything is as it was, which the advice says at its end.
+        /// Everything is as it was.
         case nothing
+        /// At most a journal was rolled back or a log brought into the file, as SQLite does at any opening.
+        case noRow
+
+        fileprivate var sentence: String {
+            switch self {
+            case .nothing: "nothing was changed"
+            case .noRow: "no row was changed"
+            }
+        }
     }
 
     /// Describes a failure, and what it left.
@@ -141,7 +150,7 @@ extension StoreError {
         _ code: Code, path: String? = nil, _ detail: String, advice: String = "", changed: Change,
         underlying: DatabaseError? = nil
     ) {
-        let parts = [advice, "nothing was changed"].filter { !$0.isEmpty }
+        let parts = [advice, changed.sentence].filter { !$0.isEmpty }
         self.init(code, path: path, detail, advice: parts.joined(separator: "; "), underlying: underlying)
     }
 

@@ -69,7 +69,7 @@ extension StoreError {
             .downgrade, path: path,
             "the database has version \(found) and the app only knows \(known)" + (difference.map { ": \($0)" } ?? ""),
             advice: "install a newer version of the app"
-                + (difference == nil ? "" : ", or set user_version back where other code of the app writes it")
-                + "; nothing was changed")
+                + (difference == nil ? "" : ", or set user_version back where other code of the app writes it"),
+            changed: .noRow)
     }
 }

@@ -24,8 +24,8 @@ struct Conversion {
     ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
     ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
     ///     it was.
-    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
-    ///   back anyway.
+    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log brought into the file,
+    ///   as SQLite does at any opening.
     func run(
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
         targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil

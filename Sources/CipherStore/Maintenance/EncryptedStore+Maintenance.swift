@@ -113,7 +113,8 @@ extension EncryptedStore {
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where a
     ///   version is recorded already, with `configuration` for a version after the configuration's, with
-    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing was changed then.
+    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row was changed then; a journal
+    ///   of a crashed writer may have been rolled back and a `-wal` brought into the file, as SQLite does at any opening.
     @discardableResult
     public static func baseline(
         at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
@@ -144,8 +145,9 @@ extension EncryptedStore {
     ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where no
-    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing
-    ///   was changed then.
+    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row
+    ///   was changed then; a journal of a crashed writer may have been rolled back and a `-wal` brought into the file, as
+    ///   SQLite does at any opening.
     @discardableResult
     public static func repair(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()

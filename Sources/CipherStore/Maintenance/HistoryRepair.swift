@@ -26,7 +26,7 @@ extension StoreOpening {
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it", changed: .nothing)
+                    advice: "repair it where the schema drifted from it", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -115,7 +115,7 @@ extension StoreOpening {
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
-                    advice: "encrypt it first", changed: .nothing)
+                    advice: "encrypt it first", changed: .noRow)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break
             }
