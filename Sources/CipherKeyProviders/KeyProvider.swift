@@ -3,7 +3,10 @@ public import CipherSQLite
 
 /// Where the key of a database comes from.
 ///
-/// A provider is asked anew whenever a key is needed, and holds none itself.
+/// A provider is asked anew whenever a key is needed, and holds none itself. It may open or convert another database: within
+/// its call, or in a `Task` that it waits for. In a detached task or on a thread of its own that may wait as long as another
+/// process would, where the database is in the same folder. On the database that it is asked for it is refused with
+/// `misuse`, or waits for itself in a task.
 public protocol KeyProvider: Sendable {
     /// Gives the key.
     ///
