@@ -79,7 +79,8 @@ struct Conversion {
 
     /// What can be found wrong with the schema before the file is brought to rest.
     private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
-        let merged = MergedLogCheck(paths: paths, key: sourceKey, collations: options.collations)
+        let merged = MergedLogCheck(
+            paths: paths, key: sourceKey, collations: options.collations, busyTimeout: options.busyTimeout)
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
@@ -175,7 +176,7 @@ struct Conversion {
         try CopyBuilder(
             source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
             collations: options.collations, header: try HeaderFields(of: paths.database, key: sourceKey),
-            rebuildsIndexes: rebuildsIndexes, observer: observer
+            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, observer: observer
         ).build()
     }
 
@@ -186,7 +187,7 @@ struct Conversion {
         defer { sync.cancel() }
         let original = ProofConnection(
             path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
-            collations: options.collations)
+            collations: options.collations, busyTimeout: options.busyTimeout)
         func copy(_ key: CipherKey?) -> ProofConnection {
             ProofConnection(
                 path: paths.database, key: key, settings: targetSettings ?? CipherSettings(),

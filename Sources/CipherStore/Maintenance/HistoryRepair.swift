@@ -105,7 +105,7 @@ extension StoreOpening {
 
     /// Opens what opening would open as it is, or after another key or format.
     private func openForWriting() throws -> Connection {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in
             switch try resolver.step(for: facts, inspector) {
             case .create, .createPlaintext:

@@ -87,13 +87,15 @@ package struct StoreOpening {
     private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
         try checkInputs()
         return try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
-            guard let interrupted = try configuration.interruptedCopy(paths) else { return try body(open()) }
+            guard let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout) else {
+                return try body(open())
+            }
             var warnings: [String] = []
             switch try interrupted.finding(Inspector(paths).surface()) {
             case .database: break
             case .copy:
                 try checkTakingOver()
-                warnings += try interrupted.takeOver(busyTimeout: options.busyTimeout)
+                warnings += try interrupted.takeOver()
             case .log: warnings.append(try interrupted.takeLog())
             }
             let opened = try open()
@@ -124,7 +126,7 @@ package struct StoreOpening {
     }
 
     private func open() throws -> Opened {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
             guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
             // Before anything is written: a file that this app may not open stays as it is.

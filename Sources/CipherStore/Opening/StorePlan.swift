@@ -45,12 +45,12 @@ extension StoreOpening {
     ///   be rolled back first.
     package func plan(rehearsalLimit: Int = 0, isAlone: Bool = false) throws -> StorePlan {
         try checkInputs()
-        let inspector = Inspector(paths, collations: configuration.collations, isAlone: isAlone)
-        guard let interrupted = try configuration.interruptedCopy(paths),
+        let inspector = options.inspector(paths, isAlone: isAlone)
+        guard let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout),
             let note = try interrupted.note(inspector.surface())
         else { return try plan(inspector, rehearsalLimit) }
         let isDatabase = try interrupted.finding(inspector.surface()) == .copy
-        let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
+        let source = isDatabase ? options.inspector(interrupted.copy) : inspector
         let plan: StorePlan
         do {
             plan = try self.plan(source, rehearsalLimit)
