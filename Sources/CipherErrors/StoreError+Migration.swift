@@ -31,7 +31,7 @@ extension StoreError {
     package static func downgrade(_ path: String?, _ detail: String, orElse remedy: String? = nil) -> StoreError {
         StoreError(
             .downgrade, path: path, detail,
-            advice: "install a newer version of the app" + (remedy.map { ", or \($0)" } ?? ""), changed: .nothing)
+            advice: "install a newer version of the app" + (remedy.map { ", or \($0)" } ?? ""), changed: .noRow)
     }
 
     /// Which version the database has cannot be told.

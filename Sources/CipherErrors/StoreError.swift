@@ -144,6 +144,8 @@ extension StoreError {
     /// What is left of what was begun, as the advice says at its end.
     package enum Change: String, Sendable {
         case nothing = "nothing was changed"
+        /// At most a journal was rolled back or a log brought into the file, as SQLite does at any opening.
+        case noRow = "no row was changed"
         case nothingRemoved = "nothing was removed"
         case mergedLog = "the -wal that lay beside the file is in it now"
         case lostDatabase = "the database is gone, and what stands in its place is that program's"

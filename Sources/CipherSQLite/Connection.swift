@@ -18,7 +18,7 @@ public final class Connection {
     /// The database file.
     public let path: String
     /// How long a statement waits for another connection's lock.
-    let busyTimeout: Duration
+    package let busyTimeout: Duration
     /// What C calls the connection.
     let handle: OpaquePointer
     // Exclusive without a check at each use: nothing that the cache does comes back to it.

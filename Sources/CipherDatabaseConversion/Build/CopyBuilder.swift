@@ -21,6 +21,8 @@ struct CopyBuilder {
     let copyKey: FileKey?
     let collations: [Collation]
     let header: HeaderFields
+    /// How long to wait for other connections to the original.
+    let busyTimeout: Duration
     /// Whether the indexes are filled from the rows, and not copied as they are.
     let rebuildsIndexes: Bool
     let observer: UpgradeObserver
@@ -85,8 +87,8 @@ struct CopyBuilder {
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }
-        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations).open(
-            source)
+        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations)
+            .open(source, busyTimeout: busyTimeout)
         do {
             defer { connection.close() }
             try attachCopy(connection, sealing)

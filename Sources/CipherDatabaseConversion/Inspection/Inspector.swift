@@ -12,6 +12,8 @@ internal import CipherSystemFiles
 package struct Inspector {
     let paths: DatabasePaths
     private let collations: [Collation]
+    /// How long to wait for other connections to the file.
+    let busyTimeout: Duration
     private let isAlone: Bool
 
     /// An inspector for a process that does nothing else with the file meanwhile.
@@ -21,10 +23,14 @@ package struct Inspector {
 
     /// - Parameters:
     ///   - collations: The app's own, which its schema may need to be read.
+    ///   - busyTimeout: How long to wait for other connections to the file.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
-    package init(_ paths: DatabasePaths, collations: [Collation] = [], isAlone: Bool = false) {
+    package init(
+        _ paths: DatabasePaths, collations: [Collation] = [], busyTimeout: Duration = .seconds(5), isAlone: Bool = false
+    ) {
         self.paths = paths
         self.collations = collations
+        self.busyTimeout = busyTimeout
         self.isAlone = isAlone
     }
 
@@ -168,7 +174,9 @@ package struct Inspector {
     /// Returns `nil` where a journal must be rolled back first.
     package func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
-            return try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: isAlone) { connection in
+            return try ReadOnlyAccess.withConnection(
+                paths, nil, collations, busyTimeout: busyTimeout, isAlone: isAlone
+            ) { connection in
                 try checkLength(connection)
                 return try body(connection)
             }
@@ -188,7 +196,9 @@ package struct Inspector {
     ) throws -> Result? {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
+            return try ReadOnlyAccess.withConnection(
+                paths, unlocked, collations, busyTimeout: busyTimeout, isAlone: isAlone
+            ) { connection in
                 if try isLogOfOther(unlocked) { throw staleSidecar() }
                 try checkLength(connection)
                 return try body(connection, unlocked)

@@ -18,7 +18,8 @@ package struct JournalRollback {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         do {
-            let connection = try ConnectionProfile.plain(.readWrite).with(unlocked).open(paths.database)
+            let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
+                .open(paths.database, busyTimeout: inspector.busyTimeout)
             defer { connection.close() }
             try connection.proveReadable()
         } catch let error as DatabaseError {

@@ -23,7 +23,9 @@ public enum DatabaseConverter {
     /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
     /// ```
     ///
-    /// Cancelling the task ends the upgrade until the copy takes the original's place; nothing has changed then.
+    /// Cancelling the task ends the upgrade until the copy takes the original's place; the rows are as they were then,
+    /// and so is the journal mode. A `-wal` may have been brought into the file, and a journal rolled back, as SQLite does at
+    /// any opening; the change counter in the file's header then is another one.
     ///
     /// - Parameters:
     ///   - database: The database file. Its directory must exist.

@@ -64,6 +64,8 @@ package struct Preflight {
     }
 
     /// Whether the names that the upgrade needs can be had.
+    package func checkNames() throws { try Self.checkNames(paths.openFolder(), paths) }
+
     static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
         let longest = Int(fpathconf(folder.descriptor, Int32(_PC_NAME_MAX)))
         let length = SystemPath.bytes(paths.name).count + DatabasePaths.longestAddition

@@ -19,18 +19,22 @@ package struct InterruptedCopy {
     /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
     private let isLink: Bool
     private let collations: [Collation]
+    /// How long to wait for other connections to either.
+    private let busyTimeout: Duration
     private let version: RecordedVersion
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
 
     /// Returns `nil` where the schema comes from elsewhere than a template.
     package init(
-        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation]
+        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation],
+        busyTimeout: Duration
     ) throws {
         self.paths = paths
         copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
         isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
         self.collations = collations
+        self.busyTimeout = busyTimeout
         version = recordedVersion
         self.template = template.file
         leftover = template.leftover
@@ -87,7 +91,7 @@ package struct InterruptedCopy {
 
     /// Whether the copy holds tables.
     private func copyHoldsTables() throws -> Bool {
-        let inspector = Inspector(copy, collations: collations)
+        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return false
         case .staleSidecar: throw inspector.staleSidecar()
@@ -108,7 +112,7 @@ package struct InterruptedCopy {
     /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
     /// the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
-        let inspector = Inspector(paths, collations: collations)
+        let inspector = Inspector(paths, collations: collations, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
             (holdsTables: try Self.holdsTables($0), isKnown: try HistoryTable.exists($0))
         }
@@ -160,7 +164,7 @@ package struct InterruptedCopy {
     /// Gives the copy the database's name, which must be free or that of a file that holds nothing more.
     ///
     /// The upgrade lock is held. Returns what is to be told.
-    package func takeOver(busyTimeout: Duration) throws -> [String] {
+    package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
                 paths.folder, "\(name) is to become the database, and the folder cannot be written", .write,
@@ -290,7 +294,7 @@ package struct InterruptedCopy {
 
     /// A table of the copy with rows that the database lacks.
     private func tableLacking(_ open: () throws -> Connection) throws -> String? {
-        let inspector = Inspector(copy, collations: collations)
+        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return nil
         case .staleSidecar: throw inspector.staleSidecar()
@@ -334,11 +338,17 @@ package struct InterruptedCopy {
     ///
     /// Where it cannot be read, the copy is not whole.
     private func isAhead() throws -> Bool {
-        guard try Inspector(copy, collations: collations).surface() == .plaintext else { return false }
+        guard try Inspector(copy, collations: collations, busyTimeout: busyTimeout).surface() == .plaintext else {
+            return false
+        }
         do {
             // Nothing is left beside either.
-            return try ReadOnlyAccess.withConnection(copy, nil, collations, isAlone: false) { _ in
-                try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: false) { connection in
+            return try ReadOnlyAccess.withConnection(
+                copy, nil, collations, busyTimeout: busyTimeout, isAlone: false
+            ) { _ in
+                try ReadOnlyAccess.withConnection(
+                    paths, nil, collations, busyTimeout: busyTimeout, isAlone: false
+                ) { connection in
                     try connection.attachPlaintext(copy.database, as: Self.schema, isReadOnly: true)
                     try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
                     return try isAhead(connection)

@@ -26,7 +26,7 @@ extension StoreOpening {
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it", changed: .nothing)
+                    advice: "repair it where the schema drifted from it", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -103,7 +103,7 @@ extension StoreOpening {
 
     /// Opens what opening would open as it is, or after another key or format.
     private func openForWriting() throws -> Connection {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in
             switch try resolver.step(for: facts, inspector) {
             case .create, .createPlaintext:
@@ -113,7 +113,7 @@ extension StoreOpening {
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
-                    advice: "encrypt it first", changed: .nothing)
+                    advice: "encrypt it first", changed: .noRow)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break
             }
