@@ -211,7 +211,7 @@ struct Conversion {
             try options.keepBackup
             ? Backup(paths: paths).write(
                 hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder) : nil
-        let old: OldFile
+        let old: ReplacedFile
         let otherNames: Int
         do {
             report.warnings += try swap.applyMetadata()

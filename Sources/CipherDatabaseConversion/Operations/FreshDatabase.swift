@@ -101,7 +101,7 @@ package struct FreshDatabase {
     ) throws -> [String] {
         let swap = Swap(paths: paths, copy: copy, copyName: copyName, original: status.identity)
         let refused = try swap.applyMetadata()
-        let old = try OldFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
+        let old = try ReplacedFile(empty: paths, status, timeout: upgrade.options.busyTimeout)
         try removeSidecars()
         let otherNames = try swap.commit(old)
         return refused + swap.finish(old, otherNames: otherNames)

@@ -3,7 +3,7 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
-/// The file as it is, at rest: no log, no journal, and a write lock on it until it becomes an ``OldFile``.
+/// The file as it is, at rest: no log, no journal, and a write lock on it until it becomes an ``ReplacedFile``.
 ///
 /// Others may read meanwhile, nobody can write. The lock is the file's and no connection's: it may outlive the run, and a
 /// connection would keep the key with it.
@@ -145,10 +145,10 @@ package final class SourceHold {
     ///
     /// - Parameter check: Ends the waiting by throwing.
     /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
-    package func becomeOldFile(checking check: () throws -> Void = {}) throws -> OldFile {
+    package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }
-        return try OldFile(
+        return try ReplacedFile(
             paths, identity, ownership, reserved: lock, state: stateAtRest, timeout: busyTimeout,
             checking: check)
     }

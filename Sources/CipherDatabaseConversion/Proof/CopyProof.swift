@@ -99,7 +99,7 @@ package struct CopyProof {
             // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
             let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
             defer { pair.copy.close() }
-            try compareSchema(plan, pair)
+            try compareSchemaAndHeader(plan, pair)
             try Self.work(plan, .up, pair) { bytes in
                 progress.add(bytes)
                 progress.show()
@@ -258,7 +258,7 @@ package struct CopyProof {
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.
-    private func compareSchema(_ plan: Plan, _ pair: ConnectionPair) throws {
+    private func compareSchemaAndHeader(_ plan: Plan, _ pair: ConnectionPair) throws {
         for pragma in ["user_version", "application_id", "schema_version", "encoding", "auto_vacuum"] {
             let sql = SQL(text: "PRAGMA \(pragma)")
             guard try pair.original.value(Value.self, sql) == pair.copy.value(Value.self, sql) else {

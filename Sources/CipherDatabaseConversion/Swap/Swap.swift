@@ -36,7 +36,7 @@ struct Swap {
     /// - Parameter old: The original, of which this is the end.
     /// - Returns: How many other names (hard links) the original has.
     @discardableResult
-    func commit(_ old: OldFile) throws -> Int {
+    func commit(_ old: ReplacedFile) throws -> Int {
         guard try copy.hasName(copyName) else { throw copyReplaced(.nothing) }
         let status = try current()
         try keepAccess(status)
@@ -101,9 +101,9 @@ struct Swap {
 
     /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.
     ///
-    /// The old file is spoilt only when the rename is known to be durable: a power loss may bring its name back before,
+    /// The old file is overwritten only when the rename is known to be durable: a power loss may bring its name back before,
     /// and it is then the database.
-    func finish(_ old: OldFile, otherNames: Int) -> [String] {
+    func finish(_ old: ReplacedFile, otherNames: Int) -> [String] {
         var warnings: [String] = []
         var isDurable = false
         do {
@@ -122,7 +122,7 @@ struct Swap {
             warnings.append("the old file is still there as \(copyName), the next launch removes it: \(error)")
         }
         // Last: by now nobody comes to the old file by a name.
-        return warnings + old.end(spoiling: isDurable && otherNames == 0)
+        return warnings + old.end(overwriting: isDurable && otherNames == 0)
     }
 
     /// Takes the original's last name of ours away, where the names were exchanged.

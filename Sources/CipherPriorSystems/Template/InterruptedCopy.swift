@@ -218,7 +218,7 @@ package struct InterruptedCopy {
             try folder.rename(copy.name, to: paths.name)
             // A power loss may bring the old file's name back, until the folder is synced.
             let isDurable = (try? folder.sync()) == true
-            warnings = old.end(spoiling: isDurable && status.links == 1)
+            warnings = old.end(overwriting: isDurable && status.links == 1)
         } else {
             try removeSidecars()
             guard try folder.renameIfFree(copy.name, to: paths.name) else {
@@ -234,8 +234,8 @@ package struct InterruptedCopy {
     }
 
     /// Locks the file that the copy replaces.
-    private func lock(_ status: FileSystem.Status, _ busyTimeout: Duration) throws -> OldFile {
-        guard status.size > 0 else { return try OldFile(empty: paths, status, timeout: busyTimeout) }
+    private func lock(_ status: FileSystem.Status, _ busyTimeout: Duration) throws -> ReplacedFile {
+        guard status.size > 0 else { return try ReplacedFile(empty: paths, status, timeout: busyTimeout) }
         let identity = OriginalFile(paths.database, status)
         let hold = try SourceHold(
             paths, identity, SoleOwnership.find(identity, timeout: busyTimeout), key: nil,

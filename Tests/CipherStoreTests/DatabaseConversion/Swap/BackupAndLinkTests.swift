@@ -91,7 +91,7 @@ struct BackupAndLinkTests {
         #expect(try Fixture.rows(kept, key: nil) == Fixture.allRows)
     }
 
-    @Test("Another hard link is reported, and the old file is not spoilt under it")
+    @Test("Another hard link is reported, and the old file is not overwritten under it")
     func hardLink() throws {
         let file = try Fixture.file(version: 23)
         let elsewhere = try TemporaryFolder()

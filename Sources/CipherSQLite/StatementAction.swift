@@ -27,7 +27,7 @@ package struct StatementAction: Sendable, Equatable {
     /// The trigger or view that does it; `nil` for the statement's own text.
     package let cause: String?
 
-    fileprivate init(_ code: Int32, _ texts: [String?]) {
+    init(_ code: Int32, _ texts: [String?]) {
         kind =
             switch code {
             case SQLITE_CREATE_TABLE, SQLITE_CREATE_TEMP_TABLE, SQLITE_CREATE_VTABLE: .createTable
@@ -58,48 +58,5 @@ package struct StatementAction: Sendable, Equatable {
         case .createTable, .alterTable, .dropTable, .definition: true
         default: false
         }
-    }
-}
-
-extension Connection {
-    /// Runs `body` while `isAllowed` judges what every statement that is compiled would do.
-    ///
-    /// Not to be nested.
-    ///
-    /// The corresponding C function is `sqlite3_set_authorizer`.
-    ///
-    /// - Parameter compiled: Called with a statement's text once it is compiled and before it runs. What it runs itself is
-    ///   judged too.
-    /// - Throws: What `body` throws; a statement that is not allowed fails with `SQLITE_AUTH`.
-    package func judging<Result>(
-        by isAllowed: @escaping (StatementAction) -> Bool, compiled: (([UInt8]) throws -> Void)? = nil,
-        _ body: () throws -> Result
-    ) throws -> Result {
-        let judge = Judge(isAllowed)
-        // Each statement of `body` is compiled there.
-        cache.removeAll()
-        lentCache.removeAll()
-        hasCompiled = compiled
-        defer { hasCompiled = nil }
-        try check(
-            sqlite3_set_authorizer(
-                handle,
-                { context, code, first, second, third, fourth in
-                    guard let context else { return SQLITE_DENY }
-                    let texts = [first, second, third, fourth].map { $0.map { String(cString: $0) } }
-                    let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
-                    return judge.isAllowed(StatementAction(code, texts)) ? SQLITE_OK : SQLITE_DENY
-                }, Unmanaged.passUnretained(judge).toOpaque()))
-        // Removing it cannot fail on an open connection.
-        defer { withExtendedLifetime(judge) { _ = sqlite3_set_authorizer(handle, nil, nil) } }
-        return try body()
-    }
-}
-
-private final class Judge {
-    let isAllowed: (StatementAction) -> Bool
-
-    init(_ isAllowed: @escaping (StatementAction) -> Bool) {
-        self.isAllowed = isAllowed
     }
 }

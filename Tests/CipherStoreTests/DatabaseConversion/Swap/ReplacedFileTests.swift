@@ -8,7 +8,7 @@ import Testing
 
 /// Connections that have the old file open after the swap: where the system does not tell of them beforehand, or where one
 /// comes at the very moment.
-struct OldFileTests {
+struct ReplacedFileTests {
     private static let holder = TestProgram.built("CipherLockHolder")
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static let privileges = TestProgram(path: "/usr/bin/setpriv")
@@ -118,13 +118,13 @@ struct OldFileTests {
         let reserved = try DatabaseFile(path: paths.database, access: .readWrite)
         #expect(reserved.reserve(timeout: .zero))
         let state = try identity.state(start: reserved.read(at: 0, count: OriginalFile.State.length))
-        let old = try OldFile(paths, identity, .proven, reserved: reserved, state: state, timeout: .zero)
+        let old = try ReplacedFile(paths, identity, .proven, reserved: reserved, state: state, timeout: .zero)
         #expect(try old.isAsItWas())
         // It waits in open(2), where no statement of its own can be waited for.
         let other = try Self.holder.start(["sql", file.path])
         while try old.isAsItWas() { sched_yield() }
         try paths.openFolder().rename(paths.name, to: "old")
-        let warnings = old.end(spoiling: true)
+        let warnings = old.end(overwriting: true)
         #expect(warnings.count == 1)
         #expect(warnings.first?.contains("another process was opening the file") == true)
         #expect(try other.line() == "ready")

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// When the old file, which has lost its name, is made unusable for whoever comes to it late.
-struct SpoilingTests {
+struct OverwritingTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && TestProgram.strace.isThere }
     private let folder = try? TemporaryFolder()
@@ -30,7 +30,7 @@ struct SpoilingTests {
         return (calls, run.output, bytes)
     }
 
-    private func isSpoiling(_ call: String) -> Bool {
+    private func isOverwriting(_ call: String) -> Bool {
         call.contains("pwrite64(") && call.contains("app.db-upgrade-") && call.contains(", 512, 0)")
     }
 
@@ -40,14 +40,14 @@ struct SpoilingTests {
             || call.contains(folder.url.lastPathComponent + ">")
     }
 
-    @Test("The old file is spoilt after the folder was synced, and not before", .enabled(if: isPossible))
+    @Test("The old file is overwritten after the folder was synced, and not before", .enabled(if: isPossible))
     func order() throws {
         let (calls, output, old) = try upgrade()
         #expect(output == "encrypted")
         let rename = try #require(calls.firstIndex { $0.contains(" renameat2(") && $0.contains("app.db-upgrade-") })
         let sync = try #require(calls[rename...].firstIndex(where: isFolderSync))
-        let spoiling = try #require(calls.firstIndex(where: isSpoiling))
-        #expect(sync < spoiling)
+        let overwriting = try #require(calls.firstIndex(where: isOverwriting))
+        #expect(sync < overwriting)
         #expect(old == Data(count: 16))
     }
 
@@ -62,7 +62,7 @@ struct SpoilingTests {
         let number = first[..<rename].count { $0.hasPrefix("\(thread) ") && $0.contains(" fsync(") } + 1
         let (calls, output, old) = try upgrade(["-e", "inject=fsync:error=EIO:when=\(number)"])
         #expect(output.hasPrefix("encrypted; the folder could not be synced"))
-        #expect(!calls.contains(where: isSpoiling))
+        #expect(!calls.contains(where: isOverwriting))
         #expect(old == Data("SQLite format 3\0".utf8))
     }
 }

@@ -15,7 +15,7 @@ package import CipherSystemFiles
 /// A connection that has it open when it loses its name goes on using the names of the new file's journal and log: it would
 /// play the one into the old file and delete it, and copy the other into the old file and mark it as copied. SQLite looks
 /// for both before it reads the first page, so nothing written there keeps it from that; a lock does.
-package final class OldFile {
+package final class ReplacedFile {
     private enum Hold {
         /// Nobody else has the file open.
         case lease(LeasedFile)
@@ -89,16 +89,16 @@ package final class OldFile {
 
     /// Ends the lock where nobody can have the nameless file open, and else keeps it for as long as this process lives.
     ///
-    /// - Parameter isSpoilt: Whether page 1 is overwritten, so that whoever reads the file once the lock is gone fails
+    /// - Parameter isOverwritten: Whether page 1 is overwritten, so that whoever reads the file once the lock is gone fails
     ///   instead of writing into a file that is gone. The file is never cut: SQLite deletes the journal and the log beside
     ///   an empty one.
     /// - Returns: What is to be told.
-    package func end(spoiling isSpoilt: Bool) -> [String] {
+    package func end(overwriting isOverwritten: Bool) -> [String] {
         var warnings: [String] = []
         do {
-            if isSpoilt { try spoil() }
+            if isOverwritten { try overwriteFirstPage() }
         } catch {
-            warnings.append("the old file could not be spoilt for connections that still have it open: \(error)")
+            warnings.append("the old file could not be overwritten for connections that still have it open: \(error)")
         }
         switch hold {
         case .lease(let file):
@@ -135,7 +135,7 @@ package final class OldFile {
         }
     }
 
-    private func spoil() throws {
+    private func overwriteFirstPage() throws {
         let zeros = [UInt8](repeating: 0, count: 512)
         switch hold {
         case .lease(let file): try file.overwrite(zeros)

@@ -1,0 +1,75 @@
+internal import CCipherEngine
+
+/// Which statements an app's closure may not run.
+extension Connection {
+    /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
+    ///
+    /// Those are the transaction's own statements, ATTACH, temporary tables, views and triggers, which would go on hiding
+    /// and changing what the names of others mean, and pragmas that set more than the transaction undoes. They are refused
+    /// when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts the whole file
+    /// again.
+    ///
+    /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
+    ///
+    /// The corresponding C function is `sqlite3_set_authorizer`.
+    package func refuseWhatOutlastsLoans() throws {
+        try check(
+            sqlite3_set_authorizer(
+                handle,
+                { context, code, first, second, third, _ in
+                    // SQLite tells of the database, whether it is named or TEMP is said. Its own name for that one is ASCII,
+                    // and no other database can have it.
+                    let isTemporary =
+                        (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
+                        && third.map { String(cString: $0) } == "temp"
+                    guard
+                        isTemporary || code == SQLITE_PRAGMA || code == SQLITE_TRANSACTION || code == SQLITE_ATTACH
+                            || code == SQLITE_DETACH
+                    else { return SQLITE_OK }
+                    guard let context else { return SQLITE_DENY }
+                    let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                    guard connection.isLent else { return SQLITE_OK }
+                    // Compared with ASCII names alone, and shown: where it is no Unicode it is none of them.
+                    let subject = first.map { String(cString: $0) } ?? ""
+                    connection.refusal = Connection.refusal(of: code, subject, hasValue: second != nil)
+                    return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY
+                }, Unmanaged.passUnretained(self).toOpaque()))
+    }
+
+    /// Why a lent connection does not run a statement; never with a pragma's value, which may be a key.
+    private static func refusal(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
+        switch code {
+        case SQLITE_TRANSACTION:
+            return "\(subject) may not run here: the transaction begins and ends without it"
+        case SQLITE_PRAGMA:
+            guard !isAllowed(pragma: subject.lowercased(), hasValue: hasValue) else { return nil }
+            return
+                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): it would outlast the transaction"
+        case SQLITE_ATTACH, SQLITE_DETACH:
+            return "ATTACH and DETACH may not run here: they would outlast the transaction"
+        default:
+            return
+                "CREATE TEMP may not run here: it would outlast the transaction; use WITH, or a table of the database"
+        }
+    }
+
+    private static func isAllowed(pragma name: String, hasValue: Bool) -> Bool {
+        // SQLCipher's own, of which some act without a value.
+        if name.hasPrefix("cipher_") || name.hasSuffix("kdf_iter") || name.hasSuffix("key") {
+            return !hasValue && readingCipherPragmas.contains(name)
+        }
+        return !hasValue || pragmasOfTransaction.contains(name)
+    }
+
+    private static let readingCipherPragmas: Set = [
+        "cipher_version", "cipher_provider", "cipher_provider_version", "cipher_fips_status", "cipher_settings",
+        "cipher_integrity_check",
+    ]
+
+    /// Pragmas whose value says what to read, or that the transaction undoes or ends with.
+    private static let pragmasOfTransaction: Set = [
+        "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "integrity_check",
+        "quick_check", "foreign_key_list", "foreign_key_check", "defer_foreign_keys", "user_version", "application_id",
+        "incremental_vacuum", "optimize",
+    ]
+}
