@@ -20,6 +20,7 @@ extension Connection {
     /// - Parameter schema: The name of the file in this connection.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         if schema == "main" { keyState = .given }
+        layers[schema]?.cipherPages = CipherPages(key, settings)
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }

@@ -29,8 +29,8 @@ public final class Connection {
     @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
-    /// The file layers of ours that it uses, which must outlive it.
-    var layers: [FileLayer] = []
+    /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
+    var layers: [String: FileLayer] = [:]
     /// What is known of the key.
     var keyState = KeyState.none
     /// Whether statements run only inside of a transaction.
@@ -98,7 +98,7 @@ public final class Connection {
         }
         self.path = path
         handle = opened
-        if let layer { layers.append(layer) }
+        layers["main"] = layer
         sqlite3_extended_result_codes(handle, 1)
         self.busyTimeout = busyTimeout
         holder.initialize(to: Self.anyone)
@@ -129,7 +129,7 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError``.
     package func checkLayers() throws {
-        for layer in layers { try layer.check(path) }
+        for layer in layers.values { try layer.check(path) }
     }
 
     /// Closes the connection.

@@ -192,6 +192,8 @@ package struct Inspector {
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
         _ body: (Connection, FileKey) throws -> Result
     ) throws -> Result? {
+        // Older formats have no file with a readable header.
+        guard !hasPlaintextHeader || settings.compatibility >= 4 else { return nil }
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
             return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
@@ -199,9 +201,7 @@ package struct Inspector {
                 try checkLength(connection)
                 return try body(connection, unlocked)
             }
-        } catch let error as DatabaseError
-            where error.isNotADatabase || unlocked.settings.plaintextHeaderSize > 0 && error.isUnexplained
-        {
+        } catch let error as DatabaseError where error.isNotADatabase {
             return nil
         } catch let error as DatabaseError where error.needsRecovery {
             throw needsRecovery()
