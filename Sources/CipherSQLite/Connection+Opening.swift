@@ -28,6 +28,8 @@ extension Connection {
         collations: [Collation] = [], busyTimeout: Duration = .seconds(5)
     ) throws {
         let path = try database.requiredPath()
+        // Opening makes the file.
+        try key?.checkFits(format, path: path)
         try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
         try ConnectionProfile.storing.with(key: key, format: format, collations: collations).apply(to: self)
         try proveReadable()

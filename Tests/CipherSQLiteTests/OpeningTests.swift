@@ -35,6 +35,35 @@ struct OpeningTests {
         #expect(try Data(contentsOf: file).range(of: Data("Ana".utf8)) == nil)
     }
 
+    @Test("A database that nobody could open is not made, and the error says why")
+    func impossibleFormats() throws {
+        let newest = Engine.current.defaultCompatibility
+        let formats = [
+            CipherSettings(compatibility: newest + 1), CipherSettings(compatibility: 0),
+            CipherSettings(compatibility: -1),
+            CipherSettings(pageSize: 512), CipherSettings(pageSize: 1000), CipherSettings(pageSize: 131_072),
+            CipherSettings(kdfIterations: 0), CipherSettings(kdfIterations: -5),
+            CipherSettings(plaintextHeaderSize: -1), CipherSettings(plaintextHeaderSize: 16),
+            CipherSettings(compatibility: 3, plaintextHeaderSize: 32),
+        ]
+        for mode in [Connection.Mode.create, .readWrite, .readOnly] {
+            for format in formats {
+                let error = #expect(throws: StoreError.self, "\(format)") {
+                    try Connection(file, mode: mode, key: .passphrase("secret"), format: format)
+                }
+                #expect(error?.code == .configuration, "\(format)")
+            }
+            guard newest >= 4 else { continue }
+            for key in [try CipherKey.passphrase("secret"), try .random()] {
+                let error = #expect(throws: StoreError.self) {
+                    try Connection(file, mode: mode, key: key, format: CipherSettings(plaintextHeaderSize: 32))
+                }
+                #expect(error?.code == .saltMissing)
+            }
+        }
+        #expect(try folder.names.isEmpty)
+    }
+
     @Test("A connection for reading only does not write, and none is opened to a file that is missing")
     func modes() throws {
         #expect(throws: DatabaseError.self) { try Connection(file) }

@@ -234,12 +234,7 @@ package struct Inspector {
             return try FileKey(key, salt: salt, settings)
         }
         settings.plaintextHeaderSize = 32
-        guard key.form == .rawWithSalt else {
-            throw StoreError(
-                .saltMissing, path: paths.database,
-                "the file keeps a readable header, so its salt is not in the file",
-                advice: "give the key as x'96 hex digits', raw key and salt")
-        }
+        try key.checkSalt(for: settings, path: paths.database)
         return FileKey(key: key, settings: settings)
     }
 

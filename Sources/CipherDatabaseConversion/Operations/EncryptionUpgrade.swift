@@ -123,7 +123,7 @@ package struct EncryptionUpgrade {
     /// The key for a new file, made now if the provider does so.
     func newFileKey() throws -> CipherKey {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
-        try key.checkFits(options.format, paths)
+        try key.checkSalt(for: options.format, path: paths.database)
         return key
     }
 

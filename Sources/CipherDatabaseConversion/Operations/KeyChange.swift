@@ -38,7 +38,7 @@ package struct KeyChange {
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         guard key != file.previousKey else { throw StoreError.keyUnchanged(paths) }
-        try key.checkFits(wanted, paths)
+        try key.checkSalt(for: wanted, path: paths.database)
         let conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: wanted)
         let (report, fileKey) = try conversion.run(

@@ -43,15 +43,3 @@ extension KeyProvider {
         return again
     }
 }
-
-extension CipherKey {
-    /// Whether a file with these settings can be opened with nothing but this key.
-    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
-        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
-            throw StoreError(
-                .saltMissing, path: paths.database,
-                "a file with a readable header does not hold its salt, so the salt must come with the key",
-                advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
-        }
-    }
-}
