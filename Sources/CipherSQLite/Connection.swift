@@ -43,6 +43,8 @@ public final class Connection {
     var acceptsStringsInDefinitions = false
     /// Whether a closure of an app has the connection.
     @exclusivity(unchecked) var isLent = false
+    /// Whether that closure tried to close it.
+    var wasClosedInLoan = false
     /// Whether the work was cancelled for which the connection is used.
     package var isCancelled: () -> Bool = { false }
     /// Why the statement that is compiled was refused.
@@ -119,7 +121,7 @@ public final class Connection {
     }
 
     deinit {
-        close()
+        end()
         holder.deallocate()
     }
 
@@ -134,10 +136,21 @@ public final class Connection {
 
     /// Closes the connection.
     ///
-    /// A second call does nothing; statements are refused afterwards.
+    /// A second call does nothing; whatever is asked of the connection afterwards is refused. A connection that is lent to a
+    /// closure, or was, is closed by who lent it: there a call closes nothing, and the closure fails with `SQLITE_MISUSE`.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
     public func close() {
+        guard isUsable else { return }
+        guard !isLent else {
+            wasClosedInLoan = true
+            return
+        }
+        end()
+    }
+
+    /// Closes the connection, whoever had it last: for its owner.
+    package func end() {
         guard !isClosed else { return }
         isClosed = true
         takeBack()
