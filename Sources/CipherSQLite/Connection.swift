@@ -17,6 +17,8 @@ public final class Connection {
 
     /// The database file.
     public let path: String
+    /// Whether the file is read without its log or journal, and without locks.
+    package let ignoresLog: Bool
     /// How long a statement waits for another connection's lock.
     let busyTimeout: Duration
     /// What C calls the connection.
@@ -99,6 +101,7 @@ public final class Connection {
             throw DatabaseError(extendedCode: code, message: message, path: path)
         }
         self.path = path
+        self.ignoresLog = ignoresLog
         handle = opened
         layers["main"] = layer
         sqlite3_extended_result_codes(handle, 1)

@@ -275,7 +275,7 @@ package struct Inspector {
             version: connection.value(Int.self, "PRAGMA user_version"),
             recordedVersion: try? connection.withinSteps { try VersionRecords(connection).version },
             applicationID: connection.value(Int.self, "PRAGMA application_id"),
-            journalMode: connection.value(String.self, "PRAGMA journal_mode"),
+            journalMode: ReadOnlyAccess.journalMode(of: connection),
             compatibility: compatibility)
     }
 

@@ -24,6 +24,8 @@ package enum FileSystem {
         package let group: gid_t
         package let links: Int
         package let identity: FileIdentity
+        /// When the content was written last: seconds and nanoseconds.
+        package let modified: [Int]
 
         init(_ status: stat) {
             isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -35,6 +37,12 @@ package enum FileSystem {
             group = status.st_gid
             links = Int(status.st_nlink)
             identity = FileIdentity(status)
+            #if canImport(Darwin)
+                let time = status.st_mtimespec
+            #else
+                let time = status.st_mtim
+            #endif
+            modified = [Int(time.tv_sec), Int(time.tv_nsec)]
         }
     }
 

@@ -226,7 +226,7 @@ struct FileSystemTests {
 
     #if !os(iOS) && !os(tvOS) && !os(watchOS)
         /// Makes this process a user's who may do only what permissions say, for as long as `body` runs.
-        private static func unprivileged(_ body: () throws -> Void) throws {
+        static func unprivileged(_ body: () throws -> Void) throws {
             guard geteuid() == 0 else { return try body() }
             let nobody: uid_t = 65534
             // The saved user stays root.
