@@ -75,6 +75,30 @@ struct OpeningTests {
         #expect(throws: StoreError.self) { try Connection(#require(URL(string: "https://example.org/app.db"))) }
     }
 
+    @Test("What is no file is not opened, and nothing is made")
+    func noFiles() throws {
+        let directory = folder.path("directory")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        try made(nil)
+        try #require(mkfifo(folder.path("fifo"), 0o600) == 0)
+        let names = try folder.names
+        let places: [(String, StoreError.Code)] = [
+            ("file:", .configuration), ("file://\(file.path())%00.evil", .configuration),
+            ("file://\(file.path())/", .notAFile), ("file://\(folder.path("new"))/", .notAFile),
+            ("file://\(directory)", .notAFile), ("file://\(directory)/", .notAFile),
+            ("file://\(folder.path("fifo"))", .notAFile),
+        ]
+        for (place, code) in places {
+            for mode in [Connection.Mode.readOnly, .readWrite, .create] {
+                let error = #expect(throws: StoreError.self, "\(place)") {
+                    try Connection(#require(URL(string: place)), mode: mode)
+                }
+                #expect(error?.code == code, "\(place)")
+            }
+        }
+        #expect(try folder.names == names)
+    }
+
     @Test("A closed connection refuses whatever is asked of it")
     func closed() throws {
         let connection = try Connection(file, mode: .create)

@@ -63,12 +63,7 @@ package struct Inspector {
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }
-        guard status.isRegular else {
-            throw StoreError(
-                .notAFile, path: paths.database,
-                status.isDirectory ? "this is a directory" : "this is not a regular file",
-                advice: "give the path of a database file")
-        }
+        try FileSystem.checkRegular(status, paths.database)
         guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
         guard FileSystem.canRead(paths.database) else {
             throw StoreError(

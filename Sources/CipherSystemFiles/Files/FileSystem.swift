@@ -62,6 +62,15 @@ package enum FileSystem {
         return Status(result)
     }
 
+    /// Refuses what is no regular file: SQLite waits for ever at a FIFO.
+    package static func checkRegular(_ status: Status, _ path: String) throws {
+        guard status.isRegular else {
+            throw StoreError(
+                .notAFile, path: path, status.isDirectory ? "this is a directory" : "this is not a regular file",
+                advice: "give the path of a database file")
+        }
+    }
+
     /// The size of a file, `nil` where there is none.
     package static func size(_ path: String) throws -> Int64? {
         try status(path)?.size
@@ -259,6 +268,10 @@ package enum FileSystem {
             return StoreError(
                 .permission, path: path, "the file cannot \(action): \(text)",
                 advice: "give this user the permission to write the file and its folder")
+        case ELOOP:
+            return StoreError(
+                .notAFile, path: path, "a symbolic link here or on the way is not followed, or leads to itself",
+                advice: "mend or remove the link", changed: .nothing)
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",
