@@ -3,7 +3,9 @@ package import CipherSQLite
 
 /// A column as the database has it.
 package struct ColumnState: Sendable, Equatable {
-    package var name: String
+    package let name: String
+    /// The name byte by byte.
+    package let schemaName: SchemaName
     /// The declared type, as it is written.
     package var type: String
     package var isNotNull: Bool
@@ -12,6 +14,8 @@ package struct ColumnState: Sendable, Equatable {
     /// The place in the primary key from 1; 0 where it is not a part of it.
     package var primaryKeyPosition: Int
     package var generation: Generation?
+    /// Whether it is a column of a virtual table that `*` leaves out.
+    package var isHidden: Bool
 
     /// Where the value of a generated column comes from.
     package enum Generation: Int, Sendable { case virtual = 2, stored = 3 }
@@ -36,19 +40,30 @@ package struct ColumnState: Sendable, Equatable {
 
     /// The columns of a table, generated ones too; none where there is no such table.
     ///
-    /// `table_xinfo` came with SQLite 3.26. Before that no table could have a column that `table_info` leaves out.
-    package static func read(table: String, from connection: Connection) throws -> [ColumnState] {
-        let pragma = Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info"
+    /// Source: SQLite, "PRAGMA table_xinfo", for the meaning of its last column.
+    package static func read(
+        table: SchemaName, in schema: SchemaName = "main", from connection: Connection
+    ) throws -> [ColumnState] {
+        let hasHidden = Engine.current.listsHiddenColumns
+        let pragma: SQL = hasHidden ? "PRAGMA \(schema).table_xinfo" : "PRAGMA \(schema).table_info"
         var columns: [ColumnState] = []
-        try connection.forEachRow(SQL(text: "PRAGMA main.\(pragma)(\(SQL.quoted(identifier: table)))")) { row in
+        try connection.forEachRow("\(pragma)(\(table))") { row in
+            let hidden = hasHidden ? try row.get(Int.self, at: 6) : 0
             columns.append(
                 ColumnState(
-                    name: try row.get(at: 1), type: try row.get(String?.self, at: 2) ?? "",
-                    isNotNull: try row.get(at: 3), defaultSQL: try row.get(at: 4),
-                    primaryKeyPosition: try row.get(at: 5),
-                    generation: row.count > 6 ? Generation(rawValue: try row.get(at: 6)) : nil))
+                    name: try row.get(at: 1), schemaName: try row.get(at: 1),
+                    type: try row.get(String?.self, at: 2) ?? "", isNotNull: try row.get(at: 3),
+                    defaultSQL: try row.get(at: 4), primaryKeyPosition: try row.get(at: 5),
+                    generation: Generation(rawValue: hidden), isHidden: hidden == 1))
         }
         return columns
+    }
+
+    /// The same of a table whose name is text.
+    package static func read(
+        table: String, in schema: String = "main", from connection: Connection
+    ) throws -> [ColumnState] {
+        try read(table: SchemaName(bytes: table.utf8), in: SchemaName(bytes: schema.utf8), from: connection)
     }
 }
 
@@ -56,6 +71,12 @@ extension [ColumnState] {
     /// Those of the primary key, in its order.
     package var primaryKey: [ColumnState] {
         filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
+    }
+
+    /// A name of the rowid that no column has taken; `nil` where columns have all of them.
+    package var rowIDAlias: String? {
+        let taken = Set(map { SQLName(of: $0.schemaName) })
+        return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }
     }
 }
 

@@ -14,14 +14,8 @@ package enum SchemaCollations {
         for table in try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         {
-            var indexes: [SchemaName] = []
-            try connection.forEachRow("PRAGMA index_list(\(table))") {
-                indexes.append(try $0.get(at: 1))
-            }
-            for index in indexes {
-                try connection.forEachRow("PRAGMA index_xinfo(\(index))") {
-                    if let name = try $0.get(SchemaName?.self, at: 4) { used.insert(name) }
-                }
+            for index in try IndexState.read(table: table, from: connection) {
+                used.formUnion(try index.parts(connection).compactMap(\.collation))
             }
         }
         return try used.filter { try !isRegistered($0, connection) }.map(\.description).sorted()

@@ -30,10 +30,8 @@ package enum SchemaEntryCheck {
             let sql = try row.get(String?.self, at: 2)
             if let sql, isShape(of: sql, try row.get(at: 0), hasRoot: try row.get(at: 1)) { return }
             let name = try row.get(String?.self, at: 3)
-            throw StoreError(
-                .corrupt, path: connection.path,
-                "the schema's entry \(name ?? "without a name") is not what it says it is",
-                advice: "restore the file from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                connection.path, "the schema's entry \(name ?? "without a name") is not what it says it is")
         }
     }
 

@@ -85,11 +85,14 @@ public struct StoreError: Error, Sendable {
     /// The kind of failure.
     public let code: Code
     /// The file that it happened to; a byte of its name that is not UTF-8 is the scalar U+10FF00 plus that byte.
-    public let path: String?
+    public private(set) var path: String?
     /// What happened.
     public let detail: String
+    private let nextStep: String
+    /// What is left of what was begun, where the error tells.
+    package var change: Change?
     /// What to do next.
-    public let advice: String
+    public var advice: String { [nextStep, change?.rawValue ?? ""].filter { !$0.isEmpty }.joined(separator: "; ") }
     /// SQLite's own report, where there is one.
     public let underlying: DatabaseError?
     /// The stage in which an encryption upgrade failed; `nil` where it had not begun, or had ended.
@@ -101,10 +104,19 @@ public struct StoreError: Error, Sendable {
     public init(
         _ code: Code, path: String? = nil, _ detail: String, advice: String = "", underlying: DatabaseError? = nil
     ) {
+        self.init(code, path: path, detail, advice: advice, changed: nil, underlying: underlying)
+    }
+
+    /// Describes a failure, and what it left.
+    package init(
+        _ code: Code, path: String? = nil, _ detail: String, advice: String = "", changed: Change?,
+        underlying: DatabaseError? = nil
+    ) {
         self.code = code
         self.path = path
         self.detail = detail
-        self.advice = advice
+        nextStep = advice
+        change = changed
         self.underlying = underlying
     }
 }
@@ -112,9 +124,8 @@ public struct StoreError: Error, Sendable {
 extension StoreError {
     /// The same of another file.
     package func at(_ path: String?) -> StoreError {
-        var error = StoreError(code, path: path, detail, advice: advice, underlying: underlying)
-        error.stage = stage
-        error.stageSeconds = stageSeconds
+        var error = self
+        error.path = path
         return error
     }
 
@@ -130,24 +141,14 @@ extension StoreError {
         return text
     }
 
-    /// What is left of what was begun.
-    package enum Change {
-        /// Everything is as it was, which the advice says at its end.
-        case nothing
-    }
-
-    /// Describes a failure, and what it left.
-    package init(
-        _ code: Code, path: String? = nil, _ detail: String, advice: String = "", changed: Change,
-        underlying: DatabaseError? = nil
-    ) {
-        let parts = [advice, "nothing was changed"].filter { !$0.isEmpty }
-        self.init(code, path: path, detail, advice: parts.joined(separator: "; "), underlying: underlying)
-    }
-
-    /// The path leads to nothing.
-    package static func missingFile(_ path: String) -> StoreError {
-        StoreError(.missingFile, path: path, "there is no such file", advice: "check the path")
+    /// What is left of what was begun, as the advice says at its end.
+    package enum Change: String, Sendable {
+        case nothing = "nothing was changed"
+        /// At most a journal was rolled back or a log brought into the file, as SQLite does at any opening.
+        case noRow = "no row was changed"
+        case nothingRemoved = "nothing was removed"
+        case mergedLog = "the -wal that lay beside the file is in it now"
+        case lostDatabase = "the database is gone, and what stands in its place is that program's"
     }
 
     /// The caller ended an upgrade before its swap.

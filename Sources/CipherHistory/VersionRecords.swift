@@ -65,11 +65,9 @@ extension StoreError {
         from found: SchemaVersion, _ records: VersionRecords?, to known: SchemaVersion, path: String
     ) -> StoreError {
         let difference = records.flatMap { $0.isOwn ? nil : $0.difference }
-        return StoreError(
-            .downgrade, path: path,
+        return .downgrade(
+            path,
             "the database has version \(found) and the app only knows \(known)" + (difference.map { ": \($0)" } ?? ""),
-            advice: "install a newer version of the app"
-                + (difference == nil ? "" : ", or set user_version back where other code of the app writes it")
-                + "; nothing was changed")
+            orElse: difference.map { _ in "set user_version back where other code of the app writes it" })
     }
 }

@@ -29,6 +29,11 @@ public struct EnvironmentKeyProvider: KeyProvider {
         }
         return try KeyText.parse(text, origin: "the environment variable \(variable)")
     }
+
+    /// Gives the variable's key, for none is ever made.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        try key(for: .existing, database: database)
+    }
 }
 
 extension KeyProvider where Self == EnvironmentKeyProvider {

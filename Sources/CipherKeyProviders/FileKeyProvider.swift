@@ -46,6 +46,17 @@ public struct FileKeyProvider: KeyProvider {
         }
     }
 
+    /// Gives the file's key; `nil` where there is no file and one may be made.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        do {
+            return try stored(database: database, durably: false)
+        } catch SmallFile.Failure.missing where createIfMissing {
+            return nil
+        } catch let failure as SmallFile.Failure {
+            throw unavailable(failure)
+        }
+    }
+
     private func stored(database: String, durably: Bool) throws -> CipherKey {
         // Asked before the file is opened: closing a database here would drop SQLite's locks on it.
         if SmallFile.isSame(path, database) {

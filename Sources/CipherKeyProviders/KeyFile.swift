@@ -26,9 +26,7 @@ package enum KeyFile {
     package static func create(_ path: String, key: CipherKey) throws -> Bool {
         let (directory, name) = FileSystem.split(path)
         guard try FileSystem.status(directory)?.isDirectory == true else {
-            throw StoreError(
-                .missingFile, path: path, "there is no such folder for the new key file",
-                advice: "make the folder first")
+            throw StoreError.missingFolder(path)
         }
         let folder = try Folder(directory)
         if let isNew = try createNameless(name, in: folder, key, path) {

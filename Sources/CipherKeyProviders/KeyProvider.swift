@@ -3,7 +3,10 @@ public import CipherSQLite
 
 /// Where the key of a database comes from.
 ///
-/// A provider is asked anew whenever a key is needed, and holds none itself.
+/// A provider is asked anew whenever a key is needed, and holds none itself. It may open or convert another database: within
+/// its call, or in a `Task` that it waits for. In a detached task or on a thread of its own that may wait as long as another
+/// process would, where the database is in the same folder. On the database that it is asked for it is refused with
+/// `misuse`, or waits for itself in a task.
 public protocol KeyProvider: Sendable {
     /// Gives the key.
     ///
@@ -19,6 +22,15 @@ public protocol KeyProvider: Sendable {
     /// `nil` by default: no change of key is under way. Never makes a key.
     func previousKey(database: String) throws -> CipherKey?
 
+    /// The key that a file would be encrypted with, as planning asks for it: none is made.
+    ///
+    /// By default ``key(for:database:)`` is asked for an existing key. Where it throws ``StoreError`` with `keyUnavailable`,
+    /// or an error of its own, nothing tells whether it would make one, and the answer is `nil`.
+    ///
+    /// - Returns: `nil` where there is none yet and ``key(for:database:)`` may make one.
+    /// - Throws: What ``key(for:database:)`` throws where it makes none.
+    func plannedKey(database: String) throws -> CipherKey?
+
     /// Is told that the database has the key of ``key(for:database:)``, and that this is on the disk.
     ///
     /// The previous key may be dropped, unless other databases have it. Called at each opening while there is a previous
@@ -30,13 +42,26 @@ extension KeyProvider {
     /// No change of key is under way.
     public func previousKey(database: String) throws -> CipherKey? { nil }
 
+    /// An existing key; `nil` where none is given.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        do {
+            return try key(for: .existing, database: database)
+        } catch let error as StoreError where error.code != .keyUnavailable {
+            throw error
+        } catch let error as KeyError {
+            throw error
+        } catch {
+            return nil
+        }
+    }
+
     /// Keeps what there is.
     public func previousKeyIsObsolete(database: String) throws {}
 }
 
 /// What a key is asked for.
 public enum KeyPurpose: Sendable, Equatable {
-    /// To open a file that is encrypted: a provider must never make a key for it.
+    /// To open a file that is encrypted, or to plan: a provider must never make a key for it.
     case existing
     /// To encrypt a file: the first try, or a retry after a crash, which may find the key made already.
     case createOrExisting
@@ -51,6 +76,11 @@ extension KeyProvider {
     /// Asks for the previous key and gives every failure a type.
     package func checkedPreviousKey(database: String) throws -> CipherKey? {
         try checked(database) { try previousKey(database: database) }
+    }
+
+    /// Asks for the key that a file would be encrypted with, and gives every failure a type.
+    package func checkedPlannedKey(database: String) throws -> CipherKey? {
+        try checked(database) { try plannedKey(database: database) }
     }
 
     private func checked<Key>(_ database: String, _ ask: () throws -> Key) throws -> Key {

@@ -29,6 +29,11 @@ public struct KeyRotation: KeyProvider {
         try new.key(for: purpose, database: database)
     }
 
+    /// Gives what the new provider gives to planning.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        try new.plannedKey(database: database)
+    }
+
     /// Gives the old key, `nil` where it was dropped.
     ///
     /// - Throws: What the old provider throws, except ``StoreError`` with `keyUnavailable`.

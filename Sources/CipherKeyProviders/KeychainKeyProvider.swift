@@ -32,6 +32,13 @@
             return key
         }
 
+        /// Gives the keychain's key; `nil` where it has none and one may be made.
+        public func plannedKey(database: String) throws -> CipherKey? {
+            if let key = try stored() { return key }
+            guard createIfMissing else { throw missing() }
+            return nil
+        }
+
         /// Removes the key from the keychain, for good.
         ///
         /// A database that is encrypted with it can never be read again: for a key that no file has any more.
@@ -68,9 +75,7 @@
         }
 
         private func missing() -> StoreError {
-            StoreError(
-                .keyUnavailable, "the keychain has no key named \(name)",
-                advice: "restore the keychain with the key of this database, or give the right name")
+            .noKey(named: name, in: "the keychain")
         }
 
         private func failure(_ status: OSStatus) -> StoreError {

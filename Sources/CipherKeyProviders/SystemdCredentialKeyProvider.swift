@@ -45,6 +45,11 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
                 advice: "check LoadCredential=\(name):… of the service")
         }
     }
+
+    /// Gives the credential's key, for none is ever made.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        try key(for: .existing, database: database)
+    }
 }
 
 extension KeyProvider where Self == SystemdCredentialKeyProvider {

@@ -24,6 +24,10 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         try wait(database) { try provider.key(for: purpose, database: database) }
     }
 
+    package func plannedKey(database: String) throws -> CipherKey? {
+        try wait(database) { try provider.plannedKey(database: database) }
+    }
+
     package func previousKey(database: String) throws -> CipherKey? {
         try wait(database) { try provider.previousKey(database: database) }
     }
@@ -36,7 +40,7 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
         let answer = BlockingAnswer<Answer>()
-        try DetachedThread.start("key") {
+        try DetachedThread.start("key", isAwaited: true) {
             answer.give(Result { try ask() })
         }
         if let outcome = answer.wait(until: .now + timeout, or: cancellation) { return try outcome.get() }

@@ -30,12 +30,6 @@ package struct SQLName: Hashable, Sendable {
     /// Whether this library alone makes things of this name.
     package var isOfCipherStore: Bool { hasPrefix("cipherstore_") }
 
-    /// A name by which SQL can ask for the rowid of a table where no column has taken it.
-    package static func ofRowID(besides columns: some Sequence<SQLName>) -> String? {
-        let taken = Set(columns)
-        return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }
-    }
-
     /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
     ///
     /// Finds too much rather than too little, for instance a name inside of a string.

@@ -1,5 +1,5 @@
 internal import CCipherEngine
-package import CipherErrors
+internal import CipherErrors
 
 extension Connection {
     /// Runs `body`, and again with a stand-in for each function that the schema names and nobody has registered.
@@ -49,10 +49,10 @@ extension Connection {
 }
 
 extension DatabaseError {
-    /// Whether a statement could not be compiled without a function that nobody has registered.
-    package var namesAbsentFunction: Bool { absentFunction != nil }
-
     /// The function that a statement could not be compiled without.
+    ///
+    /// Only the message names it: the code is that of every statement that cannot be compiled. `sqlite3_error_offset`, which
+    /// came with SQLite 3.38, leads into the statement, and the function stands in a text of the schema.
     fileprivate var absentFunction: String? {
         guard code == DatabaseError.generic else { return nil }
         for prefix in ["unknown function: ", "no such function: "] where message.hasPrefix(prefix) {

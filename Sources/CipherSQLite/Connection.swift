@@ -20,7 +20,7 @@ public final class Connection {
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
     /// How long a statement waits for another connection's lock.
-    let busyTimeout: Duration
+    package let busyTimeout: Duration
     /// What C calls the connection.
     let handle: OpaquePointer
     // Exclusive without a check at each use: nothing that the cache does comes back to it.
@@ -77,7 +77,7 @@ public final class Connection {
             throw StoreError(
                 .plainSQLite, path: path,
                 "plain SQLite is linked, not SQLCipher: what is meant to be encrypted would be plaintext",
-                advice: "link libsqlcipher, before any other library of SQLite; nothing was changed")
+                advice: "link libsqlcipher, before any other library of SQLite", changed: .nothing)
         }
         let flags =
             switch mode {

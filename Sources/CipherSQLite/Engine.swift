@@ -18,7 +18,8 @@ public struct Engine: Sendable {
     public var defaultCompatibility: Int { cipherMajor >= 4 ? 4 : 3 }
     package var hasCompatibilityPragma: Bool { cipherMajor >= 4 }
     package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
-    /// `table_xinfo` and hidden columns of generated columns came with SQLite 3.26 and 3.31.
+    /// Whether `PRAGMA table_xinfo` is known; before it no ordinary table could have a column that `table_info` leaves out.
+    package var listsHiddenColumns: Bool { sqliteVersionNumber >= 3_026_000 }
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
     /// Whether a log can be read without its index.
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }

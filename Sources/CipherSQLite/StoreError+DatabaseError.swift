@@ -29,6 +29,19 @@ package enum DatabaseWork {
 }
 
 extension StoreError {
+    /// Works with a database, and turns SQLite's report into a typed error.
+    ///
+    /// - Throws: What `body` throws, and ``StoreError`` in the place of ``DatabaseError``.
+    package static func typing<Result>(
+        _ path: String, during work: DatabaseWork = .use, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw StoreError(error, path: path, during: work)
+        }
+    }
+
     /// What a failure of SQLite means to the caller, with what to do about it.
     ///
     /// - Parameters:
@@ -39,20 +52,14 @@ extension StoreError {
         let cause = FailureCause(error, path: path, writerVersion: writerVersion)
         switch (work, cause) {
         case (.migration(let action), _):
-            let (code, advice) = cause.ofMigration
-            self.init(
-                code, path: path, "the schema migration failed at \(action)",
-                advice: "\(advice); nothing was changed", underlying: error)
+            self = cause.ofMigration(path, "the schema migration failed at \(action)", error)
         case (.conversion, .interrupted):
             self = .cancelled(path)
         case (.conversion, .constraint):
             // A copy has no constraints but the keys of its trees, which an undamaged original keeps.
-            self.init(
-                .corrupt, path: path, "the database is damaged: it holds the same key more than once",
-                advice: "restore the file from a backup; nothing was changed", underlying: error)
+            self = .damaged(path, "the database is damaged: it holds the same key more than once", underlying: error)
         case (.conversion, _), (.use, _):
-            let (code, detail, advice) = cause.ofUse
-            self.init(code, path: path, detail, advice: advice, underlying: error)
+            self = cause.ofUse(path, error)
         }
     }
 }
@@ -111,60 +118,63 @@ private enum FailureCause {
     }
 
     /// What it means to who reads or writes the database.
-    var ofUse: (StoreError.Code, detail: String, advice: String) {
-        switch self {
+    func ofUse(_ path: String, _ error: DatabaseError) -> StoreError {
+        func failure(_ code: StoreError.Code, _ detail: String, _ advice: String) -> StoreError {
+            StoreError(code, path: path, detail, advice: advice, underlying: error)
+        }
+        return switch self {
         case .newerSchema(let version):
-            (
+            failure(
                 .engineTooOld,
                 "the schema was written by SQLite \(version) and needs a newer engine than "
-                    + "SQLite \(Engine.current.sqliteVersion)", "link SQLCipher 4"
-            )
+                    + "SQLite \(Engine.current.sqliteVersion)", "link SQLCipher 4")
         // A record that tells of a value beyond SQLite's limit is what old engines make of a damaged page.
-        case .damaged, .tooBig: (.corrupt, "the database is damaged", "restore the file from a backup")
-        case .busy: (.busy, "another connection uses the database", "close it and try again")
-        case .full: (.noSpace, "there is no room on the disk", "free some space and try again")
+        case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
+        case .busy:
+            .busy(path, "another connection uses the database", retry: .afterClosing, changed: nil, underlying: error)
+        case .full: .noSpace(path, "there is no room on the disk", underlying: error)
         case .moved:
-            (
-                .busy, "another program replaced or removed the file while it was open",
-                "see who else uses the folder, and try again"
-            )
+            .busy(
+                path, "another program replaced or removed the file while it was open", retry: .afterSearching,
+                changed: nil, underlying: error)
         case .gone:
-            (
+            failure(
                 .missingFile, "the file is gone: another program removed it meanwhile",
-                "see who else uses the folder, and try again"
-            )
+                StoreError.Retry.afterSearching.rawValue)
         case .permission:
-            (
-                .permission,
-                "the file or its folder cannot be written, and SQLite keeps a log or journal beside the file",
-                "give this user the permission"
-            )
+            .permission(
+                path, "the file or its folder cannot be written, and SQLite keeps a log or journal beside the file",
+                .writeWithFolder, underlying: error)
         case .mismatch:
-            (
+            failure(
                 .corrupt, "the database holds a value of another type than belongs there",
-                "see which column the message names, and correct the value"
-            )
+                "see which column the message names, and correct the value")
         case .generic:
-            (
+            failure(
                 .corrupt, "SQLite cannot work with the database",
-                "see what its message names; a schema may need what only the app has"
-            )
+                "see what its message names; a schema may need what only the app has")
         case .cannotOpen, .interrupted, .constraint, .inputOutput, .other:
-            (.inputOutput, "SQLite could not do its work", "check the disk and try again")
+            .disk(path, "SQLite could not do its work", underlying: error)
         }
     }
 
     /// What it means to who migrates the schema, which may be what SQLite refuses.
-    var ofMigration: (StoreError.Code, advice: String) {
-        switch self {
-        case .busy, .moved: (.busy, "another connection uses the database; try again")
-        case .full: (.noSpace, "make room and try again")
-        case .interrupted: (.cancelled, "try again")
-        case .permission, .gone, .cannotOpen: (.permission, "make the file and its folder writable")
-        case .inputOutput: (.inputOutput, "check the disk and try again")
-        case .damaged, .newerSchema: (.corrupt, "verify the file")
+    func ofMigration(_ path: String, _ detail: String, _ error: DatabaseError) -> StoreError {
+        func failure(_ code: StoreError.Code, _ advice: String) -> StoreError {
+            StoreError(code, path: path, detail, advice: advice, changed: .nothing, underlying: error)
+        }
+        return switch self {
+        case .busy, .moved:
+            .busy(
+                path, "\(detail), for another connection uses the database", retry: .afterClosing, underlying: error)
+        case .full: .noSpace(path, detail, changed: .nothing, underlying: error)
+        case .interrupted: failure(.cancelled, "try again")
+        case .permission, .gone, .cannotOpen:
+            .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
+        case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
+        case .damaged, .newerSchema: failure(.corrupt, "verify the file")
         case .tooBig, .constraint, .mismatch, .generic, .other:
-            (.migration, "correct the schema or the rows that it does not fit")
+            .unreachable(path, detail, correct: .schemaOrRows, underlying: error)
         }
     }
 }

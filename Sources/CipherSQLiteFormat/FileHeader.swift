@@ -6,6 +6,7 @@ package import CipherSQLite
 /// Source: SQLite, "Database File Format", section 1.3.
 package struct FileHeader {
     package static let length = 112
+    private static let smallestPage = 512
     private static let magic = Array("SQLite format 3\0".utf8)
 
     private let bytes: [UInt8]
@@ -50,7 +51,10 @@ package struct FileHeader {
             && Int(header.big16(101)) < usable && bytes[107] <= 60
     }
 
-    package var isPlaintext: Bool { Self.isPlaintext(bytes) }
+    /// Whether the file is plaintext: an encrypted one holds whole pages, so what is shorter was cut.
+    package var isPlaintext: Bool {
+        Self.isPlaintext(bytes) || fileSize < Self.smallestPage && Self.startsWithMagic(bytes)
+    }
     package var isEncryptedWithPlaintextHeader: Bool { Self.startsWithMagic(bytes) && !isPlaintext }
 
     /// The salt of an encrypted file without a plaintext header.

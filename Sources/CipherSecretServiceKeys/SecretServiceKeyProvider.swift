@@ -25,11 +25,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let session = try session()
         if let key = try stored(session) { return key }
-        guard createIfMissing, purpose == .createOrExisting else {
-            throw StoreError(
-                .keyUnavailable, "the desktop's key store has no key named \(name)",
-                advice: "restore the keyring with the key of this database, or give the right name")
-        }
+        guard createIfMissing, purpose == .createOrExisting else { throw missing() }
         return try KeyCreationLock.withLock {
             // Another process may have been faster.
             if let key = try stored(session) { return key }
@@ -45,6 +41,13 @@ public struct SecretServiceKeyProvider: KeyProvider {
         }
     }
 
+    /// Gives the store's key; `nil` where it is unlocked, has none, and one may be made.
+    public func plannedKey(database: String) throws -> CipherKey? {
+        if let key = try stored(session()) { return key }
+        guard createIfMissing else { throw missing() }
+        return nil
+    }
+
     /// Removes the key from the store, for good.
     ///
     /// A database that is encrypted with it can never be read again: for a key that no file has any more.
@@ -53,6 +56,8 @@ public struct SecretServiceKeyProvider: KeyProvider {
     public func removeKey() throws {
         try session().remove()
     }
+
+    private func missing() -> StoreError { .noKey(named: name, in: "the desktop's key store") }
 
     private func session() throws -> SecretServiceSession {
         guard !name.isEmpty, !name.utf8.contains(0) else {

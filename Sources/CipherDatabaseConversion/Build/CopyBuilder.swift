@@ -21,6 +21,8 @@ struct CopyBuilder {
     let copyKey: FileKey?
     let collations: [Collation]
     let header: HeaderFields
+    /// How long to wait for other connections to the original.
+    let busyTimeout: Duration
     /// Whether the indexes are filled from the rows, and not copied as they are.
     let rebuildsIndexes: Bool
     let observer: UpgradeObserver
@@ -56,14 +58,19 @@ struct CopyBuilder {
     }
 
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
+        let fill: SQL = "REINDEX copy.\(index.name)"
         do {
-            try connection.execute("REINDEX copy.\(index.name)")
-        } catch let error as DatabaseError where error.namesAbsentFunction {
+            // All else that an index needs was looked up when the schema was read.
+            _ = try Statement(fill, on: connection)
+        } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) computes with a function that only the app has",
-                advice: "drop the index before the upgrade and make it again afterwards; nothing was changed",
+                advice: "drop the index before the upgrade and make it again afterwards", changed: .nothing,
                 underlying: error)
+        }
+        do {
+            try connection.execute(fill)
         } catch let error as DatabaseError where error.isConstraintViolation {
             throw try DuplicateKeys(index, connection).error(source, error)
         }
@@ -80,8 +87,8 @@ struct CopyBuilder {
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }
-        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations).open(
-            source)
+        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations)
+            .open(source, busyTimeout: busyTimeout)
         do {
             defer { connection.close() }
             try attachCopy(connection, sealing)

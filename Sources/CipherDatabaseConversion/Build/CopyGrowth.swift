@@ -41,9 +41,8 @@ final class CopyGrowth {
         do {
             try body()
         } catch is DatabaseError where isExceeded {
-            throw StoreError(
-                .corrupt, path: path, "the rows never end: pages of the file refer to each other over and over",
-                advice: "restore the file from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                path, "the rows never end: pages of the file refer to each other over and over")
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import CipherCatalog
 internal import CipherSQLite
 
 /// The empty b-trees of the copy under the original's schema, ready to be filled.
@@ -181,13 +182,8 @@ struct CopySkeleton {
     private static func isWithoutRowID(
         _ table: SchemaName, _ indexes: Set<SchemaName>, _ connection: Connection
     ) throws -> Bool {
-        var isWithoutRowID = false
-        try connection.forEachRow("PRAGMA main.index_list(\(table))") { row in
-            if try row.get(String.self, at: 3) == "pk" {
-                isWithoutRowID = try !indexes.contains(row.get(at: 1))
-            }
-        }
-        return isWithoutRowID
+        let key = try IndexState.read(table: table, from: connection).first { $0.origin == .primaryKey }
+        return key.map { !indexes.contains($0.name) } ?? false
     }
 
     private static func takeRoots(_ roots: inout [Root], _ connection: Connection) throws {

@@ -1,3 +1,4 @@
+internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
@@ -11,20 +12,15 @@ struct DuplicateKeys {
 
     init(_ index: CopySkeleton.Index, _ connection: Connection) throws {
         self.index = index
-        var columns: [SQL] = []
-        var canBeListed = true
-        try connection.forEachRow("PRAGMA main.index_list(\(index.table))") { row in
-            if try row.get(SchemaName.self, at: 1) == index.name, try row.get(Int.self, at: 4) != 0 {
-                canBeListed = false
-            }
+        let isPartial = try IndexState.read(table: index.table, from: connection).contains {
+            $0.name == index.name && $0.isPartial
         }
-        try connection.forEachRow("PRAGMA main.index_xinfo(\(index.name))") { row in
-            guard try row.get(Int.self, at: 5) != 0 else { return }
-            guard let name = try row.get(SchemaName?.self, at: 2) else { return canBeListed = false }
-            // Missing collations are refused before.
-            let collation = try row.get(SchemaName.self, at: 4)
-            columns.append("old.\(name) COLLATE \(collation)")
+        let parts = try IndexState.parts(of: index.name, connection).filter(\.isKey)
+        // Missing collations are refused before.
+        let columns = parts.compactMap { part -> SQL? in
+            part.name.map { "old.\($0) COLLATE \(part.collation ?? "BINARY")" }
         }
+        let canBeListed = !isPartial && columns.count == parts.count
         let keys = columns.joined(by: ", ")
         let isKey = columns.map { "\($0) IS NOT NULL" as SQL }.joined(by: " AND ")
         count =
@@ -44,7 +40,7 @@ struct DuplicateKeys {
         return StoreError(
             .corrupt, path: path,
             "index \(index.name) of table \(index.table) is damaged: it is unique, but \(keys) more than once",
-            advice: "remove the duplicate rows, or drop the index, and try again; nothing was changed",
+            advice: "remove the duplicate rows, or drop the index, and try again", changed: .nothing,
             underlying: underlying)
     }
 }

@@ -43,22 +43,20 @@ struct TableFilling {
             computedIndexes = []
             return
         }
-        var indexes: [(name: SchemaName, isUnique: Bool, isKey: Bool)] = []
-        var partial: Set<SchemaName> = []
-        try connection.forEachRow("PRAGMA main.index_list(\(table))") { row in
-            let origin = try row.get(String.self, at: 3)
-            indexes.append((try row.get(at: 1), try row.get(Int.self, at: 2) != 0, origin == "pk"))
-            if try row.get(Int.self, at: 4) != 0 { partial.insert(try row.get(at: 1)) }
-        }
-        computedIndexes = try indexes.map(\.name).filter {
-            try (partial.contains($0) || Self.hasExpression($0, connection)) && Self.canCompute($0, connection)
-        }
-        let all = try TableColumns(table, schema: "main", connection)
-        let key = indexes.first(where: \.isKey)
-        let hasIntegerKey = all.hasPrimaryKey && key == nil
-        let renumbers = !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey && all.rowidAlias != nil
+        let indexes = try IndexState.read(table: table, from: connection)
+        computedIndexes = try indexes.filter { index in
+            try (index.isPartial || index.parts(connection).contains(where: \.isExpression))
+                && Self.canCompute(index.name, connection)
+        }.map(\.name)
+        let all = try ColumnState.read(table: table, from: connection)
+        // With the place of each among all columns of the table.
+        let stored = all.enumerated().filter { $0.element.generation != .virtual }
+        let key = indexes.first { $0.origin == .primaryKey }
+        let hasIntegerKey = !all.primaryKey.isEmpty && key == nil
+        let renumbers = !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey && all.rowIDAlias != nil
         let refuses =
-            all.hasGenerated && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
+            all.contains { $0.generation != nil }
+            && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
         let movesIndexes = rebuildsIndexes && indexes.count > (isKeyed ? 1 : 0)
         guard renumbers || refuses || movesIndexes else {
             columns = nil
@@ -67,25 +65,17 @@ struct TableFilling {
             definition = nil
             return
         }
-        var parts = all.stored.map { Self.target($0.position) }
-        if hasIntegerKey, let position = all.stored.firstIndex(where: \.isPrimaryKey) {
+        var parts = stored.map { Self.target($0.offset) }
+        if hasIntegerKey, let position = stored.firstIndex(where: { $0.element.primaryKeyPosition > 0 }) {
             parts[position] += " INTEGER PRIMARY KEY"
         }
-        if isKeyed, let key { parts.append("PRIMARY KEY(\(try Self.keyColumns(key.name, connection)))") }
-        let rowid = isKeyed || hasIntegerKey ? nil : all.rowidAlias
-        columns = (rowid.map { [SQL(text: "old.\($0)")] } ?? []) + all.stored.map { "old.\($0.name)" }
+        if isKeyed, let key { parts.append("PRIMARY KEY(\(Self.keyColumns(try key.parts(connection))))") }
+        let rowid = isKeyed || hasIntegerKey ? nil : all.rowIDAlias
+        columns = (rowid.map { [SQL(text: "old.\($0)")] } ?? []) + stored.map { "old.\($0.element.schemaName)" }
         source = isKeyed ? key.map { "AS old INDEXED BY \($0.name)" } ?? "AS old" : "AS old NOT INDEXED"
-        targets = (rowid == nil ? [] : ["rowid"]) + all.stored.map { Self.target($0.position) }
+        targets = (rowid == nil ? [] : ["rowid"]) + stored.map { Self.target($0.offset) }
         definition =
             "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
-    }
-
-    private static func hasExpression(_ index: SchemaName, _ connection: Connection) throws -> Bool {
-        var result = false
-        try connection.forEachRow("PRAGMA main.index_xinfo(\(index))") { row in
-            if try row.get(Int.self, at: 1) == -2 { result = true }
-        }
-        return result
     }
 
     /// Whether SQLite has every function that the index computes with.
@@ -100,17 +90,12 @@ struct TableFilling {
 
     private static func target(_ position: Int) -> String { "cipherstore_\(position)" }
 
-    private static func keyColumns(_ index: SchemaName, _ connection: Connection) throws -> String {
-        var columns: [String] = []
-        try connection.forEachRow("PRAGMA main.index_xinfo(\(index))") { row in
-            guard try row.get(Int.self, at: 5) != 0, case let position = try row.get(Int.self, at: 1), position >= 0
-            else {
-                return
-            }
+    private static func keyColumns(_ parts: [IndexState.Part]) -> String {
+        parts.filter { $0.isKey && $0.position >= 0 }.map { part in
             // Registered by now, and so Unicode.
-            let collation = try row.get(String?.self, at: 4).map { " COLLATE \(SQL.quoted(identifier: $0))" } ?? ""
-            columns.append(target(position) + collation + (try row.get(Int.self, at: 3) != 0 ? " DESC" : ""))
-        }
-        return columns.joined(separator: ", ")
+            let collation = part.collation?.text
+            return target(part.position) + (collation.map { " COLLATE \(SQL.quoted(identifier: $0))" } ?? "")
+                + (part.isDescending ? " DESC" : "")
+        }.joined(separator: ", ")
     }
 }

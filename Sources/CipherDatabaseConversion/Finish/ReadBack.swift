@@ -18,10 +18,9 @@ struct ReadBack {
     func lending<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let (result, written) = try write(body)
         if let page = try written.firstLost(in: copy.content) {
-            throw StoreError(
-                .proofFailed, path: paths.database,
-                "page \(page) of the copy is not as it was written: the disk has forgotten it",
-                advice: "check the disk and try again", changed: .nothing)
+            throw StoreError.disk(
+                paths.database, "page \(page) of the copy is not as it was written: the disk has forgotten it",
+                .proofFailed, changed: .nothing)
         }
         return result
     }

@@ -75,7 +75,7 @@ package struct DatabaseSearch: Sendable {
     package static func run(in path: String, _ names: Names) throws -> [Found] {
         let root = try FileSystem.resolve(path)
         guard let status = try FileSystem.status(root) else {
-            throw StoreError(.missingFile, path: path, "there is no such file or folder", advice: "check the path")
+            throw StoreError.missingFile(path, "there is no such file or folder")
         }
         guard status.isDirectory else {
             return [Found(root, .database, in: try SearchedFolder(FileSystem.split(root).folder).identity, status)]

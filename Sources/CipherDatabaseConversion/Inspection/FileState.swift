@@ -1,6 +1,8 @@
 public import CipherHistory
 
-/// What a database file is, found without changing anything.
+/// What an inspection reports of a database file: what can be told with the key, where one is given.
+///
+/// Found without changing anything.
 public enum FileState: String, Sendable, Codable {
     /// There is no file.
     case missing

@@ -12,6 +12,8 @@ internal import CipherSystemFiles
 package struct Inspector {
     let paths: DatabasePaths
     private let collations: [Collation]
+    /// How long to wait for other connections to the file.
+    let busyTimeout: Duration
     private let isAlone: Bool
 
     /// An inspector for a process that does nothing else with the file meanwhile.
@@ -21,14 +23,20 @@ package struct Inspector {
 
     /// - Parameters:
     ///   - collations: The app's own, which its schema may need to be read.
+    ///   - busyTimeout: How long to wait for other connections to the file.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
-    package init(_ paths: DatabasePaths, collations: [Collation] = [], isAlone: Bool = false) {
+    package init(
+        _ paths: DatabasePaths, collations: [Collation] = [], busyTimeout: Duration = .seconds(5), isAlone: Bool = false
+    ) {
         self.paths = paths
         self.collations = collations
+        self.busyTimeout = busyTimeout
         self.isAlone = isAlone
     }
 
-    /// What can be told without a key.
+    /// What a file is without a key, by its header and its sidecars: what is done with it is decided by this.
+    ///
+    /// ``FileState`` goes on from here with the key, and ``FileContent`` is what a conversion can begin with.
     package enum Surface: Equatable {
         case missing
         case empty
@@ -66,9 +74,7 @@ package struct Inspector {
         try FileSystem.checkRegular(status, paths.database)
         guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
         guard FileSystem.canRead(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database, "the file cannot be read",
-                advice: "give this user the permission to read it")
+            throw StoreError.permission(paths.database, "the file cannot be read", .read)
         }
         let header = try header()
         if try SidecarScan.isStale(paths, databaseIsPlaintext: header.isPlaintext) { return .staleSidecar }
@@ -91,15 +97,12 @@ package struct Inspector {
                 // An index beside a log is made anew, whatever it holds.
                 let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
                 guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
-                throw StoreError(
-                    .nameTaken, path: path,
-                    "SQLite keeps a file under this name and would remove this one, which it did not write",
-                    advice: "move it away", changed: .nothing)
+                throw StoreError.inTheWay(
+                    path, "SQLite keeps a file under this name and would remove this one, which it did not write")
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
-            throw StoreError(
-                .notAFile, path: path, "SQLite keeps a file under this name, and what is there is no regular file",
-                advice: "move it away", changed: .nothing)
+            throw StoreError.inTheWay(
+                path, "SQLite keeps a file under this name, and what is there is no regular file", .notAFile)
         }
     }
 
@@ -151,11 +154,8 @@ package struct Inspector {
     }
 
     package func staleSidecar() -> StoreError {
-        StoreError(
-            .staleSidecar, path: paths.database,
-            "a -wal or -journal of another generation lies beside the file and would overwrite it",
-            advice: "put the file and its sidecar back from the same copy, or move the sidecar away if it is the older "
-                + "one", changed: .nothing)
+        .staleSidecar(
+            paths, "a -wal or -journal of another generation lies beside the file and would overwrite it", "sidecar")
     }
 
     package func needsRecovery() -> StoreError {
@@ -169,7 +169,9 @@ package struct Inspector {
     /// Returns `nil` where a journal must be rolled back first.
     package func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
-            return try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: isAlone) { connection in
+            return try ReadOnlyAccess.withConnection(
+                paths, nil, collations, busyTimeout: busyTimeout, isAlone: isAlone
+            ) { connection in
                 try checkLength(connection)
                 return try body(connection)
             }
@@ -191,7 +193,9 @@ package struct Inspector {
         guard !hasPlaintextHeader || settings.compatibility >= 4 else { return nil }
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
-            return try ReadOnlyAccess.withConnection(paths, unlocked, collations, isAlone: isAlone) { connection in
+            return try ReadOnlyAccess.withConnection(
+                paths, unlocked, collations, busyTimeout: busyTimeout, isAlone: isAlone
+            ) { connection in
                 if try isLogOfOther(unlocked) { throw staleSidecar() }
                 try checkLength(connection)
                 return try body(connection, unlocked)
@@ -256,10 +260,8 @@ package struct Inspector {
     }
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
-        StoreError(
-            .corrupt, path: paths.database,
-            "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes",
-            advice: "restore the file from a backup", changed: .nothing)
+        .damaged(
+            paths.database, "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes")
     }
 
     private func facts(

@@ -6,7 +6,7 @@ internal import CipherSystemFiles
 ///
 /// Only a read-write connection can do that, and none is opened before the key has fitted. The file itself cannot be read
 /// before, so the key is tried on a copy of its first page.
-struct JournalRollback {
+package struct JournalRollback {
     let paths: DatabasePaths
 
     /// Rolls back.
@@ -15,19 +15,25 @@ struct JournalRollback {
     ///
     /// - Throws: ``StoreError`` with `keyDoesNotFit`, or `permission` in a folder that cannot be written.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
-        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database,
-                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
-                advice: "give this user the permission to write both")
-        }
+        try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
         do {
-            let connection = try ConnectionProfile.plain(.readWrite).with(unlocked).open(paths.database)
+            let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
+                .open(paths.database, busyTimeout: inspector.busyTimeout)
             defer { connection.close() }
             try connection.proveReadable()
         } catch let error as DatabaseError {
             throw inspector.readFailure(error)
+        }
+    }
+
+    /// - Throws: ``StoreError`` with `permission` where no journal can be rolled back.
+    package static func checkAccess(_ paths: DatabasePaths) throws {
+        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
+            throw StoreError.permission(
+                paths.database,
+                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                .writeWithFolder)
         }
     }
 

@@ -18,8 +18,8 @@ package enum ReadOnlyAccess {
     ///   log that a killed writer left is then only read; else SQLite makes it anew.
     /// - Throws: What `body` throws, and ``StoreError`` with `busy` where another program wrote to such a file meanwhile.
     package static func withConnection<Result>(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], isAlone: Bool,
-        _ body: (Connection) throws -> Result
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], busyTimeout: Duration,
+        isAlone: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result {
         let hadLog = try FileSystem.exists(paths.wal)
         let hadSharedMemory = try FileSystem.exists(paths.sharedMemory)
@@ -29,7 +29,7 @@ package enum ReadOnlyAccess {
         let result: Swift.Result<Result, any Error>
         do {
             let leavesIndex = isAlone && hadLog && hadSharedMemory && Engine.current.readsLogWithoutIndex
-            let connection = try open(paths, fileKey, collations, leavesIndex: leavesIndex)
+            let connection = try open(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
             defer { connection.close() }
             result = .success(try body(connection))
         } catch {
@@ -42,24 +42,26 @@ package enum ReadOnlyAccess {
     /// Opens a connection, again where SQLite saw a log or an index that was gone when it opened it: the last connection of
     /// another process removes both as it closes.
     private static func open(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ busyTimeout: Duration,
+        leavesIndex: Bool
     ) throws -> Connection {
         var leavesIndex = leavesIndex
         for _ in 1..<FileSystem.looks {
             do {
-                return try connect(paths, fileKey, collations, leavesIndex: leavesIndex)
+                return try connect(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
             } catch let error as DatabaseError where error.isCannotOpen || leavesIndex && error.needsIndex {
                 leavesIndex = false
             }
         }
-        return try connect(paths, fileKey, collations, leavesIndex: leavesIndex)
+        return try connect(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
     }
 
     private static func connect(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], leavesIndex: Bool
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ busyTimeout: Duration,
+        leavesIndex: Bool
     ) throws -> Connection {
         let connection = try ConnectionProfile.inspecting(Connection.size(paths.database))
-            .with(fileKey, collations).open(paths.database, leavesIndex: leavesIndex)
+            .with(fileKey, collations).open(paths.database, busyTimeout: busyTimeout, leavesIndex: leavesIndex)
         try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
         return connection
     }

@@ -36,10 +36,9 @@ enum SidecarClaims {
         let claimed = Int64(pages) * Int64(pageSize)
         let there = header.fileSize + sidecar.size
         guard claimed / mostGrowth > there else { return }
-        throw StoreError(
-            .corrupt, path: paths.database,
-            "\(FileSystem.split(sidecar.path).name) tells of a database of \(claimed) bytes, and both have \(there)",
-            advice: "restore the file from a backup; nothing was opened")
+        throw StoreError.damaged(
+            paths.database,
+            "\(FileSystem.split(sidecar.path).name) tells of a database of \(claimed) bytes, and both have \(there)")
     }
 
     /// The name at the end of a journal of a transaction in several databases, which counts whatever its beginning is.
@@ -49,10 +48,8 @@ enum SidecarClaims {
             case let length = Int64(end.big32(0)), length > 0, length <= journal.size - 16,
             let name = try journal.read(at: journal.size - 16 - length, count: Int(length)), !isSuperJournal(name)
         else { return }
-        throw StoreError(
-            .corrupt, path: paths.database,
-            "the hot journal names a file that is no journal, and SQLite would remove it",
-            advice: "restore the file from a backup; nothing was opened")
+        throw StoreError.damaged(
+            paths.database, "the hot journal names a file that is no journal, and SQLite would remove it")
     }
 
     /// Whether SQLite gives such names: that of a database, `-mj`, and eight or nine hexadecimal digits.

@@ -24,8 +24,8 @@ struct Conversion {
     ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
     ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
     ///     it was.
-    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
-    ///   back anyway.
+    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log brought into the file,
+    ///   as SQLite does at any opening.
     func run(
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
         targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
@@ -79,7 +79,8 @@ struct Conversion {
 
     /// What can be found wrong with the schema before the file is brought to rest.
     private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
-        let merged = MergedLogCheck(paths: paths, key: sourceKey, collations: options.collations)
+        let merged = MergedLogCheck(
+            paths: paths, key: sourceKey, collations: options.collations, busyTimeout: options.busyTimeout)
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
@@ -115,9 +116,8 @@ struct Conversion {
         } catch {
             var error = error
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
-                error = StoreError(
-                    .busy, path: paths.database, "another program wrote the file during the upgrade",
-                    advice: "close that program and try again", changed: .nothing)
+                error = StoreError.busy(
+                    paths.database, "another program wrote the file during the upgrade", retry: .afterEndingProgram)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
@@ -175,7 +175,7 @@ struct Conversion {
         try CopyBuilder(
             source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
             collations: options.collations, header: try HeaderFields(of: paths.database, key: sourceKey),
-            rebuildsIndexes: rebuildsIndexes, observer: observer
+            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, observer: observer
         ).build()
     }
 
@@ -186,7 +186,7 @@ struct Conversion {
         defer { sync.cancel() }
         let original = ProofConnection(
             path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
-            collations: options.collations)
+            collations: options.collations, busyTimeout: options.busyTimeout)
         func copy(_ key: CipherKey?) -> ProofConnection {
             ProofConnection(
                 path: paths.database, key: key, settings: targetSettings ?? CipherSettings(),
@@ -235,12 +235,8 @@ extension StoreError {
     /// The same of a file into which its log was brought, as SQLite does: what is wrong may have come from there.
     fileprivate func afterMergingLog() -> StoreError {
         guard code == .corrupt || code == .proofFailed else { return self }
-        var error = StoreError(
-            code, path: path, detail,
-            advice: advice.replacing("nothing was changed", with: "the -wal that lay beside the file is in it now"),
-            underlying: underlying)
-        error.stage = stage
-        error.stageSeconds = stageSeconds
+        var error = self
+        if change == .nothing { error.change = .mergedLog }
         return error
     }
 }

@@ -14,7 +14,9 @@ extension DatabaseConverter {
     /// Decrypts an encrypted database in place: the way back.
     ///
     /// The file is replaced in one step by its proven plaintext copy. A file that is plaintext already is left as it is.
-    /// Cancelling the task ends the run until the copy takes the original's place; nothing has changed then.
+    /// Cancelling the task ends the run until the copy takes the original's place; the rows are as they were then,
+    /// and so is the journal mode. A `-wal` may have been brought into the file, and a journal rolled back, as SQLite does at
+    /// any opening; the change counter in the file's header then is another one.
     ///
     /// - Parameters:
     ///   - database: The database file.

@@ -23,7 +23,9 @@ public enum DatabaseConverter {
     /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
     /// ```
     ///
-    /// Cancelling the task ends the upgrade until the copy takes the original's place; nothing has changed then.
+    /// Cancelling the task ends the upgrade until the copy takes the original's place; the rows are as they were then,
+    /// and so is the journal mode. A `-wal` may have been brought into the file, and a journal rolled back, as SQLite does at
+    /// any opening; the change counter in the file's header then is another one.
     ///
     /// - Parameters:
     ///   - database: The database file. Its directory must exist.
@@ -75,10 +77,9 @@ public enum DatabaseConverter {
     ) throws -> ConversionOptions {
         try checkFormats([options.format], database)
         guard options.format.compatibility >= 3 else {
-            throw StoreError(
-                .configuration, path: try database.requiredPath(),
-                "the cipher format cannot be: nothing is written in format \(options.format.compatibility)",
-                advice: "choose format 3 or 4, or leave it out")
+            throw StoreError.cipherFormat(
+                "nothing is written in format \(options.format.compatibility), but in 3 and 4",
+                path: try database.requiredPath())
         }
         var options = options
         options.progress = progress
@@ -93,9 +94,7 @@ public enum DatabaseConverter {
                 advice: "give one, or leave the formats out")
         }
         for fault in formats.compactMap({ $0.fault() }) {
-            throw StoreError(
-                .configuration, path: try database.requiredPath(), "the cipher format cannot be: \(fault)",
-                advice: "choose another format, or leave it out")
+            throw StoreError.cipherFormat("\(fault)", path: try database.requiredPath())
         }
     }
 }

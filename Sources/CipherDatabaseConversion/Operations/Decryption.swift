@@ -29,7 +29,7 @@ package struct Decryption {
 
     /// Decrypts the file, or finds it plaintext.
     ///
-    /// - Throws: ``StoreError``. Until the swap nothing has changed.
+    /// - Throws: ``StoreError``. Until the swap no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in

@@ -26,8 +26,8 @@ package struct EncryptionUpgrade {
 
     /// Encrypts the file, or finds it encrypted with the provider's key.
     ///
-    /// - Throws: ``StoreError``. Until the swap nothing has changed but, at most, a journal that SQLite would have rolled
-    ///   back anyway.
+    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log brought into the file,
+    ///   as SQLite does at any opening.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in
@@ -125,6 +125,15 @@ package struct EncryptionUpgrade {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         try key.checkSalt(for: options.format, path: paths.database)
         return key
+    }
+
+    /// Refuses a key that ``newFileKey()`` would refuse, and makes none.
+    ///
+    /// - Returns: Whether there is a key.
+    package func hasFileKey() throws -> Bool {
+        guard let key = try provider.checkedPlannedKey(database: paths.database) else { return false }
+        try key.checkFits(options.format, paths)
+        return true
     }
 
     /// The key as the provider gives it to whoever opens the file next.

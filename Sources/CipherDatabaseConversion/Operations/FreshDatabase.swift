@@ -3,28 +3,29 @@ internal import CipherErrors
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// A new encrypted database, built beside its name and published whole.
+/// A new database, built beside its name and published whole.
 package struct FreshDatabase {
     package let paths: DatabasePaths
     package let upgrade: EncryptionUpgrade
+    package let isEncrypted: Bool
 
-    package init(paths: DatabasePaths, upgrade: EncryptionUpgrade) {
+    package init(paths: DatabasePaths, upgrade: EncryptionUpgrade, isEncrypted: Bool = true) {
         self.paths = paths
         self.upgrade = upgrade
+        self.isEncrypted = isEncrypted
     }
 
     /// Builds the database and gives it its name, unless something has that name by then.
     ///
     /// - Parameter fill: Brings the empty database to the current version.
-    /// - Returns: Its key, what `fill` returned, and what is to be told of an empty file that was replaced.
-    package func publish<Report>(_ fill: (Connection) throws -> Report) throws -> (FileKey, Report, warnings: [String])
-    {
+    /// - Returns: Its key, `nil` of a plaintext one; what `fill` returned; what is to be told of an empty file that was replaced.
+    package func publish<Report>(
+        _ fill: (Connection) throws -> Report
+    ) throws -> (FileKey?, Report, warnings: [String]) {
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError(
-                .permission, path: paths.folder, "the folder cannot be written",
-                advice: "give this user the permission to write it")
+            throw StoreError.permission(paths.folder, "the folder cannot be written", .write)
         }
-        let key = try upgrade.newFileKey()
+        let key = try isEncrypted ? upgrade.newFileKey() : nil
         let folder = try paths.openFolder()
         try Preflight.checkNames(folder, paths)
         try Leftovers.sweep(paths)
@@ -49,17 +50,18 @@ package struct FreshDatabase {
     }
 
     private func build<Report>(
-        _ copy: NewFile, _ key: CipherKey, _ fill: (Connection) throws -> Report
-    ) throws -> (FileKey, Report) {
+        _ copy: NewFile, _ key: CipherKey?, _ fill: (Connection) throws -> Report
+    ) throws -> (FileKey?, Report) {
         let settings = upgrade.options.format
-        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
-        let fileKey = try FileKey(key, salt: salt, settings)
+        let fileKey = try key.map {
+            try FileKey($0, salt: $0.salt ?? SecretBytes.random(count: CipherKey.saltLength), settings)
+        }
         let report = try ReadBack(paths: paths, copy: copy, key: fileKey).lending { connection in
             try ConnectionProfile.scratch.with(collations: upgrade.options.collations).apply(to: connection)
             return try fill(connection)
         }
         // What the provider gives to the next launch must open the file.
-        let again = try upgrade.keyAskedAgain(key)
+        let again = try key.map { try upgrade.keyAskedAgain($0) }
         let reader = try ConnectionProfile.plain(.readOnly).with(key: again, format: settings)
             .open(copy.path, through: copy.layer())
         defer { reader.close() }
@@ -76,7 +78,7 @@ package struct FreshDatabase {
         try removeSidecars()
         guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
             (try? copy.hasName(paths.name)) != false
-        else { throw madeMeanwhile() }
+        else { throw StoreError.madeMeanwhile(paths.database) }
         // Published: nothing here can undo it, so what fails is told and not thrown.
         do {
             try copy.folder.sync()
@@ -103,11 +105,5 @@ package struct FreshDatabase {
         try removeSidecars()
         let otherNames = try swap.commit(old)
         return refused + swap.finish(old, otherNames: otherNames)
-    }
-
-    private func madeMeanwhile() -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again", changed: .nothing)
     }
 }

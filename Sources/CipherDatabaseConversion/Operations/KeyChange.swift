@@ -51,6 +51,16 @@ package struct KeyChange {
         return (report, fileKey)
     }
 
+    /// Refuses a key that ``convert(_:_:finishing:)`` would refuse, and makes none.
+    ///
+    /// - Returns: Whether there is a key.
+    package func hasNewKey(for file: FileUnlocking.Unlocked) throws -> Bool {
+        guard let key = try provider.checkedPlannedKey(database: paths.database) else { return false }
+        guard key != file.previousKey else { throw StoreError.keyUnchanged(paths) }
+        try key.checkFits(wanted, paths)
+        return true
+    }
+
     /// Tells the provider, of a file that has the wanted key, that the previous one has served its time.
     ///
     /// Only once the name of the new file is on the disk: a power loss may bring the old file back before, and it needs the

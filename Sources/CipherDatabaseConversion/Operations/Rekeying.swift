@@ -34,7 +34,7 @@ package struct Rekeying {
     /// Changes the key, or finds it changed.
     ///
     /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file, and with `keyUnchanged` where they
-    ///   are equal. Until the swap nothing has changed.
+    ///   are equal. Until the swap no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: change.provider)
         return try options.withLockedFile(paths) { inspector, content in

@@ -41,7 +41,9 @@ package struct ShadowProof {
         if let warning = try inUse(status) { report.warnings.append(warning) }
         let isReadable: Void? = try inspector.readingPlaintext { snapshot in
             try preflight.checkSchema(snapshot)
-            try MergedLogCheck(paths: paths, key: nil, collations: options.collations).check(snapshot)
+            try MergedLogCheck(
+                paths: paths, key: nil, collations: options.collations, busyTimeout: options.busyTimeout
+            ).check(snapshot)
             let key = try upgrade.newFileKey()
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.format)
             defer { keys.cancel() }
@@ -79,9 +81,8 @@ package struct ShadowProof {
         let result = Result { try body() }
         try snapshot.execute("COMMIT")
         guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
-            throw StoreError(
-                .busy, path: paths.database, "another connection wrote to the database during the shadow proof",
-                advice: "try again", changed: .nothing)
+            throw StoreError.busy(
+                paths.database, "another connection wrote to the database during the shadow proof", retry: .now)
         }
         do {
             try result.get()

@@ -30,6 +30,13 @@ public struct ConversionOptions: Sendable {
     /// The defaults.
     public init() {}
 
+    /// Looks at a file.
+    ///
+    /// - Parameter isAlone: Whether no other connection of this process is opened to the file meanwhile.
+    package func inspector(_ paths: DatabasePaths, isAlone: Bool = false) -> Inspector {
+        Inspector(paths, collations: collations, busyTimeout: busyTimeout, isAlone: isAlone)
+    }
+
     /// A provider that is waited for no longer than that.
     package func waiting(for provider: any KeyProvider) -> any KeyProvider {
         TimeLimitedKeyProvider(provider, timeout: keyTimeout, cancellation: cancellation)

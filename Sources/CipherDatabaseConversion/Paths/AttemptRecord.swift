@@ -158,10 +158,8 @@ package struct AttemptRecord: Equatable {
     }
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
-        StoreError(
-            .nameTaken, path: paths.attempt,
-            "the upgrade keeps its record under this name, and the file is another program's",
-            advice: "move it away", changed: .nothing)
+        .inTheWay(
+            paths.attempt, "the upgrade keeps its record under this name, and the file is another program's")
     }
 
     /// Makes the copy, empty, and records which file that is before anything is written to it.

@@ -14,12 +14,13 @@ package import CipherSystemFiles
 /// Across processes it is `flock` on the folder's descriptor: it excludes, ends with the process and leaves nothing
 /// behind. One process holds it once for all of its jobs in that folder, which among themselves are kept apart by file.
 /// Jobs that follow each other without a gap would keep every other process out, so the lock has turns: when one is over,
-/// no further job joins, and the lock stays free for a moment.
+/// no further job joins, and the lock stays free for a moment. A job that is begun within another one, by a key provider or a
+/// hook, joins it all the same, for that one may wait for it; on the same file it is refused.
 /// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
 // Unchecked, and safe between threads: `folders`, `free` and `files` are read and written only under `lock`.
 package final class UpgradeLock: @unchecked Sendable {
     /// How long jobs may join.
-    private static let turn = Duration.seconds(1)
+    private let turn: Duration
     /// How long the lock then stays free: others look for it every hundredth of a second.
     private static let gap = Duration.milliseconds(30)
 
@@ -28,7 +29,8 @@ package final class UpgradeLock: @unchecked Sendable {
 
     private struct Held {
         let descriptor: Int32
-        var users: Int
+        /// Those that run.
+        var jobs: [EnclosingJobs.Job]
         let turnEnds: ContinuousClock.Instant
     }
 
@@ -37,32 +39,51 @@ package final class UpgradeLock: @unchecked Sendable {
     private var folders: [Name: Held] = [:]
     /// Folders whose lock is left to others, and until when.
     private var free: [Name: ContinuousClock.Instant] = [:]
-    private var files: Set<Name> = []
+    private var files: [Name: EnclosingJobs.Job] = [:]
+
+    package init(turn: Duration = .seconds(1)) {
+        self.turn = turn
+    }
+
+    /// Runs `body` with the lock of this process held.
+    ///
+    /// - Throws: ``StoreError`` as ``withLock(_:timeout:cancellation:_:)`` of an instance does.
+    package static func withLock<Result>(
+        _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
+    ) throws -> Result {
+        try shared.withLock(paths, timeout: timeout, cancellation: cancellation, body)
+    }
 
     /// Runs `body` with the lock held.
     ///
     /// - Parameters:
     ///   - timeout: How long to wait for it.
     ///   - cancellation: Ends the waiting.
-    /// - Throws: ``StoreError`` with `busy` after that time, or with `cancelled`.
-    package static func withLock<Result>(
+    /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` where a job on the file waits for
+    ///   this one. What code of the app begins in a task or on a thread of its own is not known to be waited for.
+    package func withLock<Result>(
         _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
     ) throws -> Result {
-        try shared.acquire(paths, deadline: .now + timeout, cancellation)
-        defer { shared.release(paths) }
-        return try body()
+        let job = EnclosingJobs.Job()
+        try acquire(paths, for: job, deadline: .now + timeout, cancellation)
+        defer { release(paths, of: job) }
+        return try job.run(body)
     }
 
     private func acquire(
-        _ paths: DatabasePaths, deadline: ContinuousClock.Instant, _ cancellation: UpgradeCancellation?
+        _ paths: DatabasePaths, for job: EnclosingJobs.Job, deadline: ContinuousClock.Instant,
+        _ cancellation: UpgradeCancellation?
     ) throws {
+        let file = Name(paths.database.utf8)
         try UpgradeCancellation.waking(lock, cancellation) {
             while true {
                 if cancellation?.isCancelled == true { throw StoreError.cancelled(paths.database) }
                 var pause = deadline
-                if !files.contains(Name(paths.database.utf8)) {
-                    if try join(paths.folder) {
-                        files.insert(Name(paths.database.utf8))
+                if let holder = files[file] {
+                    if EnclosingJobs.current.waits(holder) { throw waitsForItself(paths) }
+                } else {
+                    if try join(paths.folder, job) {
+                        files[file] = job
                         return
                     }
                     // Another process has it, and its end is not announced.
@@ -73,11 +94,12 @@ package final class UpgradeLock: @unchecked Sendable {
         }
     }
 
-    private func join(_ folder: String) throws -> Bool {
+    private func join(_ folder: String, _ job: EnclosingJobs.Job) throws -> Bool {
         let (now, name) = (ContinuousClock.now, Name(folder.utf8))
         if let held = folders[name] {
-            guard now < held.turnEnds else { return false }
-            folders[name]?.users += 1
+            let enclosing = EnclosingJobs.current
+            guard now < held.turnEnds || held.jobs.contains(where: enclosing.contains) else { return false }
+            folders[name]?.jobs.append(job)
             return true
         }
         if let end = free[name] {
@@ -85,7 +107,7 @@ package final class UpgradeLock: @unchecked Sendable {
             free[name] = nil
         }
         guard let descriptor = try lockFolder(folder) else { return false }
-        folders[name] = Held(descriptor: descriptor, users: 1, turnEnds: now + Self.turn)
+        folders[name] = Held(descriptor: descriptor, jobs: [job], turnEnds: now + turn)
         return true
     }
 
@@ -101,13 +123,13 @@ package final class UpgradeLock: @unchecked Sendable {
         return nil
     }
 
-    private func release(_ paths: DatabasePaths) {
+    private func release(_ paths: DatabasePaths, of job: EnclosingJobs.Job) {
         lock.withLock {
-            files.remove(Name(paths.database.utf8))
+            files[Name(paths.database.utf8)] = nil
             let folder = Name(paths.folder.utf8)
             if let held = folders[folder] {
-                folders[folder]?.users -= 1
-                if held.users == 1 {
+                folders[folder]?.jobs.removeAll { $0 === job }
+                if held.jobs.count == 1 {
                     folders[folder] = nil
                     // Closing the last descriptor of this opening ends the lock.
                     close(held.descriptor)
@@ -117,6 +139,14 @@ package final class UpgradeLock: @unchecked Sendable {
             }
             lock.wakeAll()
         }
+    }
+
+    private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
+        StoreError(
+            .misuse, path: paths.database,
+            "the file is to be opened or converted by a key provider or a hook of a job on the same file, which waits for it",
+            advice: "let the provider give the key, or the hook use the connection that it is given, and open the file "
+                + "afterwards")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

@@ -19,16 +19,23 @@ package struct Attempts {
     ///   - isWriteAheadLog: Whether the file is in WAL mode now.
     /// - Throws: ``StoreError`` with `repeatedFailure`.
     package func next(_ original: FileIdentity, isWriteAheadLog: Bool) throws -> AttemptRecord {
-        let last = try AttemptRecord.read(paths)
-        if let maximum = options.maximumAttempts, let last, last.attempts >= maximum {
-            throw StoreError(
-                .repeatedFailure, path: paths.database,
-                "a conversion of the file was begun \(last.attempts) times and never ended",
-                advice: "run it by hand with the command line, or remove \(paths.attemptName)")
-        }
+        let last = try last()
         return try AttemptRecord(
             attempts: (last?.attempts ?? 0) + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
             original: original.inode)
+    }
+
+    /// Refuses what ``next(_:isWriteAheadLog:)`` would refuse, and counts nothing.
+    package func check() throws { _ = try last() }
+
+    /// The attempt that did not end; `nil` where there was none.
+    private func last() throws -> AttemptRecord? {
+        let last = try AttemptRecord.read(paths)
+        guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
+        throw StoreError(
+            .repeatedFailure, path: paths.database,
+            "a conversion of the file was begun \(last.attempts) times and never ended",
+            advice: "run it by hand with the command line, or remove \(paths.attemptName)")
     }
 
     /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the

@@ -1,6 +1,8 @@
 internal import CipherErrors
 
-/// What lies at a database's name when it is to be converted.
+/// What a conversion begins with: an ``Inspector/Surface`` that it need not refuse.
+///
+/// No operation has to answer for a file that is missing or has another's sidecar.
 package enum FileContent {
     case empty
     case plaintext
@@ -17,7 +19,7 @@ extension ConversionOptions {
     ) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: upgradeTimeout, cancellation: cancellation) {
             do {
-                let inspector = Inspector(paths, collations: collations)
+                let inspector = inspector(paths)
                 switch try inspector.surface() {
                 case .missing where createsMissingFile: return try body(inspector, .empty)
                 case .missing:

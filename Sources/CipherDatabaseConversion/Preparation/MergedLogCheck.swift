@@ -11,6 +11,7 @@ struct MergedLogCheck {
     /// The key of the file; `nil` for a plaintext one.
     let key: FileKey?
     let collations: [Collation]
+    let busyTimeout: Duration
 
     /// Refuses a log that damages the file, before anything is written.
     ///
@@ -19,15 +20,13 @@ struct MergedLogCheck {
     func check(_ connection: Connection) throws {
         guard try holdsCommits(), case let together = try faults(connection), !together.isEmpty else { return }
         let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, collations)
-            .open(paths.database, ignoresLog: true)
+            .open(paths.database, busyTimeout: busyTimeout, ignoresLog: true)
         defer { file.close() }
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
-        throw StoreError(
-            .staleSidecar, path: paths.database,
+        throw StoreError.staleSidecar(
+            paths,
             "the file is sound, and with its -wal it is not (\(fault)): the -wal is damaged, or goes on from another copy "
-                + "of the file",
-            advice: "put the file and its -wal back from the same copy, or move the -wal away if it is the older one; "
-                + "nothing was changed")
+                + "of the file", "-wal")
     }
 
     private func holdsCommits() throws -> Bool {

@@ -36,21 +36,18 @@ package struct Preflight {
             throw StoreError.missingFile(paths.database)
         }
         guard status.isRegular else {
-            throw StoreError(
-                .busy, path: paths.database, "another program replaced the file, which is no regular one now",
-                advice: "see who else writes to the folder, and try again", changed: .nothing)
+            throw StoreError.busy(
+                paths.database, "another program replaced the file, which is no regular one now",
+                retry: .afterSearching)
         }
         try Self.checkNames(folder, paths)
         try checkMount(folder, status)
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError(
-                .permission, path: paths.folder, "the folder cannot be written, and the copy is built in it",
-                advice: "give this user the permission to write the folder")
+            throw StoreError.permission(
+                paths.folder, "the folder cannot be written, and the copy is built in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database, "the file cannot be written",
-                advice: "give this user the permission to write the file")
+            throw StoreError.permission(paths.database, "the file cannot be written", .write)
         }
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
@@ -67,6 +64,8 @@ package struct Preflight {
     }
 
     /// Whether the names that the upgrade needs can be had.
+    package func checkNames() throws { try Self.checkNames(paths.openFolder(), paths) }
+
     static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
         let longest = Int(fpathconf(folder.descriptor, Int32(_PC_NAME_MAX)))
         let length = SystemPath.bytes(paths.name).count + DatabasePaths.longestAddition
@@ -75,8 +74,8 @@ package struct Preflight {
                 .nameTaken, path: paths.database,
                 "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file system "
                     + "takes \(longest)",
-                advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes; "
-                    + "nothing was changed")
+                advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes",
+                changed: .nothing)
         }
         guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
     }
@@ -98,10 +97,8 @@ package struct Preflight {
         let needed = copy + (keepBackup ? content : 0)
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
-            throw StoreError(
-                .noSpace, path: paths.database,
-                "the copy needs \(needed) bytes and the disk has \(room.disk) free",
-                advice: "free some space and try again", changed: .nothing)
+            throw StoreError.noSpace(
+                paths.database, "the copy needs \(needed) bytes and the disk has \(room.disk) free", changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(

@@ -68,8 +68,8 @@ package final class SourceHold {
             // Another process came between with a log or journal of its own.
             lock.unlock()
         }
-        throw StoreError(
-            .busy, path: paths.database, "other connections keep writing the file", advice: "close them and try again")
+        throw StoreError.busy(
+            paths.database, "another connection keeps writing the file", retry: .afterClosing, changed: nil)
     }
 
     private func leaveWriteAheadLog() throws {
@@ -113,9 +113,8 @@ package final class SourceHold {
     }
 
     private static func busy(_ paths: DatabasePaths) -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another connection, of this process or another, uses the database",
-            advice: "close it and try again", changed: .nothing)
+        .busy(
+            paths.database, "another connection, of this process or another, uses the database", retry: .afterClosing)
     }
 
     /// Lends a connection, for questions to the schema.

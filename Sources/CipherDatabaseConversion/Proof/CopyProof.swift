@@ -75,8 +75,8 @@ package struct CopyProof {
             throw StoreError(
                 .corrupt, path: original.path,
                 "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
-                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover; "
-                    + "nothing was changed")
+                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover",
+                changed: .nothing)
         }
     }
 
@@ -179,7 +179,7 @@ package struct CopyProof {
             roots[try $0.get(at: 0)] = try $0.get(at: 1)
         }
         for (table, root, mayLackRowID) in tables {
-            let listed = try Self.indexes(of: table, connection)
+            let listed = try ListedIndex.all(of: table, connection)
             // The key of a WITHOUT ROWID table is the table itself.
             let key = listed.first { $0.isKey && roots[$0.name] == nil }?.name
             let reading = try TableReading(table, key: key, mayLackRowID: mayLackRowID, connection)
@@ -202,24 +202,6 @@ package struct CopyProof {
             plan.indexes.append(indexes)
         }
         return plan
-    }
-
-    private struct ListedIndex {
-        let name: SchemaName
-        let isUnique: Bool
-        let isKey: Bool
-        let isPartial: Bool
-    }
-
-    private static func indexes(of table: SchemaName, _ connection: Connection) throws -> [ListedIndex] {
-        var indexes: [ListedIndex] = []
-        try connection.forEachRow("PRAGMA index_list(\(table))") { row in
-            indexes.append(
-                ListedIndex(
-                    name: try row.get(at: 1), isUnique: try row.get(Int.self, at: 2) != 0,
-                    isKey: try row.get(String.self, at: 3) == "pk", isPartial: try row.get(Int.self, at: 4) != 0))
-        }
-        return indexes
     }
 
     /// One worker's share: from the first table up or from the last one down, until the workers meet.
@@ -323,6 +305,6 @@ extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
             .proofFailed, path: path, "the encrypted copy is not equal to the original: \(difference)",
-            advice: "the copy was discarded and nothing was changed; report this with the schema")
+            advice: "the copy was discarded; report this with the schema", changed: .nothing)
     }
 }

@@ -1,4 +1,3 @@
-internal import CipherCatalog
 internal import CipherSQLite
 
 /// What the entries of an index are made of.

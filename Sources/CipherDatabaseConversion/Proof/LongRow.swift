@@ -1,4 +1,3 @@
-internal import CipherCatalog
 internal import CipherSQLite
 
 /// A row with values so long that they are compared piece by piece: SQLite would put each of them together in memory, of

@@ -8,16 +8,20 @@ package struct ProofConnection: Sendable {
     let key: CipherKey?
     let settings: CipherSettings
     let collations: [Collation]
+    /// How long to wait for other connections to the file.
+    let busyTimeout: Duration
     /// The file, where it is the copy: its name need not lead to it.
     var copy: NewFile?
 
     package init(
-        path: String, key: CipherKey?, settings: CipherSettings, collations: [Collation], copy: NewFile? = nil
+        path: String, key: CipherKey?, settings: CipherSettings, collations: [Collation],
+        busyTimeout: Duration = .seconds(5), copy: NewFile? = nil
     ) {
         self.path = path
         self.key = key
         self.settings = settings
         self.collations = collations
+        self.busyTimeout = busyTimeout
         self.copy = copy
     }
 
@@ -34,7 +38,7 @@ package struct ProofConnection: Sendable {
         var profile = ConnectionProfile.proving(try copy?.size() ?? Connection.size(path))
             .with(key: key, format: settings, collations: collations)
         profile.mode = mode
-        let connection = try profile.open(path, through: copy?.layer())
+        let connection = try profile.open(path, busyTimeout: busyTimeout, through: copy?.layer())
         try connection.proveReadable()
         connection.setProgressHandler(every: steps) { !isCancelled() }
         return connection

@@ -1,4 +1,3 @@
-internal import CipherCatalog
 internal import CipherErrors
 package import CipherSQLite
 
@@ -21,7 +20,7 @@ package struct TableReading: Sendable {
         self.table = table
         // Of a table WITHOUT ROWID, NOT INDEXED still allows an index that holds all columns.
         source = key.map { "main.\(table) INDEXED BY \($0)" } ?? "main.\(table) NOT INDEXED"
-        columns = try TableColumns(table, schema: "main", connection)
+        columns = try TableColumns(table, connection)
         rowid = try mayLackRowID ? Self.rowid(of: table, columns, connection) : columns.rowidAlias
     }
 
@@ -33,9 +32,8 @@ package struct TableReading: Sendable {
     /// - Throws: ``StoreError`` with `corrupt`.
     func check(root: Int64, _ connection: Connection) throws {
         guard try connection.rootPages(of: "SELECT 1 FROM \(source)") == [root] else {
-            throw StoreError(
-                .corrupt, path: connection.path, "schema entry \(table) does not name the table that it defines",
-                advice: "restore the file from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                connection.path, "schema entry \(table) does not name the table that it defines")
         }
     }
 

@@ -90,9 +90,8 @@ struct Backup {
     }
 
     private func replaced(_ name: String) -> StoreError {
-        StoreError(
-            .busy, path: FileName.sibling(name, of: paths.database),
-            "another program put a file in the place of the backup while it was written",
-            advice: "see who else writes to the folder, and try again", changed: .nothing)
+        .busy(
+            FileName.sibling(name, of: paths.database),
+            "another program put a file in the place of the backup while it was written", retry: .afterSearching)
     }
 }

@@ -57,9 +57,8 @@ package final class OldFile {
             hold = .lease(leased)
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
-            throw StoreError(
-                .busy, path: paths.database, "the system no longer tells who has the database open: \(reason)",
-                advice: "try again", changed: .nothing)
+            throw StoreError.busy(
+                paths.database, "the system no longer tells who has the database open: \(reason)", retry: .now)
         }
     }
 

@@ -37,7 +37,7 @@ struct Swap {
     /// - Returns: How many other names (hard links) the original has.
     @discardableResult
     func commit(_ old: OldFile) throws -> Int {
-        guard try copy.hasName(copyName) else { throw copyReplaced("nothing was changed") }
+        guard try copy.hasName(copyName) else { throw copyReplaced(.nothing) }
         let status = try current()
         try keepAccess(status)
         guard try old.isAsItWas() else { throw replacedMeanwhile() }
@@ -45,7 +45,7 @@ struct Swap {
             guard try current().identity == original else { throw replacedMeanwhile() }
             try folder.rename(copyName, to: paths.name)
             guard (try? copy.hasName(paths.name)) != false else {
-                throw copyReplaced("the database is gone, and what stands in its place is that program's")
+                throw copyReplaced(.lostDatabase)
             }
             return status.links - 1
         }
@@ -54,7 +54,7 @@ struct Swap {
             guard let status = try folder.status(copyName), status.identity == original else {
                 throw replacedMeanwhile()
             }
-            guard try copy.hasName(paths.name) else { throw copyReplaced("nothing was changed") }
+            guard try copy.hasName(paths.name) else { throw copyReplaced(.nothing) }
             replaced = status
         } catch {
             // Another program's file had one of the names, or it cannot be told whose: each has its own again.
@@ -87,16 +87,16 @@ struct Swap {
         try copy.sync()
     }
 
-    private func copyReplaced(_ outcome: String) -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program replaced the copy that was to become the database",
-            advice: "see who else writes to the folder, and try again; \(outcome)")
+    private func copyReplaced(_ change: StoreError.Change) -> StoreError {
+        .busy(
+            paths.database, "another program replaced the copy that was to become the database",
+            retry: .afterSearching, changed: change)
     }
 
     private func replacedMeanwhile() -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program opened, wrote or replaced the file during the upgrade",
-            advice: "close that program and try again", changed: .nothing)
+        .busy(
+            paths.database, "another program opened, wrote or replaced the file during the upgrade",
+            retry: .afterEndingProgram)
     }
 
     /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.

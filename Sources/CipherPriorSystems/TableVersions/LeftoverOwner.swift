@@ -47,8 +47,8 @@ struct LeftoverOwner {
             "the table \(leftover.name), which an upgrade that did not end left, may belong to "
                 + tables.map(\.name).joined(separator: " or "),
             advice: "name it in the configuration as "
-                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or ")
-                + "; nothing was changed")
+                + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or "),
+            changed: .nothing)
     }
 
     /// Whether the app made the table once, and it is gone.

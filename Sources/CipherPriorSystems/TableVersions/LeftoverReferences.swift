@@ -116,21 +116,19 @@ struct LeftoverReferences {
     }
 
     private func references(of child: String) throws -> [Reference] {
-        var found: [Reference] = []
-        try state.connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: child))") { row in
-            let name = SQLName(try row.get(at: 2))
+        try ForeignKeyState.read(table: child, from: state.connection).flatMap { foreignKey -> [Reference] in
+            let name = SQLName(foreignKey.parent)
             guard let parent = [leftover, table].compactMap({ $0 }).first(where: { SQLName($0.name) == name }) else {
-                return
+                return []
             }
             let key = parent.columns.primaryKey.map(\.name)
-            let position = try row.get(Int.self, at: 1)
-            let column = try row.get(String?.self, at: 4) ?? (key.indices.contains(position) ? key[position] : nil)
-            guard let column else { return }
-            found.append(
-                Reference(
-                    child: child, column: try row.get(at: 3), namesLeftover: name == SQLName(leftover.name), key: column
-                ))
+            return foreignKey.columns.enumerated().compactMap { position, pair in
+                guard let column = pair.parent ?? (key.indices.contains(position) ? key[position] : nil) else {
+                    return nil
+                }
+                return Reference(
+                    child: child, column: pair.child, namesLeftover: name == SQLName(leftover.name), key: column)
+            }
         }
-        return found
     }
 }

@@ -43,11 +43,10 @@ package struct TableVersionsSource: SchemaSource {
     private func checkVersions(_ record: TableVersionRecord, _ state: DatabaseState) throws {
         for table in tables {
             guard let found = record.version(of: table.name), found > table.version else { continue }
-            throw StoreError(
-                .downgrade, path: state.connection.path,
+            throw StoreError.downgrade(
+                state.connection.path,
                 "the table \(table.name) has version \(TableVersionRecord.literal(found)) and the app only knows "
-                    + TableVersionRecord.literal(table.version),
-                advice: "install a newer version of the app", changed: .nothing)
+                    + TableVersionRecord.literal(table.version))
         }
     }
 

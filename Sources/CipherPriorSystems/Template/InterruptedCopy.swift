@@ -19,18 +19,22 @@ package struct InterruptedCopy {
     /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
     private let isLink: Bool
     private let collations: [Collation]
+    /// How long to wait for other connections to either.
+    private let busyTimeout: Duration
     private let version: RecordedVersion
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
 
     /// Returns `nil` where the schema comes from elsewhere than a template.
     package init(
-        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation]
+        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation],
+        busyTimeout: Duration
     ) throws {
         self.paths = paths
         copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
         isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
         self.collations = collations
+        self.busyTimeout = busyTimeout
         version = recordedVersion
         self.template = template.file
         leftover = template.leftover
@@ -87,15 +91,14 @@ package struct InterruptedCopy {
 
     /// Whether the copy holds tables.
     private func copyHoldsTables() throws -> Bool {
-        let inspector = Inspector(copy, collations: collations)
+        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return false
         case .staleSidecar: throw inspector.staleSidecar()
         case .opaque:
-            throw StoreError(
-                .corrupt, path: copy.database,
-                "the database is missing, and what an upgrade that did not end left here is no plaintext database",
-                advice: "restore the database from a backup", changed: .nothing)
+            throw StoreError.damaged(
+                copy.database,
+                "the database is missing, and what an upgrade that did not end left here is no plaintext database")
         case .plaintext:
             // With a journal to roll back first it cannot be read, and it certainly holds something.
             return try inspector.readingPlaintext(Self.holdsTables) != false
@@ -109,7 +112,7 @@ package struct InterruptedCopy {
     /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
     /// the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
-        let inspector = Inspector(paths, collations: collations)
+        let inspector = Inspector(paths, collations: collations, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
             (holdsTables: try Self.holdsTables($0), isKnown: try HistoryTable.exists($0))
         }
@@ -161,15 +164,14 @@ package struct InterruptedCopy {
     /// Gives the copy the database's name, which must be free or that of a file that holds nothing more.
     ///
     /// The upgrade lock is held. Returns what is to be told.
-    package func takeOver(busyTimeout: Duration) throws -> [String] {
+    package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
-            throw StoreError(
-                .permission, path: paths.folder,
-                "\(name) is to become the database, and the folder cannot be written",
-                advice: "give this user the permission to write it", changed: .nothing)
+            throw StoreError.permission(
+                paths.folder, "\(name) is to become the database, and the folder cannot be written", .write,
+                changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
-        guard let status = try FileSystem.status(copy.database) else { throw madeMeanwhile() }
+        guard let status = try FileSystem.status(copy.database) else { throw StoreError.madeMeanwhile(paths.database) }
         let identity = OriginalFile(copy.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: busyTimeout)
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
@@ -204,20 +206,24 @@ package struct InterruptedCopy {
     private func rename(over present: FileSystem.Status?, _ busyTimeout: Duration) throws -> [String] {
         let folder = try paths.openFolder()
         let status = try folder.status(paths.name)
-        guard status?.identity == present?.identity, status?.size == present?.size else { throw madeMeanwhile() }
+        guard status?.identity == present?.identity, status?.size == present?.size else {
+            throw StoreError.madeMeanwhile(paths.database)
+        }
         var warnings: [String] = []
         if let status {
             let old = try lock(status, busyTimeout)
             // A journal without pages still cuts a database to the length that it tells of.
             try removeSidecars()
-            guard try old.isAsItWas() else { throw madeMeanwhile() }
+            guard try old.isAsItWas() else { throw StoreError.madeMeanwhile(paths.database) }
             try folder.rename(copy.name, to: paths.name)
             // A power loss may bring the old file's name back, until the folder is synced.
             let isDurable = (try? folder.sync()) == true
             warnings = old.end(spoiling: isDurable && status.links == 1)
         } else {
             try removeSidecars()
-            guard try folder.renameIfFree(copy.name, to: paths.name) else { throw madeMeanwhile() }
+            guard try folder.renameIfFree(copy.name, to: paths.name) else {
+                throw StoreError.madeMeanwhile(paths.database)
+            }
             _ = try? folder.sync()
         }
         return warnings
@@ -261,12 +267,6 @@ package struct InterruptedCopy {
         return "an upgrade of the app's own had not ended: \(log) was taken for the log of the database"
     }
 
-    private func madeMeanwhile() -> StoreError {
-        StoreError(
-            .busy, path: paths.database, "another program made the file at the same moment",
-            advice: "try again", changed: .nothing)
-    }
-
     // MARK: Beside a database
 
     /// Removes the copy beside an upgraded database, which it would otherwise outlive in plaintext.
@@ -294,7 +294,7 @@ package struct InterruptedCopy {
 
     /// A table of the copy with rows that the database lacks.
     private func tableLacking(_ open: () throws -> Connection) throws -> String? {
-        let inspector = Inspector(copy, collations: collations)
+        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return nil
         case .staleSidecar: throw inspector.staleSidecar()
@@ -338,11 +338,17 @@ package struct InterruptedCopy {
     ///
     /// Where it cannot be read, the copy is not whole.
     private func isAhead() throws -> Bool {
-        guard try Inspector(copy, collations: collations).surface() == .plaintext else { return false }
+        guard try Inspector(copy, collations: collations, busyTimeout: busyTimeout).surface() == .plaintext else {
+            return false
+        }
         do {
             // Nothing is left beside either.
-            return try ReadOnlyAccess.withConnection(copy, nil, collations, isAlone: false) { _ in
-                try ReadOnlyAccess.withConnection(paths, nil, collations, isAlone: false) { connection in
+            return try ReadOnlyAccess.withConnection(
+                copy, nil, collations, busyTimeout: busyTimeout, isAlone: false
+            ) { _ in
+                try ReadOnlyAccess.withConnection(
+                    paths, nil, collations, busyTimeout: busyTimeout, isAlone: false
+                ) { connection in
                     try connection.attachPlaintext(copy.database, as: Self.schema, isReadOnly: true)
                     try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)
                     return try isAhead(connection)

@@ -78,23 +78,12 @@ struct SeedRows {
     /// The columns of which no two rows of the template's table may have the same values, besides its key.
     private func uniqueColumns() throws -> [[String]] {
         try template.read { source in
-            var found: [[String]] = []
-            var indexes: [String] = []
-            try source.forEachRow("PRAGMA main.index_list(\(identifier: table))") { row in
-                let isPartial = row.count > 4 ? try row.get(Bool.self, at: 4) : false
-                if try row.get(Bool.self, at: 2) && row.get(String.self, at: 3) != "pk" && !isPartial {
-                    indexes.append(try row.get(at: 1))
-                }
-            }
-            for index in indexes {
-                var parts: [String?] = []
-                try source.forEachRow("PRAGMA main.index_info(\(identifier: index))") { row in
-                    parts.append(try row.get(String?.self, at: 2))
-                }
+            try IndexState.read(table: SchemaName(bytes: table.utf8), from: source)
+                .filter { $0.isUnique && $0.origin != .primaryKey && !$0.isPartial }
+                .map { try $0.parts(source).filter(\.isKey).map(\.name) }
                 // An expression has no name.
-                if !parts.contains(nil) { found.append(parts.compactMap { $0 }) }
-            }
-            return found
+                .filter { !$0.contains(nil) }
+                .map { $0.compactMap { $0?.text } }
         }
     }
 

@@ -122,7 +122,7 @@ struct TemplateDatabase {
         return content
     }
 
-    private func failure(_ detail: String) -> StoreError {
+    func failure(_ detail: String) -> StoreError {
         StoreError(
             .configuration, path: path, detail,
             advice: "give the database that the app ships as template.file", changed: .nothing)

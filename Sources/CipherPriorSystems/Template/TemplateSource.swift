@@ -22,9 +22,7 @@ package struct TemplateSource: SchemaSource {
 
     package func plan(for state: DatabaseState) throws -> Plan {
         guard try !DatabasePaths(template.file).database.isSameName(as: state.connection.path) else {
-            throw StoreError(
-                .configuration, path: template.file, "the template is the database itself",
-                advice: "give the database that the app ships as template.file")
+            throw database.failure("the template is the database itself")
         }
         let content = try database.content(record: goal.recordedVersion, wanted: version)
         try checkVersion(content)

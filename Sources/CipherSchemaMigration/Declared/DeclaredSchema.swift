@@ -136,9 +136,7 @@ extension DeclaredTable {
     fileprivate func failure(_ part: String?, _ problem: String, _ underlying: DatabaseError? = nil) -> StoreError {
         let section = part?.hasPrefix("constraints[") == true ? "tableOptions" : "dbTables"
         let place = [section, name, part].compactMap { $0 }.joined(separator: ".")
-        return StoreError(
-            .configuration, "the declaration of \(place) cannot be used: \(problem)",
-            advice: "correct it in the configuration", changed: .nothing, underlying: underlying)
+        return .unusable("the declaration of \(place)", problem, underlying: underlying)
     }
 }
 

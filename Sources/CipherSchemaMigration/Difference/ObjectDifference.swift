@@ -72,10 +72,7 @@ struct ObjectDifference {
             && (present.tables[name] != nil
                 || present.objects.contains { $0.object.type != "trigger" && SQLName($0.object.name) == name })
         guard isTaken else { return }
-        throw StoreError(
-            .migration, path: path,
-            "the \(object.type) \(object.name) cannot be made: the database has something else of that name",
-            advice: "rename one of them", changed: .nothing)
+        throw StoreError.nameInUse(path, making: "\(object.type) \(object.name)", besides: "something else")
     }
 
     // MARK: Others

@@ -109,10 +109,8 @@ struct SchemaDifference {
         guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {
             return
         }
-        throw StoreError(
-            .migration, path: state.connection.path,
-            "the table \(table.name) cannot be made: the database has \(object.type == "index" ? "an" : "a") "
-                + "\(object.type) of that name",
-            advice: "rename one of them", changed: .nothing)
+        throw StoreError.nameInUse(
+            state.connection.path, making: "table \(table.name)",
+            besides: "\(object.type == "index" ? "an" : "a") \(object.type)")
     }
 }

@@ -56,10 +56,9 @@ struct TableTarget {
                 failure = error
             }
         }
-        throw StoreError(
-            .migration, path: path,
-            "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
-            advice: "correct the schema", changed: .nothing, underlying: failure)
+        throw StoreError.unreachable(
+            path, "\(existing.name) cannot become what the schema wants: \(failure?.message ?? "SQLite refuses it")",
+            correct: .schema, underlying: failure)
     }
 
     private func text(_ kept: [TableText.Item], withConstraints: Bool) -> TableText {

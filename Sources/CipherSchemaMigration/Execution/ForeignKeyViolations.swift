@@ -92,18 +92,16 @@ struct ForeignKeyViolations {
                 new.removeAll { Self.take($0.key, from: &gone[index].keys) }
             }
             guard new.isEmpty else {
-                throw StoreError(
-                    .migration, path: path,
+                throw StoreError.unreachable(
+                    path,
                     "the migration would leave rows of \(rows.child), \(new.count) in number, that refer to rows of "
-                        + "\(rows.parent) which do not exist",
-                    advice: "correct the schema or the rows", changed: .nothing)
+                        + "\(rows.parent) which do not exist", correct: .schemaOrRows)
             }
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {
-            throw StoreError(
-                .migration, path: path,
-                "after the migration the foreign keys of \(failure.name) could not be checked",
-                advice: "correct the schema; nothing was changed", underlying: failure.error)
+            throw StoreError.unreachable(
+                path, "after the migration the foreign keys of \(failure.name) could not be checked",
+                correct: .schema, underlying: failure.error)
         }
     }
 

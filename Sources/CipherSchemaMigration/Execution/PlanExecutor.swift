@@ -93,10 +93,10 @@ struct PlanExecutor {
             throw error
         } catch {
             // The type alone: what an error of the app says may hold values.
-            throw StoreError(
-                .migration, path: connection.path,
+            throw StoreError.unreachable(
+                connection.path,
                 "the schema migration failed at \(operation.title): \(action.name) threw \(type(of: error))",
-                advice: "correct the step", changed: .nothing)
+                correct: .step)
         }
     }
 

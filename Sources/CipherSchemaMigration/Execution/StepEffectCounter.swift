@@ -249,7 +249,7 @@ final class StepEffectCounter {
             let name = Name(table, in: schema)
             guard try TableRowCounts.find(name, connection) != nil else { continue }
             let columns = try TableRowCounts.columns(of: table, in: name, connection)
-            return (name, Set(columns.map { SQLName(String(decoding: $0.bytes, as: UTF8.self)) }))
+            return (name, Set(columns.map(SQLName.init(of:))))
         }
         return nil
     }

@@ -23,7 +23,7 @@ struct StepPolicy {
             .destructiveChanges, path: path,
             "the migration's own steps would lose something, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
-            advice: "name what may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps; "
-                + "nothing was changed")
+            advice: "name what may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps",
+            changed: .nothing)
     }
 }

@@ -69,21 +69,13 @@ struct TableRowCounts {
             return nil
         }
         rows = numbers.first ?? 0
-        values = columns.map {
-            zip($0, numbers.dropFirst()).map { (String(decoding: $0.bytes, as: UTF8.self), $1) }
-        }
+        values = columns.map { zip($0, numbers.dropFirst()).map { ($0.text, $1) } }
     }
 
     /// The columns that hold values of their own, in order.
     static func columns(of table: String, in name: Name, _ connection: Connection) throws -> [SchemaName] {
-        let pragma = SQL(text: Engine.current.sqliteVersionNumber >= 3_026_000 ? "table_xinfo" : "table_info")
-        let schema = SQL(text: SQL.quoted(identifier: name.schema.text))
-        var columns: [SchemaName] = []
-        try connection.forEachRow("PRAGMA \(schema).\(pragma)(\(identifier: table))") { row in
-            let isGenerated = row.count > 6 ? try ColumnState.Generation(rawValue: row.get(at: 6)) != nil : false
-            if !isGenerated { columns.append(try row.get(at: 1)) }
-        }
-        return columns
+        try ColumnState.read(table: table, in: name.schema.text, from: connection)
+            .filter { $0.generation == nil }.map(\.schemaName)
     }
 
     /// The name of a table as the schema has it, and where SQLite keeps it: 0 for a module's.

@@ -10,9 +10,8 @@ struct PlanLint {
     func check(_ plan: Plan) throws {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {
-            throw StoreError(
-                .migration, path: path, "the schema cannot be reached: \(list(impossible))",
-                advice: "correct the schema or the rows", changed: .nothing)
+            throw StoreError.unreachable(
+                path, "the schema cannot be reached: \(list(impossible))", correct: .schemaOrRows)
         }
         let destructive = plan.findings.filter(\.isDestructive)
         guard policy == .refuse, !destructive.isEmpty else { return }

@@ -1,3 +1,4 @@
+internal import CipherCatalog
 internal import CipherSQLText
 package import CipherSQLite
 
@@ -16,13 +17,11 @@ package struct RowComparison {
             source = "\(SQL.quoted(identifier: schema)).\(SQL.quoted(identifier: name))"
         }
 
-        /// Reads the columns.
+        /// Reads the columns that hold values of their own.
         package init(_ name: String, in schema: String, _ connection: Connection) throws {
-            var columns: [String] = []
-            try connection.forEachRow(
-                SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).table_info(\(SQL.quoted(identifier: name)))")
-            ) { columns.append(try $0.get(at: 1)) }
-            self.init(name, columns: columns, in: schema)
+            let columns = try ColumnState.read(table: name, in: schema, from: connection)
+            self.init(
+                name, columns: columns.filter { $0.generation == nil && !$0.isHidden }.map(\.name), in: schema)
         }
     }
 

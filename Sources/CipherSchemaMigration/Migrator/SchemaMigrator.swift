@@ -99,8 +99,8 @@ package struct SchemaMigrator {
         throw StoreError(
             .migration, path: state.connection.path,
             "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
-            advice: "leave the schema to the app (a configuration without a schema source), or rename what it names; "
-                + "nothing was changed")
+            advice: "leave the schema to the app (a configuration without a schema source), or rename what it names",
+            changed: .nothing)
     }
 
     private func checkStepNames(_ state: DatabaseState) throws {
@@ -229,10 +229,8 @@ package struct SchemaMigrator {
             .requireNoneBeyond(dangling, origins: origins, path: connection.path)
         let rest = try completePlan(for: after)
         guard let left = rest.operations.first else { return }
-        throw StoreError(
-            .migration, path: connection.path,
-            "after the migration \(left.title) was still left to do",
-            advice: "correct the schema", changed: .nothing)
+        throw StoreError.unreachable(
+            connection.path, "after the migration \(left.title) was still left to do", correct: .schema)
     }
 
     private func event(for state: DatabaseState) -> HistoryEvent {

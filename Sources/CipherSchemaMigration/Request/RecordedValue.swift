@@ -61,11 +61,10 @@ struct RecordedValue {
             case .asWritten: return offset == 0 ? SchemaVersion("\(real)") : nil
             case .assumed(let version): return version
             case .refused:
-                throw StoreError(
-                    .recordedVersion, path: path,
+                throw StoreError.unknownVersion(
+                    path,
                     "\(place) holds a number that is not whole, and as numbers the versions 1.1 and 1.10 are the same",
-                    advice: "say with recordedVersion.assume (in Swift assumedVersion) which version such a database "
-                        + "has, or give each one's from a closure (RecordedVersion.custom)", changed: .nothing)
+                    last: "give each one's from a closure (RecordedVersion.custom)")
             }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }

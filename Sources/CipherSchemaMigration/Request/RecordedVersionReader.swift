@@ -74,10 +74,8 @@ extension RecordedVersion {
             value = try ConfigurationSyntax.parse(bytes)
         } catch let reason {
             if let assumed { return assumed }
-            throw failure(
-                "the recorded version is not readable: \(reason.detail)",
-                "restore the file, or say with recordedVersion.assume (in Swift assumedVersion) which version such a "
-                    + "database has; nothing was changed")
+            throw StoreError.unknownVersion(
+                path, "the recorded version is not readable: \(reason.detail)", first: "restore the file")
         }
         guard case .dictionary(let entries) = value else {
             throw failure("the property list is not a dictionary", "check recordedVersion.file")
@@ -194,11 +192,7 @@ extension RecordedVersion.VersionColumn {
     }
 
     private func checkColumns(of name: String, _ connection: Connection, _ databasePath: String) throws {
-        let pragma: SQL = Engine.current.hasGeneratedColumns ? "PRAGMA main.table_xinfo" : "PRAGMA main.table_info"
-        var present: Set<SQLName> = []
-        try connection.forEachRow("\(pragma)(\(identifier: name))") { row in
-            present.insert(SQLName(try row.get(String.self, at: 1)))
-        }
+        let present = Set(try ColumnState.read(table: name, from: connection).map { SQLName($0.name) })
         for wanted in [column] + filter.keys.sorted() where !present.contains(SQLName(wanted)) {
             throw StoreError(
                 .recordedVersion, path: databasePath,

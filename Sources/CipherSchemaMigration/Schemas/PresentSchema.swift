@@ -181,9 +181,9 @@ struct PresentSchema {
         do {
             table.shape = try scratch.shape(of: text, name: table.shape.name)
         } catch let error as DatabaseError {
-            throw StoreError(
-                .migration, path: path, "after the renames \(table.shape.name) would not be a table",
-                advice: "correct the renames", changed: .nothing, underlying: error)
+            throw StoreError.unreachable(
+                path, "after the renames \(table.shape.name) would not be a table", correct: .renames,
+                underlying: error)
         }
         if try !reach.get().isCarried { table.isOutdated = true }
         tables[name] = table

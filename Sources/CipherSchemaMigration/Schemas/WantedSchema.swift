@@ -65,9 +65,7 @@ package struct WantedSchema {
             try connection.execute(SQL(text: sql))
             try addObjects(after: last, at: place)
         } catch let error as DatabaseError {
-            throw StoreError(
-                .configuration, "\(place) cannot be used: SQLite refuses it", advice: "correct it; nothing was changed",
-                underlying: error)
+            throw StoreError.unusable(place, "SQLite refuses it", underlying: error)
         }
     }
 
@@ -89,15 +87,13 @@ package struct WantedSchema {
         made.removeAll { SQLName($0.object.name).isOfSQLite }
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
-            throw StoreError(
-                .configuration, "\(place) cannot be used: it makes no table, view, index or trigger",
-                advice: "give one CREATE statement", changed: .nothing)
+            throw StoreError.unusable(
+                place, "it makes no table, view, index or trigger", advice: "give one CREATE statement")
         }
         guard !SQLName(object.name).isOfCipherStore else {
-            throw StoreError(
-                .configuration,
-                "\(place) cannot be used: \(object.name) begins with cipherstore_, which is CipherStore's own",
-                advice: "choose another name", changed: .nothing)
+            throw StoreError.unusable(
+                place, "\(object.name) begins with cipherstore_, which is CipherStore's own",
+                advice: "choose another name")
         }
         if isVirtual {
             virtualTables.append(object)

@@ -108,8 +108,7 @@ package struct DanglingObjects {
             return before.failures[subject] == nil && before.failures[former] == nil
         }
         guard let first = new.values.min(by: { $0.text < $1.text }) else { return }
-        throw StoreError(
-            .migration, path: path, "the migration would break \(first.text)",
-            advice: "correct the schema; nothing was changed", underlying: first.error)
+        throw StoreError.unreachable(
+            path, "the migration would break \(first.text)", correct: .schema, underlying: first.error)
     }
 }

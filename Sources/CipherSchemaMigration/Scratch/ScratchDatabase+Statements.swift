@@ -22,12 +22,10 @@ extension ScratchDatabase {
                     while try compiled.step() {}
                 }
         } catch let error as DatabaseError {
-            throw StoreError(
-                code, path: subject, "\(statement.place) cannot run",
-                advice: "correct the step", changed: .nothing, underlying: error)
+            throw StoreError.unreachable(
+                subject, "\(statement.place) cannot run", correct: .step, code: code, underlying: error)
         } catch let error as StoreError {
-            throw StoreError(
-                error.code, path: subject, error.detail, advice: error.advice, underlying: error.underlying)
+            throw error.at(subject)
         }
         return traits
     }

@@ -129,16 +129,10 @@ package struct DatabaseState {
             let mayRefer = !isVirtual && sql?.isLike("%references%") ?? false
             return TableState(
                 name: name, columns: isVirtual ? [] : try ColumnState.read(table: name, from: connection),
-                isVirtual: isVirtual, sql: sql, references: mayRefer ? try readReferences(of: name, connection) : [])
+                isVirtual: isVirtual, sql: sql,
+                references: mayRefer
+                    ? try ForeignKeyState.read(table: name, from: connection).map { SQLName($0.parent) } : [])
         }
-    }
-
-    private static func readReferences(of table: String, _ connection: Connection) throws -> [SQLName] {
-        var names: [SQLName] = []
-        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
-            names.append(SQLName(try row.get(at: 2)))
-        }
-        return names
     }
 
     static func readObjects(_ connection: Connection) throws -> [Object] {

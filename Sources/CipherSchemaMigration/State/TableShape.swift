@@ -47,7 +47,7 @@ package struct TableShape: Sendable, Equatable {
             var collation: SQLName
         }
 
-        var origin: String
+        var origin: IndexState.Origin
         package var parts: [Part]
     }
 
@@ -88,12 +88,12 @@ package struct TableShape: Sendable, Equatable {
         let key = columns.primaryKey
         guard let column = key.first, key.count == 1, SQLName(column.type) == SQLName("INTEGER") else { return nil }
         // `INTEGER PRIMARY KEY DESC` is an ordinary column with an index.
-        return facts.keys.contains { $0.origin == "pk" } ? nil : column
+        return facts.keys.contains { $0.origin == .primaryKey } ? nil : column
     }
 
     /// A name of the rowid that no column has taken; `nil` where there is none or where it cannot be named.
     var rowIDAlias: String? {
-        facts.isWithoutRowID ? nil : SQLName.ofRowID(besides: columns.map { SQLName($0.name) })
+        facts.isWithoutRowID ? nil : columns.rowIDAlias
     }
 
     // MARK: Comparing
@@ -165,33 +165,21 @@ extension TableShape.Facts {
     }
 
     private mutating func readForeignKeys(_ table: String, _ connection: Connection) throws {
-        var found: [Int: TableShape.ForeignKey] = [:]
-        try connection.forEachRow("PRAGMA main.foreign_key_list(\(identifier: table))") { row in
-            let id = try row.get(Int.self, at: 0)
-            let fresh = TableShape.ForeignKey(
-                parent: SQLName(try row.get(at: 2)),
-                rules: [try row.get(at: 5), try row.get(at: 6), try row.get(at: 7)])
-            var key = found[id] ?? fresh
-            key.columns.append([SQLName(try row.get(at: 3)), try row.get(String?.self, at: 4).map(SQLName.init)])
-            found[id] = key
+        let found = try ForeignKeyState.read(table: table, from: connection).map { key in
+            TableShape.ForeignKey(
+                parent: SQLName(key.parent),
+                columns: key.columns.map { [SQLName($0.child), $0.parent.map(SQLName.init)] }, rules: key.rules)
         }
-        foreignKeys = Set(found.values)
+        foreignKeys = Set(found)
     }
 
     private mutating func readKeys(_ table: String, _ connection: Connection) throws {
-        var indexes: [(name: String, origin: String)] = []
-        try connection.forEachRow("PRAGMA main.index_list(\(identifier: table))") { row in
-            let origin = try row.get(String.self, at: 3)
-            if origin != "c" { indexes.append((try row.get(at: 1), origin)) }
-        }
-        for index in indexes {
-            var parts: [TableShape.Key.Part] = []
-            try connection.forEachRow("PRAGMA main.index_xinfo(\(identifier: index.name))") { row in
-                guard try row.get(Bool.self, at: 5) else { return }
-                parts.append(
-                    TableShape.Key.Part(
-                        column: SQLName(try row.get(String?.self, at: 2) ?? ""), isDescending: try row.get(at: 3),
-                        collation: SQLName(try row.get(String?.self, at: 4) ?? "")))
+        let indexes = try IndexState.read(table: SchemaName(bytes: table.utf8), from: connection)
+        for index in indexes where index.origin != .statement {
+            let parts = try index.parts(connection).filter(\.isKey).map { part in
+                TableShape.Key.Part(
+                    column: SQLName(of: part.name ?? ""), isDescending: part.isDescending,
+                    collation: SQLName(of: part.collation ?? ""))
             }
             keys.insert(TableShape.Key(origin: index.origin, parts: parts))
         }

@@ -86,8 +86,8 @@ struct HalfDoneStep {
                 + "\(passage.statement.place) has run: once more, it might "
                 + (isInsert ? "make rows twice" : "change rows a second time"),
             advice: (isInsert ? "write it as INSERT OR IGNORE, or so " : "write it so ")
-                + "that it may run again and name it in updates.repeatable, or repair the database by hand; nothing was "
-                + "changed")
+                + "that it may run again and name it in updates.repeatable, or repair the database by hand",
+            changed: .nothing)
     }
 
     /// Statements that only add are told one by one.
@@ -125,18 +125,14 @@ struct HalfDoneStep {
             }
         }
         guard let count else {
-            throw StoreError(
-                .migration, path: path,
-                "\(name) was neither left alone nor run from its beginning: the database fits no moment of it",
-                advice: "repair the database by hand", changed: .nothing)
+            throw StoreError.halfDone(
+                path, "\(name) was neither left alone nor run from its beginning: the database fits no moment of it")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
     private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
-        StoreError(
-            .migration, path: path,
-            "a part of what \(passage.statement.place) makes is in the database already: \(detail)",
-            advice: "repair the database by hand", changed: .nothing)
+        .halfDone(
+            path, "a part of what \(passage.statement.place) makes is in the database already: \(detail)")
     }
 }

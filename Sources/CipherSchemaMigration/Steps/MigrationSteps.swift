@@ -112,12 +112,12 @@ extension MigrationSteps {
                 let name = directory == nil ? "the update" : "sql_update_\(number).plist"
                 throw failure(
                     "\(name), the step to version \(number), is missing",
-                    "every version from 2 to \(last) needs its step; nothing was changed")
+                    "every version from 2 to \(last) needs its step")
             }
         }
     }
 
     private func failure(_ detail: String, _ advice: String) -> StoreError {
-        StoreError(.configuration, path: directory, detail, advice: advice)
+        StoreError(.configuration, path: directory, detail, advice: advice, changed: .nothing)
     }
 }

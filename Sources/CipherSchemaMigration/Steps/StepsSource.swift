@@ -52,12 +52,10 @@ package struct StepsSource: SchemaSource {
             !SQLName($0.name).isOfCipherStore && !recordTables.contains(SQLName($0.name))
         }
         guard let table = own.first else { return nil }
-        throw StoreError(
-            .recordedVersion, path: state.connection.path,
+        throw StoreError.unknownVersion(
+            state.connection.path,
             "the database records no version but has tables, such as \(table.name): it is of an unknown version, and "
-                + "no new one",
-            advice: "say in recordedVersion where its version is recorded, or with recordedVersion.assume (in Swift "
-                + "assumedVersion) which one it has", changed: .nothing)
+                + "no new one", first: "say in recordedVersion where its version is recorded")
     }
 
     private var fingerprint: String {

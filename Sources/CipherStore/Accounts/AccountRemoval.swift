@@ -25,9 +25,9 @@ package struct AccountRemoval {
                 return true
             }
             guard isDone == true else {
-                throw StoreError(
-                    .busy, path: paths.database, "somebody else has the database open",
-                    advice: "close it and try again; nothing was removed")
+                throw StoreError.busy(
+                    paths.database, "somebody else has the database open", retry: .afterClosing,
+                    changed: .nothingRemoved)
             }
         }
     }

@@ -49,7 +49,7 @@ struct BackfillKeys {
     ///
     /// Never in quotes: as such SQLite may take it for a string.
     private static func rowID(of table: String, _ columns: [ColumnState], _ connection: Connection) throws -> String? {
-        guard let alias = SQLName.ofRowID(besides: columns.map { SQLName($0.name) }) else { return nil }
+        guard let alias = columns.rowIDAlias else { return nil }
         do {
             _ = try connection.value(
                 Int64.self, SQL(text: "SELECT \(alias) FROM main.\(SQL.quoted(identifier: table)) LIMIT 0"))

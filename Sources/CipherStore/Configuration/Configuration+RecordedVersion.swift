@@ -41,10 +41,9 @@ extension Configuration {
         guard let own else { return recorded }
         if let assumedVersion { return assumedVersion }
         guard let place = recordedVersion.place else { return nil }
-        throw StoreError(
-            .recordedVersion, path: databasePath,
+        throw StoreError.unknownVersion(
+            databasePath,
             "the database has tables, such as \(own), and \(place), which records their version, is missing",
-            advice: "restore the record, or say with recordedVersion.assume (in Swift assumedVersion) which version "
-                + "such a database has", changed: .nothing)
+            first: "restore the record")
     }
 }

@@ -25,9 +25,10 @@ extension Configuration {
     }
 
     /// What an upgrade of the app's own may have left beside the database; `nil` of an app that made none by a copy.
-    func interruptedCopy(_ paths: DatabasePaths) throws -> InterruptedCopy? {
+    func interruptedCopy(_ paths: DatabasePaths, busyTimeout: Duration) throws -> InterruptedCopy? {
         guard case .template(let template) = schema else { return nil }
-        return try InterruptedCopy(template, paths, recordedVersion: recordedVersion, collations: collations)
+        return try InterruptedCopy(
+            template, paths, recordedVersion: recordedVersion, collations: collations, busyTimeout: busyTimeout)
     }
 }
 

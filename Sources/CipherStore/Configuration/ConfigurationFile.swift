@@ -18,12 +18,7 @@ extension Configuration {
     /// - Throws: ``StoreError`` with `configuration`, whose detail names the place, such as `dbTables[2].chat[1]`;
     ///   `missingFile`, `notAFile`, `permission` or `inputOutput` where the file cannot be read.
     public init(contentsOf url: URL) throws {
-        guard url.isFileURL else {
-            throw StoreError(
-                .configuration, path: url.absoluteString, "the configuration must be a file",
-                advice: "give a file URL")
-        }
-        try self.init(file: url.systemPath)
+        try self.init(file: url.requiredPath())
     }
 
     /// Reads a configuration as ``init(contentsOf:)`` does.

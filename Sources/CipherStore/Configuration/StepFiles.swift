@@ -60,14 +60,14 @@ extension MigrationSteps {
     private static func texts(in folder: String, _ name: String) throws -> [String] {
         let path = "\(folder)/\(name)"
         func failure(_ detail: String, _ advice: String) -> StoreError {
-            StoreError(.configuration, path: path, detail, advice: advice)
+            StoreError(.configuration, path: path, detail, advice: advice, changed: .nothing)
         }
         do {
             let bytes = try SmallFile(path: path).bytes(limit: ConfigurationSyntax.maximumSize)
             let value = try ConfigurationSyntax.parse(bytes)
             return try ConfigurationNode(value: value, place: name, file: path).elements().map { try $0.text() }
         } catch SmallFile.Failure.missing {
-            throw failure("the file of SQL statements is missing", "put it back; nothing was changed")
+            throw failure("the file of SQL statements is missing", "put it back")
         } catch let reason as SmallFile.Failure {
             throw failure("the file of SQL statements is not readable: \(reason)", "check the file")
         } catch let reason as ConfigurationSyntax.Failure {

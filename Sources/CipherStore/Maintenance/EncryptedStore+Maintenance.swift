@@ -17,11 +17,12 @@ extension EncryptedStore {
     ///
     /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused here.
     /// What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion reads.
+    /// Where there is no key yet, a note of the plan says so: opening asks the provider for one, which it may make.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Is asked for the key that opening needs, on another thread; makes none.
     ///   - options: How long to wait for an answer of the key provider.
     ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
     /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` where a journal of a crashed
@@ -112,7 +113,8 @@ extension EncryptedStore {
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where a
     ///   version is recorded already, with `configuration` for a version after the configuration's, with
-    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing was changed then.
+    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row was changed then; a journal
+    ///   of a crashed writer may have been rolled back and a `-wal` brought into the file, as SQLite does at any opening.
     @discardableResult
     public static func baseline(
         at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
@@ -143,8 +145,9 @@ extension EncryptedStore {
     ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - options: How long to wait.
     /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where no
-    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. Nothing
-    ///   was changed then.
+    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row
+    ///   was changed then; a journal of a crashed writer may have been rolled back and a `-wal` brought into the file, as
+    ///   SQLite does at any opening.
     @discardableResult
     public static func repair(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()

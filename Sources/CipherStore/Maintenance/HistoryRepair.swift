@@ -26,7 +26,7 @@ extension StoreOpening {
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
                     .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it", changed: .nothing)
+                    advice: "repair it where the schema drifted from it", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -93,19 +93,17 @@ extension StoreOpening {
     /// Lends a connection in a transaction, with the upgrade lock held.
     private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
-            do {
+            try StoreError.typing(path) {
                 let connection = try openForWriting()
                 defer { connection.close() }
                 return try connection.transaction(.immediate) { try body(connection) }
-            } catch let error as DatabaseError {
-                throw StoreError(error, path: path, during: .use)
             }
         }
     }
 
     /// Opens what opening would open as it is, or after another key or format.
     private func openForWriting() throws -> Connection {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { _, facts, _ in
             switch try resolver.step(for: facts, inspector) {
             case .create, .createPlaintext:
@@ -115,7 +113,7 @@ extension StoreOpening {
             case .encrypt:
                 throw StoreError(
                     .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
-                    advice: "encrypt it first", changed: .nothing)
+                    advice: "encrypt it first", changed: .noRow)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break
             }

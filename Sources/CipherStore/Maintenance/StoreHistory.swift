@@ -106,7 +106,7 @@ extension StoreOpening {
 
     /// Lends a connection that only reads.
     func reading<Result>(_ body: (Connection) throws -> Result) throws -> Result {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         return try resolver.resolve(inspector) { connection, facts, _ in
             guard facts.surface != .missing else { throw StoreError.missingFile(path) }
             // One moment's view, though another process writes meanwhile.

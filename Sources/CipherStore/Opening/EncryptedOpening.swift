@@ -55,9 +55,7 @@ extension StoreOpening {
         } catch let error as StoreError where error.leavesFileUsable {
             // The count of attempts stays, or a watchdog would end every launch here.
             if error.code != .repeatedFailure { _ = try settleAttempts(file.fileKey) }
-            return try migrate(
-                file.fileKey,
-                warnings: warnings + ["the change of key or format is put off: \(StoreError.reason(error))"])
+            return try migrate(file.fileKey, warnings: warnings + [StoreError.putOff(error)])
         }
         return retiringPreviousKey(changed)
     }
@@ -69,12 +67,17 @@ extension StoreOpening {
 }
 
 extension StoreError {
+    /// What the report says of a change of key or format that failed.
+    static func putOff(_ error: StoreError) -> String {
+        "the change of key or format is put off: \(reason(error))"
+    }
+
     /// Whether a change of key or format that failed so can wait, for the file is as it was: no user is locked out because
     /// a disk is full or an extension of the app has the file open.
     ///
     /// A new key that cannot be had, or that is the old one, can wait too. One that the provider gives in two ways is not put
     /// off, nor is what was cancelled.
-    fileprivate var leavesFileUsable: Bool {
+    var leavesFileUsable: Bool {
         if isOfKeyProvider { return true }
         return switch code {
         case .busy, .noSpace, .permission, .corrupt, .proofFailed, .repeatedFailure, .inputOutput, .missingCollation,

@@ -29,7 +29,7 @@ extension OpeningResolver {
             return StoreError(
                 .encryptionDisabled, path: paths.database,
                 "the file is encrypted, and encryption is off in the configuration",
-                advice: "turn encryption on, or set encryption.whenDisabled to decrypt; nothing was changed")
+                advice: "turn encryption on, or set encryption.whenDisabled to decrypt", changed: .noRow)
         default: return inspector.keyDoesNotFit()
         }
     }

@@ -92,12 +92,7 @@ struct OpeningResolver {
     ) throws -> Resolved<Result> {
         if let resolved = try inspector.readingPlaintext({ try read($0, .plaintext, nil, body) }) { return resolved }
         guard rollsBackJournal else { throw inspector.needsRecovery() }
-        guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
-            throw StoreError(
-                .permission, path: paths.database,
-                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
-                advice: "give this user the permission to write both")
-        }
+        try JournalRollback.checkAccess(paths)
         let connection = try ConnectionProfile.migrating.with(collations: configuration.collations)
             .open(paths.database, busyTimeout: options.busyTimeout)
         defer { connection.close() }

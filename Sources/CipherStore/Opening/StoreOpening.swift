@@ -54,7 +54,7 @@ package struct StoreOpening {
         self.provider = options.waiting(for: provider)
         for format in configuration.encryption.formats {
             guard let fault = format.fault() else { continue }
-            throw StoreError(.configuration, "a cipher format of the configuration cannot be: \(fault)")
+            throw StoreError.cipherFormat("\(fault)", path: nil)
         }
         var options = options
         options.format = configuration.encryption.format
@@ -85,17 +85,17 @@ package struct StoreOpening {
     }
 
     private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
-        try paths.checkInputs(of: provider)
-        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
-        try paths.checkInputs(inputFiles)
+        try checkInputs()
         return try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
-            guard let interrupted = try configuration.interruptedCopy(paths) else { return try body(open()) }
+            guard let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout) else {
+                return try body(open())
+            }
             var warnings: [String] = []
             switch try interrupted.finding(Inspector(paths).surface()) {
             case .database: break
             case .copy:
                 try checkTakingOver()
-                warnings += try interrupted.takeOver(busyTimeout: options.busyTimeout)
+                warnings += try interrupted.takeOver()
             case .log: warnings.append(try interrupted.takeLog())
             }
             let opened = try open()
@@ -105,6 +105,12 @@ package struct StoreOpening {
                     path: opened.path, fileKey: opened.fileKey,
                     report: warnings.reduce(opened.report) { $0.warning($1) }))
         }
+    }
+
+    func checkInputs() throws {
+        try paths.checkInputs(of: provider)
+        if case .template(let template) = configuration.schema { try paths.checkInputs([template.file]) }
+        try paths.checkInputs(inputFiles)
     }
 
     /// What would be refused is refused before the copy of an interrupted upgrade gets the database's name, and so is what
@@ -120,7 +126,7 @@ package struct StoreOpening {
     }
 
     private func open() throws -> Opened {
-        let inspector = Inspector(paths, collations: configuration.collations)
+        let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
             guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
             // Before anything is written: a file that this app may not open stays as it is.
@@ -129,11 +135,8 @@ package struct StoreOpening {
         }
         let (step, note) = resolved.result
         switch step {
-        case .create: return try create()
-        case .createPlaintext:
-            var opened = try openPlaintext(outcome: .created)
-            opened.report = settleAttempts().reduce(opened.report) { $0.warning($1) }
-            return opened
+        case .create: return try create(isEncrypted: true)
+        case .createPlaintext: return try create(isEncrypted: false)
         case .encrypt: return try encrypt(inspector, resolved.facts)
         case .openPlaintext: return try openPlaintextAsConfigured(inspector)
         case .open, .rekey, .decrypt:
@@ -154,18 +157,23 @@ package struct StoreOpening {
                 let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
                 return (report, fileKey)
             }
-        } catch let error as StoreError
-            where error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
-        {
-            return try openPlaintext(outcome: .openedPlaintext, stamped: false, warnings: [StoreError.reason(error)])
+        } catch let error as StoreError where opensPlaintext(after: error) {
+            return try openPlaintext(stamped: false, warnings: [StoreError.reason(error)])
         }
     }
 
+    /// Whether a legacy file is opened as it is where its encryption failed so.
+    func opensPlaintext(after error: StoreError) -> Bool {
+        error.code == .repeatedFailure && configuration.encryption.onRepeatedFailure == .openPlaintext
+    }
+
     /// Builds a database beside the name and publishes it whole, at the current version.
-    private func create() throws -> Opened {
-        let (unlocked, report, warnings) = try FreshDatabase(paths: paths, upgrade: upgrade).publish { connection in
+    private func create(isEncrypted: Bool) throws -> Opened {
+        let fresh = FreshDatabase(paths: paths, upgrade: upgrade, isEncrypted: isEncrypted)
+        let (unlocked, report, warnings) = try fresh.publish { connection in
+            if !isEncrypted { try stampPlaintext(connection) }
             // A record beside a database that is gone: this is no fresh install.
-            try SchemaMigrator(configuration: configuration).migrate(connection) {
+            return try SchemaMigrator(configuration: configuration).migrate(connection) {
                 try configuration.readOwnRecord(from: connection, databasePath: paths.database)
             }
         }
@@ -178,8 +186,7 @@ package struct StoreOpening {
     /// Encryption is off: the file is opened as it is, after the shadow proof that may be asked for.
     private func openPlaintextAsConfigured(_ inspector: Inspector) throws -> Opened {
         let shadow = try configuration.encryption.shadow ? proveShadow(inspector) : nil
-        var opened = try openPlaintext(
-            outcome: .openedPlaintext, warnings: shadow == nil ? settleAttempts() : [])
+        var opened = try openPlaintext(warnings: shadow == nil ? settleAttempts() : [])
         opened.report.shadow = shadow
         return opened
     }
@@ -247,22 +254,15 @@ package struct StoreOpening {
         return try rehearseSchema(copy)
     }
 
-    private func openPlaintext(
-        outcome: OpenReport.Outcome, stamped: Bool = true, warnings: [String] = []
-    ) throws -> Opened {
-        var profile = ConnectionProfile.migrating.with(collations: configuration.collations)
-        if outcome == .created { profile.mode = .create }
-        let connection = try profile.open(paths.database, busyTimeout: options.busyTimeout)
+    private func openPlaintext(stamped: Bool = true, warnings: [String] = []) throws -> Opened {
+        let connection = try connect(nil)
         defer { connection.close() }
-        // A new database whose maker is killed must not count as an encrypted one; a file that is there is touched by
-        // nothing before its migration.
-        if outcome == .created { try stampPlaintext(connection) }
         let report = try migrateSchema(connection)
         if stamped { try stampPlaintext(connection) }
         return Opened(
             path: paths.database, fileKey: nil,
             report: OpenReport(
-                outcome: outcome, encryption: nil, migration: report, warnings: warnings + report.warnings))
+                outcome: .openedPlaintext, encryption: nil, migration: report, warnings: warnings + report.warnings))
     }
 
     // MARK: Steps
@@ -271,7 +271,7 @@ package struct StoreOpening {
         OpeningResolver(configuration: configuration, paths: paths, provider: provider, options: options)
     }
 
-    private var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
+    var upgrade: EncryptionUpgrade { EncryptionUpgrade(paths, provider: provider, options: options) }
 
     /// Has a copy that already has the app's schema take the file's place: it is migrated once it is proven and before it
     /// gets the name, so that a migration that fails leaves the file as it was.
@@ -336,11 +336,7 @@ package struct StoreOpening {
 
     /// Gives SQLite's failures their type.
     private func typing<Result>(_ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: paths.database, during: .use)
-        }
+        try StoreError.typing(paths.database, body)
     }
 
     func prepare(_ connection: Connection) throws {

@@ -21,7 +21,7 @@ public struct StorePlan: Sendable, Encodable {
         case rekey
         /// The encrypted file would be decrypted first, for encryption is off.
         case decrypt
-        /// The plaintext file would be opened, for encryption is off.
+        /// The plaintext file would be opened as it is: encryption is off, or failed too often.
         case openPlaintext
     }
 
@@ -44,12 +44,13 @@ extension StoreOpening {
     /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
     ///   be rolled back first.
     package func plan(rehearsalLimit: Int = 0, isAlone: Bool = false) throws -> StorePlan {
-        let inspector = Inspector(paths, collations: configuration.collations, isAlone: isAlone)
-        guard let interrupted = try configuration.interruptedCopy(paths),
+        try checkInputs()
+        let inspector = options.inspector(paths, isAlone: isAlone)
+        guard let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout),
             let note = try interrupted.note(inspector.surface())
         else { return try plan(inspector, rehearsalLimit) }
         let isDatabase = try interrupted.finding(inspector.surface()) == .copy
-        let source = isDatabase ? Inspector(interrupted.copy, collations: configuration.collations) : inspector
+        let source = isDatabase ? options.inspector(interrupted.copy) : inspector
         let plan: StorePlan
         do {
             plan = try self.plan(source, rehearsalLimit)
@@ -64,19 +65,62 @@ extension StoreOpening {
 
     private func plan(_ inspector: Inspector, _ limit: Int) throws -> StorePlan {
         try resolver.resolve(inspector) { connection, facts, file in
-            let step = try resolver.step(for: facts, inspector)
-            if [.encrypt, .decrypt, .rekey].contains(step) { try checkSchemaFitsCopy(connection) }
+            let (step, told) = try foresee(resolver.step(for: facts, inspector), connection, file)
             var schema = try schemaPlan(connection, step, recorded: facts.recorded, limit, file?.fileKey)
+            schema.notes += told
             if file != nil, let note = try emptiness(connection, recorded: facts.recorded) { schema.notes.append(note) }
             return StorePlan(path: path, step: step, schema: schema)
         }.result
     }
 
-    /// What a conversion would refuse is refused by the plan.
-    private func checkSchemaFitsCopy(_ connection: Connection) throws {
-        try Preflight(
-            paths: paths, settings: options.format, keepBackup: false, collations: options.collations
-        ).checkSchema(connection)
+    /// What would be done at last, with what is to be told of it.
+    ///
+    /// What a conversion would refuse is refused, put off or passed over as opening does. No key is made.
+    private func foresee(
+        _ step: StorePlan.Step, _ connection: Connection, _ file: FileUnlocking.Unlocked?
+    ) throws -> (StorePlan.Step, notes: [String]) {
+        let preflight = Preflight(
+            paths: paths, settings: options.format, keepBackup: false, collations: options.collations)
+        let attempts = Attempts(paths: paths, options: options)
+        func told(ofKey hasKey: Bool) -> [String] {
+            hasKey ? [] : ["there is no key yet: one must be given or made when the database is opened"]
+        }
+        switch step {
+        case .open, .openPlaintext: return (step, [])
+        case .createPlaintext:
+            try preflight.checkNames()
+            return (step, [])
+        case .create:
+            let notes = try told(ofKey: upgrade.hasFileKey())
+            try preflight.checkNames()
+            return (step, notes)
+        case .decrypt:
+            try preflight.checkNames()
+            try preflight.checkSchema(connection)
+            try attempts.check()
+            return (step, [])
+        case .encrypt:
+            try preflight.checkNames()
+            try preflight.checkSchema(connection)
+            let notes = try told(ofKey: upgrade.hasFileKey())
+            do {
+                try attempts.check()
+            } catch let error as StoreError where opensPlaintext(after: error) {
+                return (.openPlaintext, notes + [StoreError.reason(error)])
+            }
+            return (step, notes)
+        case .rekey:
+            guard let file else { return (step, []) }
+            do {
+                let notes = try told(ofKey: keyChange.hasNewKey(for: file))
+                try preflight.checkNames()
+                try preflight.checkSchema(connection)
+                try attempts.check()
+                return (step, notes)
+            } catch let error as StoreError where error.leavesFileUsable {
+                return (.open, [StoreError.putOff(error)])
+            }
+        }
     }
 
     private func schemaPlan(
@@ -103,9 +147,9 @@ extension StoreOpening {
             guard try connection.value(Int.self, "PRAGMA data_version") == before else { continue }
             return try plan.get()
         }
-        throw StoreError(
-            .busy, path: paths.database, "other connections went on writing to the database during the rehearsal",
-            advice: "try again, or close them", changed: .nothing)
+        throw StoreError.busy(
+            paths.database, "another connection went on writing to the database during the rehearsal",
+            retry: .afterClosing)
     }
 
     /// - Returns: `nil` where the rehearsal would change more than the limit.

@@ -16,7 +16,9 @@ extension EncryptedStore {
     /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
     ///
     /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place;
-    /// nothing has changed then. After that the store opens in spite of it.
+    /// the rows are as they were then, and so is the journal mode. After that the store opens in spite of it. A `-wal` may
+    /// have been brought into the file, and a journal rolled back, as SQLite does at any opening; the change counter in the
+    /// file's header then is another one.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.

@@ -30,17 +30,15 @@ package struct StoreConnections: Sendable {
     /// A connection that only reads.
     package func reader() throws -> Connection {
         let connection = try open()
-        do {
+        try StoreError.typing(path) {
             try connection.execute("PRAGMA query_only = ON")
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: path, during: .use)
         }
         return connection
     }
 
     private func open() throws -> Connection {
         let connection = try connect()
-        do {
+        try StoreError.typing(path) {
             try connection.proveReadable()
             // An acknowledged transaction is on the disk, whatever happens to the machine.
             try connection.execute("PRAGMA synchronous = FULL")
@@ -49,17 +47,13 @@ package struct StoreConnections: Sendable {
             try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
             try connection.refuseWhatOutlastsLoans()
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: path, during: .use)
         }
         return connection
     }
 
     private func connect() throws -> Connection {
-        do {
-            return try ConnectionProfile.storing.with(fileKey, collations).open(path, busyTimeout: busyTimeout)
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: path, during: .use)
+        try StoreError.typing(path) {
+            try ConnectionProfile.storing.with(fileKey, collations).open(path, busyTimeout: busyTimeout)
         }
     }
 
@@ -92,11 +86,9 @@ package struct StoreConnections: Sendable {
     private func leaveWriteAheadLog() throws {
         let connection = try connect()
         defer { connection.close() }
-        do {
+        try StoreError.typing(path) {
             _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
             _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
-        } catch let error as DatabaseError {
-            throw StoreError(error, path: path, during: .use)
         }
     }
 }

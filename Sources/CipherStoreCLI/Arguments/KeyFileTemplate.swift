@@ -20,6 +20,10 @@ package struct KeyFileTemplate: KeyProvider, InputFiles {
         try FileKeyProvider.file(path(for: database)).key(for: purpose, database: database)
     }
 
+    package func plannedKey(database: String) throws -> CipherKey? {
+        try FileKeyProvider.file(path(for: database)).plannedKey(database: database)
+    }
+
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }
 
     /// The key file of a database.

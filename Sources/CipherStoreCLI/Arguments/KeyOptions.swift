@@ -85,7 +85,7 @@ struct KeyOptions: Sendable {
 struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(
-            .keyUnavailable, path: database, "the file is encrypted, and no key was given",
+            .keyUnavailable, path: database, "no key was given",
             advice: "give --key-file, --key-env, --key-credential or --key-secret-service")
     }
 }

@@ -7,7 +7,7 @@ extension Command {
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
             "Each statement stands with its reason, its risk, and what the data says of it. The key is needed where the file "
-                + "is encrypted already.",
+                + "is encrypted already; of another file a key that is given is tried too, and none is made.",
             "The migration is rehearsed: it runs on the rows of the database while every change stays in memory. So what "
                 + "migrate would refuse is refused here with the same exit status, and what a step does to the rows of "
                 + "each table is counted. Free space, permissions and locks are not asked about.",
@@ -46,7 +46,7 @@ enum PlanCommand {
         case .open: "encrypted, and the key fits"
         case .rekey: "encrypted: it would be given another key or cipher format first"
         case .decrypt: "encrypted, and decrypted first, for encryption is off"
-        case .openPlaintext: "plaintext, and encryption is off"
+        case .openPlaintext: "plaintext, and opened as it is"
         }
     }
 }

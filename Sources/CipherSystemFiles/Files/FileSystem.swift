@@ -107,15 +107,13 @@ package enum FileSystem {
     package static let looks = 100
 
     package static func changing(_ path: String) -> StoreError {
-        StoreError(
-            .busy, path: path, "another program keeps replacing or removing the file",
-            advice: "see who else uses the folder, and try again", changed: .nothing)
+        .busy(path, "another program keeps replacing or removing the file", retry: .afterSearching)
     }
 
     private static func resolveMissing(_ path: String) throws -> String {
         let (folder, name) = split(path)
         guard let resolved = realPath(folder) else {
-            throw StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
+            throw StoreError.missingFolder(path)
         }
         return resolved == "/" ? "/" + name : resolved + "/" + name
     }
@@ -265,9 +263,7 @@ package enum FileSystem {
         case ENOENT, ENOTDIR:
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
-            return StoreError(
-                .permission, path: path, "the file cannot \(action): \(text)",
-                advice: "give this user the permission to write the file and its folder")
+            return .permission(path, "the file cannot \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
                 .notAFile, path: path, "a symbolic link here or on the way is not followed, or leads to itself",
@@ -277,11 +273,9 @@ package enum FileSystem {
                 .nameTaken, path: path, "the name is too long for the file system",
                 advice: "give it a shorter name", changed: .nothing)
         case ENOSPC, EDQUOT, EFBIG:
-            return StoreError(
-                .noSpace, path: path, "the file cannot \(action): \(text)", advice: "free some space and try again")
+            return .noSpace(path, "the file cannot \(action): \(text)")
         default:
-            return StoreError(
-                .inputOutput, path: path, "the file cannot \(action): \(text)", advice: "check the disk and try again")
+            return .disk(path, "the file cannot \(action): \(text)")
         }
     }
 }

@@ -12,8 +12,8 @@ package enum FileUsers: Equatable {
         case .thisProcess:
             return StoreError(
                 .busy, path: path, "this process itself has the database open",
-                advice: "close every connection to it, of any SQLite library in this process, and try again; "
-                    + "nothing was changed")
+                advice: "close every connection to it, of any SQLite library in this process, and try again",
+                changed: .nothing)
         case .others(let found):
             let who =
                 switch found.count {
@@ -21,9 +21,7 @@ package enum FileUsers: Equatable {
                 case 1: "process \(found[0]) has"
                 default: "processes \(found.prefix(5).joined(separator: ", ")) have"
                 }
-            return StoreError(
-                .busy, path: path, "\(who) the database open",
-                advice: "close it there and try again", changed: .nothing)
+            return .busy(path, "\(who) the database open", retry: .afterClosing)
         }
     }
 }

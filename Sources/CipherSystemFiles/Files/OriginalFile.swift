@@ -108,8 +108,6 @@ package struct OriginalFile {
     }
 
     package func replaced() -> StoreError {
-        StoreError(
-            .busy, path: path, "another program replaced the file during the upgrade",
-            advice: "close that program and try again", changed: .nothing)
+        .busy(path, "another program replaced the file during the upgrade", retry: .afterEndingProgram)
     }
 }

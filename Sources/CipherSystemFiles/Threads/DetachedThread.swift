@@ -27,10 +27,20 @@ package enum DetachedThread {
 
     /// Starts `body` on a new thread.
     ///
-    /// - Parameter name: For debuggers; Linux shows 15 bytes of it.
+    /// It runs within the jobs of the code that starts it.
+    ///
+    /// - Parameters:
+    ///   - name: For debuggers; Linux shows 15 bytes of it.
+    ///   - isAwaited: Whether the thread that starts it waits for it.
     /// - Throws: ``StoreError`` with `inputOutput` where the system has no thread to give; `body` does not run then.
-    package static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(StoreError) {
-        let work = Unmanaged.passRetained(Work(body))
+    package static func start(
+        _ name: String, isAwaited: Bool = false, _ body: @escaping @Sendable () -> Void
+    ) throws(StoreError) {
+        let (jobs, starter) = (EnclosingJobs.current, EnclosingJobs.thisThread)
+        let within: @Sendable () -> Void = {
+            EnclosingJobs.$current.withValue(isAwaited ? jobs.handedOn(from: starter) : jobs, operation: body)
+        }
+        let work = Unmanaged.passRetained(Work(within))
         let result = cs_thread_start("CipherStore \(name)", stackSize, work.toOpaque()) { work in
             guard let work else { return }
             Unmanaged<Work>.fromOpaque(work).takeRetainedValue().body()

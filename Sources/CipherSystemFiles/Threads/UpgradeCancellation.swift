@@ -1,4 +1,4 @@
-/// Ends an encryption upgrade from another thread; until the swap, nothing has changed.
+/// Ends an encryption upgrade from another thread; until the swap, no row has changed.
 public final class UpgradeCancellation: @unchecked Sendable {
     // Both are read and written only under `lock`.
     private var cancelled = false

@@ -1,4 +1,5 @@
 internal import CipherDatabaseConversion
+internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 import CipherTestSupport
@@ -31,6 +32,27 @@ import Testing
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.outcome == .encrypted)
         #expect(try file.dump(key: TestKeys.raw()) == file.originalDump())
+    }
+
+    @Test(
+        "A plaintext file that was cut to less than a page is damaged",
+        arguments: [16, 19, 50, 91, 92, 99, 100, 111, 112, 511])
+    func cut(size: Int) throws {
+        let file = try LegacyFile { try $0.executeScript("CREATE TABLE t(a); INSERT INTO t VALUES (1)") }
+        // What old releases of SQLite left where there are zeros now.
+        try Self.poke(file.path, 72, [UInt8](repeating: 5, count: 20))
+        let handle = try FileHandle(forUpdating: URL(filePath: file.path))
+        try handle.truncate(atOffset: UInt64(size))
+        try handle.close()
+        let before = try file.digest()
+        let inspector = try Inspector(path: file.path)
+        #expect(try inspector.surface() == .plaintext)
+        #expect(
+            try storeError { try inspector.inspect(provider: TestKeys.provider(), formats: [CipherSettings()]) }?.code
+                == .corrupt)
+        let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
+        #expect(try storeError { try upgrade.run() }?.code == .corrupt)
+        #expect(try file.digest() == before)
     }
 
     @Test("What is random behind a readable header is never plaintext")

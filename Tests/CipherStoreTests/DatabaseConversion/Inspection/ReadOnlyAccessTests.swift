@@ -12,6 +12,17 @@ struct ReadOnlyAccessTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
     private static var isPossible: Bool { subject.isThere && Engine.current.readsLogWithoutIndex }
 
+    @Test("Who looks at a file waits for others as long as was asked", arguments: [true, false])
+    func busyTimeout(isEncrypted: Bool) throws {
+        let file = try OpeningFixture.file(version: 23, encryptedWith: isEncrypted ? TestKeys.raw() : nil)
+        var options = ConversionOptions()
+        options.busyTimeout = .seconds(47)
+        let found = try DatabaseReader(options.inspector(DatabasePaths(file.path)))
+            .read(provider: TestKeys.provider(), formats: [CipherSettings()]) { connection, _ in connection.busyTimeout
+            }
+        #expect(found == .seconds(47))
+    }
+
     @Test(
         "The index of a killed writer's log is not written by who only looks", .enabled(if: isPossible),
         arguments: ["plaintext", "encrypted"], [false, true])

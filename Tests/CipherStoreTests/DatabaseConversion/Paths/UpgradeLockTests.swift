@@ -1,5 +1,6 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherKeyProviders
 internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
@@ -25,7 +26,8 @@ struct UpgradeLockTests {
             try UpgradeLock.withLock(second, timeout: .zero) {
                 #expect(flock(other, LOCK_EX | LOCK_NB) != 0)
             }
-            let busy = try storeError { try UpgradeLock.withLock(first, timeout: .zero) {} }
+            let job = BackgroundTask("other") { _ in try UpgradeLock.withLock(first, timeout: .zero) {} }
+            let busy = try storeError { try job.wait() }
             #expect(busy?.code == .busy)
             // This process has it.
             #expect(busy?.detail.hasSuffix("in this process or another") == true)
@@ -73,6 +75,96 @@ struct UpgradeLockTests {
         for job in jobs {
             do { try job.wait() } catch let error as StoreError { #expect(error.code == .cancelled) }
         }
+    }
+
+    /// Starts a job from within another one, in each way in which a key provider or a hook can.
+    enum Nesting: CaseIterable {
+        case hook, provider, task
+
+        func run(_ body: @escaping @Sendable () throws -> Void) throws {
+            switch self {
+            case .hook: try body()
+            case .provider:
+                let provider = ClosureKeyProvider { _, _ in
+                    try body()
+                    return try TestKeys.raw()
+                }
+                _ = try TimeLimitedKeyProvider(provider, timeout: .seconds(600), cancellation: nil)
+                    .key(for: .existing, database: "")
+            case .task:
+                let answer = BlockingAnswer<Void>()
+                Task {
+                    do {
+                        answer.give(.success(try await DetachedThread.run(body)))
+                    } catch {
+                        answer.give(.failure(error))
+                    }
+                }
+                try answer.wait()
+            }
+        }
+    }
+
+    @Test(
+        "A job that another one waits for gets another file of the folder, however long the turn has been over",
+        arguments: Nesting.allCases)
+    func nested(nesting: Nesting) async throws {
+        let folder = try TemporaryFolder()
+        let paths = try ["a.db", "b.db", "c.db"].map { try DatabasePaths(folder.path($0)) }
+        let lock = UpgradeLock(turn: .zero)
+        let ran = Gate()
+        // Not on a thread of the tasks, which are waited for.
+        try await DetachedThread.run {
+            try lock.withLock(paths[0], timeout: .zero) {
+                try nesting.run {
+                    try lock.withLock(paths[1], timeout: .zero) {
+                        try nesting.run { try lock.withLock(paths[2], timeout: .zero) { ran.arrive() } }
+                    }
+                }
+            }
+        }
+        #expect(ran.count == 1)
+    }
+
+    @Test(
+        "A job on the file of a job that waits for it is refused at once, and says so",
+        arguments: [Nesting.hook, .provider])
+    func nestedInItself(nesting: Nesting) throws {
+        let folder = try TemporaryFolder()
+        let paths = try ["a.db", "b.db"].map { try DatabasePaths(folder.path($0)) }
+        let lock = UpgradeLock()
+        try lock.withLock(paths[0], timeout: .zero) {
+            try nesting.run {
+                try lock.withLock(paths[1], timeout: .zero) {
+                    try nesting.run {
+                        let error = try storeError { try lock.withLock(paths[0], timeout: .zero) {} }
+                        #expect(error?.code == .misuse)
+                        #expect(error?.path == paths[0].database)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("A job that a hook begins and does not wait for gets the file once the hook's job has ended")
+    func begunByAHook() async throws {
+        let folder = try TemporaryFolder()
+        let paths = try DatabasePaths(folder.path("a.db"))
+        let lock = UpgradeLock()
+        let begun = BlockingAnswer<Void>()
+        let task = try await DetachedThread.run {
+            try lock.withLock(paths, timeout: .zero) {
+                let task = Task {
+                    try await DetachedThread.run {
+                        begun.give(.success(()))
+                        try lock.withLock(paths, timeout: .seconds(600)) {}
+                    }
+                }
+                try begun.wait()
+                return task
+            }
+        }
+        try await task.value
     }
 }
 

@@ -38,6 +38,30 @@ struct MaintenanceTests {
         #expect(try FolderDigest(folder.url) == before, sourceLocation: sourceLocation)
     }
 
+    @Test(
+        "A repair or a baseline that is refused after a journal was rolled back does not say that nothing was changed")
+    func refusedAfterARollback() async throws {
+        try LegacyFile.write(
+            folder.path("app.db"), unclosed: true,
+            script: """
+                CREATE TABLE chat(uid TEXT, body TEXT);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+                INSERT INTO chat SELECT i, zeroblob(3000) FROM n;
+                PRAGMA cache_size = 5; BEGIN; UPDATE chat SET body = 'changed';
+                """)
+        try #require(try folder.names == ["app.db", "app.db-journal"])
+        for run in [false, true] {
+            let error = try await failure(StoreError.self) {
+                _ =
+                    try await run
+                    ? EncryptedStore.repair(configuration, directory: folder.url, keyProvider: TestKeys.provider())
+                    : EncryptedStore.baseline(configuration, directory: folder.url, keyProvider: TestKeys.provider())
+            }
+            #expect(error.code == .unexpectedPlaintext)
+            #expect(error.advice.hasSuffix("; no row was changed"), "\(error.advice)")
+        }
+    }
+
     @Test("A plan tells what opening would do, with what each step means, and changes nothing")
     func plan() async throws {
         let fresh = try await EncryptedStore.plan(

@@ -70,6 +70,32 @@ struct StoreOpeningTests {
         #expect(try await fixture.open().bodies() == ["old"])
     }
 
+    @Test(
+        "Opening a store leaves no new database behind that did not get its schema", arguments: [true, false],
+        [true, false])
+    func failsToCreate(isEncrypted: Bool, isFileThere: Bool) async throws {
+        struct Refusal: Error {}
+        var fixture = StoreFixture(folder, isEncrypted: isEncrypted)
+        if isFileThere { try folder.write("", to: "app.db") }
+        let before = try FolderDigest(folder.url)
+        fixture.configuration.launch.firstInstall = { db in
+            try db.execute("INSERT INTO chat VALUES (1, 2)")
+            throw Refusal()
+        }
+        let error = try await failure(StoreError.self) { try await fixture.open() }
+        #expect(error.code == .migration)
+        #expect(error.path == fixture.path)
+        #expect(error.advice.hasSuffix("nothing was changed"))
+        #expect(try FolderDigest(folder.url) == before)
+
+        fixture.configuration.launch.firstInstall = nil
+        let store = try await fixture.open()
+        #expect(store.report.outcome == .created)
+        #expect(try await store.bodies().isEmpty)
+        await store.close()
+        #expect(try await fixture.open().report.outcome == (isEncrypted ? .opened : .openedPlaintext))
+    }
+
     /// Everything in the plaintext file, and its journal mode.
     private func legacyContent(_ fixture: StoreFixture) throws -> DatabaseDump {
         let connection = try Connection(path: fixture.path, mode: .readWrite)

@@ -1,0 +1,28 @@
+extension StoreError {
+    /// The file or its disk takes no more.
+    package static func noSpace(
+        _ path: String, _ detail: String, changed: Change? = nil, underlying: DatabaseError? = nil
+    ) -> StoreError {
+        StoreError(
+            .noSpace, path: path, detail, advice: "free some space and try again", changed: changed,
+            underlying: underlying)
+    }
+
+    /// The disk, or what stands between it and the process, failed.
+    package static func disk(
+        _ path: String, _ detail: String, _ code: Code = .inputOutput, changed: Change? = nil,
+        underlying: DatabaseError? = nil
+    ) -> StoreError {
+        StoreError(
+            code, path: path, detail, advice: "check the disk and try again", changed: changed, underlying: underlying)
+    }
+
+    /// The file is not what SQLite wrote.
+    package static func damaged(
+        _ path: String?, _ detail: String, changed: Change? = .nothing, underlying: DatabaseError? = nil
+    ) -> StoreError {
+        StoreError(
+            .corrupt, path: path, detail, advice: "restore the file from a backup", changed: changed,
+            underlying: underlying)
+    }
+}
