@@ -23,7 +23,10 @@ extension Connection {
     ///
     /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
     ///   the comparison that the database's indexes were built with.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a name
+    ///   that is empty or has a NUL character.
     public func register(_ collation: Collation) throws {
+        try checkRegistration(of: collation.name)
         let box = Unmanaged.passRetained(CollationBox(collation))
         let result = sqlite3_create_collation_v2(
             handle, collation.name, SQLITE_UTF8, box.toOpaque(),

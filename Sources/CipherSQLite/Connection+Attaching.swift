@@ -11,7 +11,7 @@ extension Connection {
         _ layer: FileLayer, as schema: String, pages: (size: Int, reserved: Int)? = nil
     ) throws {
         let uri = SQL.quoted(text: FileURI.text("copy", query: "mode=rw&vfs=\(layer.name)"))
-        layers.append(layer)
+        layers[schema] = layer
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
         guard let pages else { return }
         try execute(SQL(text: "PRAGMA \(SQL.quoted(identifier: schema)).page_size = \(pages.size)"))

@@ -87,7 +87,11 @@ extension Connection {
     private static let stride: Int32 = 10_000
 
     private func readSchema() throws {
-        try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
+        do {
+            try forEachRow("SELECT 1 FROM sqlite_master LIMIT 1") { _ in }
+        } catch let error as DatabaseError where keyState == .given && error.isUnexplained {
+            throw DatabaseError(extendedCode: SQLITE_NOTADB, message: error.message, sql: error.sql, path: path)
+        }
         if keyState == .given { keyState = .used }
     }
 }

@@ -1,5 +1,6 @@
-internal import CipherPrimitives
 internal import CCipherEngine
+internal import CipherErrors
+internal import CipherPrimitives
 
 extension Connection {
     /// What is known of a connection's key.
@@ -17,9 +18,16 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///
+    /// SQLCipher takes settings that cannot be for others, or makes a file with them that nobody can open, so those are
+    /// refused here, for every way of opening.
+    ///
     /// - Parameter schema: The name of the file in this connection.
+    /// - Throws: ``StoreError`` with `configuration` where there can be no file with these settings, and with `saltMissing`
+    ///   where it would not hold the salt and the key does not either; ``DatabaseError``.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
+        try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
+        layers[schema]?.cipherPages = CipherPages(key, settings)
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }
@@ -28,6 +36,32 @@ extension Connection {
         if Engine.current.cipherMajor >= 4 { try execute("PRAGMA cipher_log_level = NONE") }
         for pragma in settings.pragmas(engine: .current) {
             try execute(SQL(text: "PRAGMA \(schema).\(pragma)"))
+        }
+    }
+}
+
+extension CipherKey {
+    /// Whether there can be a file with these settings that nothing but this key opens.
+    ///
+    /// - Throws: ``StoreError`` with `configuration` or `saltMissing`.
+    func checkFits(_ settings: CipherSettings, path: String) throws {
+        if let fault = settings.fault() {
+            throw StoreError(
+                .configuration, path: path, "the cipher format cannot be: \(fault)",
+                advice: "choose another format, or leave it out", changed: .nothing)
+        }
+        try checkSalt(for: settings, path: path)
+    }
+
+    /// Whether a file with these settings can be opened with nothing but this key.
+    ///
+    /// - Throws: ``StoreError`` with `saltMissing`.
+    package func checkSalt(for settings: CipherSettings, path: String) throws {
+        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
+            throw StoreError(
+                .saltMissing, path: path,
+                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
         }
     }
 }

@@ -12,7 +12,9 @@ extension Connection {
     /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with
     /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the connection
     /// belongs to the calling thread, until ``takeBack()``.
-    package func lend<Result>(_ body: (Connection) throws -> Result) rethrows -> Result {
+    ///
+    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` where it closed the connection.
+    package func lend<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         claim()
         let before = (isLent, requiresTransaction)
         (isLent, requiresTransaction) = (true, true)
@@ -20,9 +22,14 @@ extension Connection {
         if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
         defer {
             (isLent, requiresTransaction) = before
+            if !isLent { wasClosedInLoan = false }
             if acceptsStrings { allowDoubleQuotedStrings() }
         }
-        return try body(self)
+        let result = try body(self)
+        guard !wasClosedInLoan else {
+            throw misuse("a closure closed the connection that was only lent to it: take the call of close() out")
+        }
+        return result
     }
 
     /// Throws where the work was cancelled for which the connection was lent.
@@ -62,10 +69,28 @@ extension Connection {
     /// Refuses a thread that may not use the connection.
     func checkThread() throws {
         guard !isUsable else { return }
-        throw DatabaseError(
-            extendedCode: DatabaseError.misuse,
-            message: "the connection was closed, or lent to a closure that has ended or runs on another thread",
-            path: path)
+        throw misuse("the connection was closed, or lent to a closure that has ended or runs on another thread")
+    }
+
+    func misuse(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: DatabaseError.misuse, message: message, path: path)
+    }
+
+    /// Refuses to register what would outlast a loan, and a name that SQLite would cut.
+    ///
+    /// - Parameter limit: The greatest length of the name, in bytes of UTF-8.
+    func checkRegistration(of name: String, limit: Int = .max) throws {
+        try checkThread()
+        guard !isLent else {
+            throw misuse(
+                "nothing can be registered on a connection that is lent: it would outlast the closure, on this connection "
+                    + "alone")
+        }
+        guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
+            throw misuse(
+                "a name that is registered has no NUL character and at least one byte"
+                    + (limit < .max ? ", and at most \(limit)" : ""))
+        }
     }
 
     /// The same, and refuses what would run outside of a transaction that is required.

@@ -21,16 +21,32 @@ extension Connection {
     ///   - collations: Those that the schema uses.
     ///   - busyTimeout: How long a statement waits while another connection has the file locked.
     /// - Throws: ``DatabaseError``, of which `isCorrupt` is true where the key or the format does not fit or the file is
-    ///   damaged; ``StoreError``, with `configuration` for a URL that is not that of a file and with `plainSQLite` where
-    ///   SQLCipher is not linked.
+    ///   damaged; ``StoreError``, with `configuration` for a URL that is not that of a file and for a format that cannot
+    ///   be, with `notAFile` for a directory, a FIFO or a device, with `saltMissing` for a readable header and a key without
+    ///   a salt, and with `plainSQLite` where SQLCipher is not linked.
     public convenience init(
         _ database: URL, mode: Mode = .readWrite, key: CipherKey? = nil, format: CipherSettings = CipherSettings(),
         collations: [Collation] = [], busyTimeout: Duration = .seconds(5)
     ) throws {
-        let path = try database.requiredPath()
+        let path = try Self.path(of: database)
+        // Opening makes the file.
+        try key?.checkFits(format, path: path)
         try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
         try ConnectionProfile.storing.with(key: key, format: format, collations: collations).apply(to: self)
         try proveReadable()
+    }
+
+    private static func path(of database: URL) throws -> String {
+        let path = try database.requiredPath()
+        guard path.utf8.last != UInt8(ascii: "/") else {
+            throw StoreError(
+                .notAFile, path: path, "this is the name of a directory", advice: "give the path of a database file")
+        }
+        // SQLite refuses a link.
+        if let status = try FileSystem.status(path, followLinks: false), !status.isSymbolicLink {
+            try FileSystem.checkRegular(status, path)
+        }
+        return path
     }
 
     /// Opens a new, empty database in memory, for tests and previews; it ends with the connection.

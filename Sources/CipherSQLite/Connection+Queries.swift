@@ -43,7 +43,11 @@ extension Connection {
     public func forEachRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
             let row = Row(of: statement)
-            while try statement.step() { try body(row) }
+            while try statement.step() {
+                try body(row)
+                // It may have closed the connection.
+                try checkThread()
+            }
         }
     }
 

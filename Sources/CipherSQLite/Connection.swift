@@ -17,6 +17,8 @@ public final class Connection {
 
     /// The database file.
     public let path: String
+    /// Whether the file is read without its log or journal, and without locks.
+    package let ignoresLog: Bool
     /// How long a statement waits for another connection's lock.
     package let busyTimeout: Duration
     /// What C calls the connection.
@@ -29,8 +31,8 @@ public final class Connection {
     @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
-    /// The file layers of ours that it uses, which must outlive it.
-    var layers: [FileLayer] = []
+    /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
+    var layers: [String: FileLayer] = [:]
     /// What is known of the key.
     var keyState = KeyState.none
     /// Whether statements run only inside of a transaction.
@@ -43,6 +45,8 @@ public final class Connection {
     var acceptsStringsInDefinitions = false
     /// Whether a closure of an app has the connection.
     @exclusivity(unchecked) var isLent = false
+    /// Whether that closure tried to close it.
+    var wasClosedInLoan = false
     /// Whether the work was cancelled for which the connection is used.
     package var isCancelled: () -> Bool = { false }
     /// Why the statement that is compiled was refused.
@@ -97,8 +101,9 @@ public final class Connection {
             throw DatabaseError(extendedCode: code, message: message, path: path)
         }
         self.path = path
+        self.ignoresLog = ignoresLog
         handle = opened
-        if let layer { layers.append(layer) }
+        layers["main"] = layer
         sqlite3_extended_result_codes(handle, 1)
         self.busyTimeout = busyTimeout
         holder.initialize(to: Self.anyone)
@@ -119,7 +124,7 @@ public final class Connection {
     }
 
     deinit {
-        close()
+        end()
         holder.deallocate()
     }
 
@@ -129,15 +134,26 @@ public final class Connection {
     ///
     /// - Throws: ``DatabaseError``.
     package func checkLayers() throws {
-        for layer in layers { try layer.check(path) }
+        for layer in layers.values { try layer.check(path) }
     }
 
     /// Closes the connection.
     ///
-    /// A second call does nothing; statements are refused afterwards.
+    /// A second call does nothing; whatever is asked of the connection afterwards is refused. A connection that is lent to a
+    /// closure, or was, is closed by who lent it: there a call closes nothing, and the closure fails with `SQLITE_MISUSE`.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
     public func close() {
+        guard isUsable else { return }
+        guard !isLent else {
+            wasClosedInLoan = true
+            return
+        }
+        end()
+    }
+
+    /// Closes the connection, whoever had it last: for its owner.
+    package func end() {
         guard !isClosed else { return }
         isClosed = true
         takeBack()

@@ -37,8 +37,13 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_create_function_v2`.
     ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` for a name of more than 255 bytes or more than 127 arguments.
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name that
+    ///   is empty, has a NUL character or more than 255 bytes, and for less than 0 or more than 127 arguments.
     public func register(_ function: SQLFunction) throws {
+        try checkRegistration(of: function.name, limit: 255)
+        guard (0...127).contains(function.argumentCount ?? 0) else {
+            throw misuse("a function takes 0 to 127 arguments, or any number of them")
+        }
         // Engines before SQLite 3.31 ignore the flag.
         let innocuous: Int32 = 0x20_0000
         let flags =
@@ -47,7 +52,7 @@ extension Connection {
         // SQLite releases the box also where it refuses the function.
         try check(
             sqlite3_create_function_v2(
-                handle, function.name, Int32(clamping: function.argumentCount ?? -1), flags, box.toOpaque(),
+                handle, function.name, Int32(function.argumentCount ?? -1), flags, box.toOpaque(),
                 { context, count, arguments in
                     guard let context, let user = sqlite3_user_data(context) else { return }
                     let function = Unmanaged<FunctionBox>.fromOpaque(user).takeUnretainedValue().function

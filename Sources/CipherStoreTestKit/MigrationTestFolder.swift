@@ -78,7 +78,7 @@ struct MigrationTestFolder {
             }
             return
         }
-        let target = folder.appending(path: configuration.databaseName).path(percentEncoded: false)
+        let target = folder.appending(path: try configuration.checkedName()).path(percentEncoded: false)
         // A -shm is not copied: SQLite makes it from the -wal.
         for ending in ["", "-wal", "-journal"] where ending.isEmpty || manager.fileExists(atPath: source + ending) {
             try manager.copyItem(atPath: source + ending, toPath: target + ending)

@@ -35,6 +35,35 @@ struct OpeningTests {
         #expect(try Data(contentsOf: file).range(of: Data("Ana".utf8)) == nil)
     }
 
+    @Test("A database that nobody could open is not made, and the error says why")
+    func impossibleFormats() throws {
+        let newest = Engine.current.defaultCompatibility
+        let formats = [
+            CipherSettings(compatibility: newest + 1), CipherSettings(compatibility: 0),
+            CipherSettings(compatibility: -1),
+            CipherSettings(pageSize: 512), CipherSettings(pageSize: 1000), CipherSettings(pageSize: 131_072),
+            CipherSettings(kdfIterations: 0), CipherSettings(kdfIterations: -5),
+            CipherSettings(plaintextHeaderSize: -1), CipherSettings(plaintextHeaderSize: 16),
+            CipherSettings(compatibility: 3, plaintextHeaderSize: 32),
+        ]
+        for mode in [Connection.Mode.create, .readWrite, .readOnly] {
+            for format in formats {
+                let error = #expect(throws: StoreError.self, "\(format)") {
+                    try Connection(file, mode: mode, key: .passphrase("secret"), format: format)
+                }
+                #expect(error?.code == .configuration, "\(format)")
+            }
+            guard newest >= 4 else { continue }
+            for key in [try CipherKey.passphrase("secret"), try .random()] {
+                let error = #expect(throws: StoreError.self) {
+                    try Connection(file, mode: mode, key: key, format: CipherSettings(plaintextHeaderSize: 32))
+                }
+                #expect(error?.code == .saltMissing)
+            }
+        }
+        #expect(try folder.names.isEmpty)
+    }
+
     @Test("A connection for reading only does not write, and none is opened to a file that is missing")
     func modes() throws {
         #expect(throws: DatabaseError.self) { try Connection(file) }
@@ -44,6 +73,107 @@ struct OpeningTests {
         let error = #expect(throws: DatabaseError.self) { try connection.execute("DELETE FROM note") }
         #expect(error?.isPermission == true)
         #expect(throws: StoreError.self) { try Connection(#require(URL(string: "https://example.org/app.db"))) }
+    }
+
+    @Test("What is no file is not opened, and nothing is made")
+    func noFiles() throws {
+        let directory = folder.path("directory")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        try made(nil)
+        try #require(mkfifo(folder.path("fifo"), 0o600) == 0)
+        let names = try folder.names
+        let places: [(String, StoreError.Code)] = [
+            ("file:", .configuration), ("file://\(file.path())%00.evil", .configuration),
+            ("file://\(file.path())/", .notAFile), ("file://\(folder.path("new"))/", .notAFile),
+            ("file://\(directory)", .notAFile), ("file://\(directory)/", .notAFile),
+            ("file://\(folder.path("fifo"))", .notAFile),
+        ]
+        for (place, code) in places {
+            for mode in [Connection.Mode.readOnly, .readWrite, .create] {
+                let error = #expect(throws: StoreError.self, "\(place)") {
+                    try Connection(#require(URL(string: place)), mode: mode)
+                }
+                #expect(error?.code == code, "\(place)")
+            }
+        }
+        #expect(try folder.names == names)
+    }
+
+    @Test("A closed connection refuses whatever is asked of it")
+    func closed() throws {
+        let connection = try Connection(file, mode: .create)
+        connection.close()
+        connection.close()
+        let uses: [(Connection) throws -> Void] = [
+            { try $0.register(SQLFunction("f") { _ in .null }) },
+            { try $0.register(Collation(name: "c") { _, _ in 0 }) },
+            { try $0.execute("SELECT 1") }, { try $0.executeScript("SELECT 1") },
+            { try $0.forEachRow("SELECT 1") { _ in } },
+            { _ = try $0.value(Int.self, "SELECT 1") }, { _ = try $0.values(Int.self, "SELECT 1") },
+            { try $0.transaction {} }, { try $0.savepoint {} }, { try $0.checkCancellation() },
+        ]
+        for use in uses {
+            let error = #expect(throws: DatabaseError.self) { try use(connection) }
+            #expect(error?.code == DatabaseError.misuse)
+        }
+        #expect(connection.changes == 0 && connection.lastInsertedRowID == 0 && !connection.isInTransaction)
+    }
+
+    @Test("A query, a transaction and a savepoint end with an error where the connection is closed in their midst")
+    func closedInside() throws {
+        try made(nil)
+        var rows = 0
+        let uses: [(Connection) throws -> Void] = [
+            { connection in
+                try connection.forEachRow("SELECT 1 UNION ALL SELECT 2") { _ in
+                    rows += 1
+                    connection.close()
+                }
+            },
+            { connection in
+                try connection.transaction {
+                    try connection.execute("DELETE FROM note")
+                    connection.close()
+                }
+            },
+            { connection in
+                try connection.savepoint {
+                    try connection.execute("DELETE FROM note")
+                    connection.close()
+                }
+            },
+        ]
+        for use in uses {
+            let connection = try Connection(file)
+            let error = #expect(throws: DatabaseError.self) { try use(connection) }
+            #expect(error?.code == DatabaseError.misuse)
+        }
+        #expect(rows == 1)
+        #expect(try Connection(file).values(String.self, "SELECT body FROM note") == ["Ana"])
+    }
+
+    @Test(
+        "A name that SQLite would cut or not take is refused, and the error says why",
+        arguments: ["", "a\u{0}b", String(repeating: "é", count: 128)])
+    func names(name: String) throws {
+        let connection = try Connection(inMemoryWith: [])
+        let error = #expect(throws: DatabaseError.self) {
+            try connection.register(SQLFunction(name) { _ in .null })
+        }
+        #expect(error?.code == DatabaseError.misuse && error?.message.contains("name") == true)
+        guard name.utf8.count < 256 else { return }
+        let other = #expect(throws: DatabaseError.self) {
+            try connection.register(Collation(name: name) { _, _ in 0 })
+        }
+        #expect(other?.code == DatabaseError.misuse && other?.message.contains("name") == true)
+    }
+
+    @Test("A number of arguments that SQLite does not take is refused", arguments: [Int.min, -1, 128, Int.max])
+    func argumentCounts(count: Int) throws {
+        let error = #expect(throws: DatabaseError.self) {
+            try Connection(inMemoryWith: []).register(SQLFunction("f", argumentCount: count) { _ in .null })
+        }
+        #expect(error?.code == DatabaseError.misuse && error?.message.contains("arguments") == true)
     }
 
     @Test("A database in memory is empty, takes rows and a collation of the app's")

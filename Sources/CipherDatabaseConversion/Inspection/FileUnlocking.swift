@@ -96,7 +96,7 @@ package struct FileUnlocking {
         for settings in formats {
             let found = try read(key, settings, inspector, hasPlaintextHeader: hasPlaintextHeader) {
                 connection, fileKey in
-                let isWriteAheadLog = try connection.value(String.self, "PRAGMA journal_mode") == "wal"
+                let isWriteAheadLog = try ReadOnlyAccess.journalMode(of: connection) == "wal"
                 let file = Unlocked(
                     fileKey: fileKey, isWriteAheadLog: isWriteAheadLog || interrupted?.wasWriteAheadLog == true,
                     previousKey: isPrevious ? key : nil)

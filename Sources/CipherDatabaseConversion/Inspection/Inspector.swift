@@ -71,12 +71,7 @@ package struct Inspector {
         guard let status = try paths.status() else {
             return try SidecarScan.holdsPages(paths) ? .staleSidecar : .missing
         }
-        guard status.isRegular else {
-            throw StoreError(
-                .notAFile, path: paths.database,
-                status.isDirectory ? "this is a directory" : "this is not a regular file",
-                advice: "give the path of a database file")
-        }
+        try FileSystem.checkRegular(status, paths.database)
         guard status.size > 0 else { return try SidecarScan.holdsPages(paths) ? .staleSidecar : .empty }
         guard FileSystem.canRead(paths.database) else {
             throw StoreError.permission(paths.database, "the file cannot be read", .read)
@@ -194,6 +189,8 @@ package struct Inspector {
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
         _ body: (Connection, FileKey) throws -> Result
     ) throws -> Result? {
+        // Older formats have no file with a readable header.
+        guard !hasPlaintextHeader || settings.compatibility >= 4 else { return nil }
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
             return try ReadOnlyAccess.withConnection(
@@ -203,9 +200,7 @@ package struct Inspector {
                 try checkLength(connection)
                 return try body(connection, unlocked)
             }
-        } catch let error as DatabaseError
-            where error.isNotADatabase || unlocked.settings.plaintextHeaderSize > 0 && error.isUnexplained
-        {
+        } catch let error as DatabaseError where error.isNotADatabase {
             return nil
         } catch let error as DatabaseError where error.needsRecovery {
             throw needsRecovery()
@@ -238,9 +233,7 @@ package struct Inspector {
             return try FileKey(key, salt: salt, settings)
         }
         settings.plaintextHeaderSize = 32
-        guard key.form == .rawWithSalt else {
-            throw StoreError.saltMissing(paths)
-        }
+        try key.checkSalt(for: settings, path: paths.database)
         return FileKey(key: key, settings: settings)
     }
 
@@ -279,7 +272,7 @@ package struct Inspector {
             version: connection.value(Int.self, "PRAGMA user_version"),
             recordedVersion: try? connection.withinSteps { try VersionRecords(connection).version },
             applicationID: connection.value(Int.self, "PRAGMA application_id"),
-            journalMode: connection.value(String.self, "PRAGMA journal_mode"),
+            journalMode: ReadOnlyAccess.journalMode(of: connection),
             compatibility: compatibility)
     }
 

@@ -123,7 +123,7 @@ package struct EncryptionUpgrade {
     /// The key for a new file, made now if the provider does so.
     func newFileKey() throws -> CipherKey {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
-        try key.checkFits(options.format, paths)
+        try key.checkSalt(for: options.format, path: paths.database)
         return key
     }
 
@@ -132,7 +132,7 @@ package struct EncryptionUpgrade {
     /// - Returns: Whether there is a key.
     package func hasFileKey() throws -> Bool {
         guard let key = try provider.checkedPlannedKey(database: paths.database) else { return false }
-        try key.checkFits(options.format, paths)
+        try key.checkSalt(for: options.format, path: paths.database)
         return true
     }
 

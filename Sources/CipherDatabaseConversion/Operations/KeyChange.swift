@@ -38,7 +38,7 @@ package struct KeyChange {
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         guard key != file.previousKey else { throw StoreError.keyUnchanged(paths) }
-        try key.checkFits(wanted, paths)
+        try key.checkSalt(for: wanted, path: paths.database)
         let conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: wanted)
         let (report, fileKey) = try conversion.run(
@@ -57,7 +57,7 @@ package struct KeyChange {
     package func hasNewKey(for file: FileUnlocking.Unlocked) throws -> Bool {
         guard let key = try provider.checkedPlannedKey(database: paths.database) else { return false }
         guard key != file.previousKey else { throw StoreError.keyUnchanged(paths) }
-        try key.checkFits(wanted, paths)
+        try key.checkSalt(for: wanted, path: paths.database)
         return true
     }
 

@@ -9,13 +9,6 @@ extension StoreError {
                 + "older one", changed: .nothing)
     }
 
-    /// The key does not tell what the file does not hold.
-    static func saltMissing(_ paths: DatabasePaths) -> StoreError {
-        StoreError(
-            .saltMissing, path: paths.database, "the file keeps a readable header, so its salt is not in the file",
-            advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
-    }
-
     /// Has errors about the copy be about the database, which is all that a user knows of.
     static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         do {

@@ -43,12 +43,3 @@ extension KeyProvider {
         return again
     }
 }
-
-extension CipherKey {
-    /// Whether a file with these settings can be opened with nothing but this key.
-    func checkFits(_ settings: CipherSettings, _ paths: DatabasePaths) throws {
-        guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
-            throw StoreError.saltMissing(paths)
-        }
-    }
-}

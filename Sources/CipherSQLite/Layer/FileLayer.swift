@@ -19,6 +19,8 @@ internal import CipherErrors
 /// A database of others is opened by its path, without following links, and nothing is removed but the journals and logs
 /// of what the connection has opened, and what it has created: a hot journal may name any other file to be removed with it,
 /// and may be put there at any moment.
+///
+/// Either reads no first page whose size is not that of the connection's key.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
 package final class FileLayer {
     /// The name under which SQLite finds it.
@@ -42,6 +44,8 @@ package final class FileLayer {
     private var removable: Set<[UInt8]> = []
     /// The first failure of a file that is closed by now.
     private var failure = SQLITE_OK
+    /// What the pages of the database must be like; `nil` for one without a key.
+    var cipherPages: CipherPages?
 
     /// A layer over one file.
     ///
@@ -149,10 +153,15 @@ package final class FileLayer {
 
     private static func guardingMethods(_ base: sqlite3_vfs) -> sqlite3_vfs {
         var vfs = base
+        vfs.szOsFile = GuardedFile.size
         vfs.xOpen = { vfs, name, file, flags, granted in
-            guard let vfs, let base = sqlite3_vfs_find(nil) else { return SQLITE_CANTOPEN }
+            guard let vfs, let file, let base = sqlite3_vfs_find(nil), GuardedFile.fits(base.pointee)
+            else { return SQLITE_CANTOPEN }
             // SQLite's own layer keeps the pointer that it is given.
             let result = base.pointee.xOpen(base, name, file, flags, granted)
+            if result == SQLITE_OK, flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL) != 0 {
+                GuardedFile.install(in: file, isLog: flags & SQLITE_OPEN_WAL != 0, of: FileLayer.owner(vfs))
+            }
             if result == SQLITE_OK, let name = name.map({ FileLayer.bytes($0) }) {
                 let created = SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE
                 if flags & SQLITE_OPEN_MAIN_DB != 0 {
@@ -191,6 +200,12 @@ package final class FileLayer {
             $0.pointee.base.pMethods = LayeredFileHandle.methods
         }
         return SQLITE_OK
+    }
+
+    /// The result of a read that gave these bytes.
+    func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
+        guard let cipherPages, !cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return result }
+        return SQLITE_NOTADB
     }
 
     fileprivate func remember(_ result: Int32) {
@@ -244,6 +259,12 @@ private final class OpenLayeredFile {
 
     func fail(_ result: Int32) { layer.remember(result) }
 
+    func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
+        layer.judge(
+            file.read(into: buffer, count: count, offset: offset), UnsafeRawBufferPointer(start: buffer, count: count)
+        ) { offset == 0 }
+    }
+
     func close() -> Int32 {
         let result = file.close()
         layer.remember(result)
@@ -284,8 +305,10 @@ private struct LayeredFileHandle {
             }
         }
         methods.xRead = { pointer, buffer, count, offset in
-            guard let file = file(pointer), let buffer else { return DescriptorFile.readFailure }
-            return file.read(into: buffer, count: Int(count), offset: offset)
+            guard let pointer, let buffer else { return DescriptorFile.readFailure }
+            return pointer.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
+                $0.pointee.opened.takeUnretainedValue().read(into: buffer, count: Int(count), offset: offset)
+            }
         }
         methods.xWrite = { pointer, content, count, offset in
             guard let file = file(pointer), let content else { return DescriptorFile.writeFailure }

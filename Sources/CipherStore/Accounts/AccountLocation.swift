@@ -15,11 +15,11 @@ enum AccountLocation: Sendable {
     case custom(@Sendable (String) throws -> URL)
 
     /// The folder and the file of an account.
-    func place(of account: String, databaseName: String) throws -> (folder: String, databaseName: String) {
+    func place(of account: String, databaseName: () throws -> String) throws -> (folder: String, databaseName: String) {
         switch self {
         case .folders(let directory):
             let folder = directory.appending(path: try AccountFolder.name(of: account), directoryHint: .notDirectory)
-            return (folder.systemPath, databaseName)
+            return (folder.systemPath, try databaseName())
         case .custom(let location):
             let file = try location(account)
             let path = file.systemPath

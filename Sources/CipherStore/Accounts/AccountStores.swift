@@ -144,7 +144,7 @@ public actor AccountStores {
     }
 
     private func begin(_ account: String, _ progress: (@Sendable (UpgradeProgress) -> Void)?) throws -> Entry {
-        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.databaseName)
+        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let provider = try keyProvider(account)
         try location.prepare(folder)
         lastID += 1
@@ -218,7 +218,7 @@ public actor AccountStores {
     ///
     /// - Throws: ``StoreError`` with `busy` where another process has the file open.
     public func remove(_ account: String) async throws {
-        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.databaseName)
+        let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let removal = await end(account) { [location, options] in
             guard try FileSystem.exists(folder) else { return }
             try await DetachedThread.run {

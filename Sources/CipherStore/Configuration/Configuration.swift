@@ -1,13 +1,15 @@
+internal import CipherErrors
 public import CipherHistory
 public import CipherPriorSystems
 public import CipherSQLite
 public import CipherSchemaMigration
+internal import CipherSystemFiles
 
 /// What an app tells about its database: name, version, encryption, and where the schema comes from.
 ///
 /// Written in Swift, or read from a property list or JSON file with ``init(contentsOf:)``.
 public struct Configuration: Sendable {
-    /// The file name of the database inside the app's directory.
+    /// The file name of the database inside the app's directory: not a path.
     public var databaseName: String
     /// The version of the schema that the app wants: a whole number, or an app's version such as `1.10.0`.
     public var version: SchemaVersion
@@ -157,5 +159,19 @@ public struct Configuration: Sendable {
         case template(SchemaTemplate)
         /// Tables with a version each.
         case tableVersions([VersionedTable])
+    }
+}
+
+extension Configuration {
+    /// The name of the database.
+    ///
+    /// - Throws: ``StoreError`` with `configuration` for one that would leave the app's directory.
+    package func checkedName() throws -> String {
+        if let fault = FileName.fault(of: databaseName) {
+            throw StoreError(
+                .configuration, path: databaseName, "the database's name \(fault)",
+                advice: "give the bare name of a file, and its folder as the directory", changed: .nothing)
+        }
+        return databaseName
     }
 }

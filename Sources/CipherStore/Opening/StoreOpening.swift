@@ -39,7 +39,7 @@ package struct StoreOpening {
         inputFiles: [String] = []
     ) throws {
         try self.init(
-            configuration, DatabasePaths(directory + "/" + configuration.databaseName), provider, options,
+            configuration, DatabasePaths(directory + "/" + configuration.checkedName()), provider, options,
             mayCreate: mayCreate, inputFiles: inputFiles)
     }
 

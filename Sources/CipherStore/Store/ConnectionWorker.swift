@@ -59,7 +59,7 @@ final class ConnectionWorker: @unchecked Sendable {
     }
 
     private func closeConnection() {
-        connection?.close()
+        connection?.end()
         connection = nil
     }
 }

@@ -24,6 +24,8 @@ package enum FileSystem {
         package let group: gid_t
         package let links: Int
         package let identity: FileIdentity
+        /// When the content was written last: seconds and nanoseconds.
+        package let modified: [Int]
 
         init(_ status: stat) {
             isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -35,6 +37,12 @@ package enum FileSystem {
             group = status.st_gid
             links = Int(status.st_nlink)
             identity = FileIdentity(status)
+            #if canImport(Darwin)
+                let time = status.st_mtimespec
+            #else
+                let time = status.st_mtim
+            #endif
+            modified = [Int(time.tv_sec), Int(time.tv_nsec)]
         }
     }
 
@@ -52,6 +60,15 @@ package enum FileSystem {
         var result = stat()
         guard fstat(descriptor, &result) == 0 else { throw failure("be examined", path) }
         return Status(result)
+    }
+
+    /// Refuses what is no regular file: SQLite waits for ever at a FIFO.
+    package static func checkRegular(_ status: Status, _ path: String) throws {
+        guard status.isRegular else {
+            throw StoreError(
+                .notAFile, path: path, status.isDirectory ? "this is a directory" : "this is not a regular file",
+                advice: "give the path of a database file")
+        }
     }
 
     /// The size of a file, `nil` where there is none.
@@ -247,6 +264,10 @@ package enum FileSystem {
             return StoreError.missingFile(path)
         case EACCES, EPERM, EROFS:
             return .permission(path, "the file cannot \(action): \(text)", .writeWithFolder)
+        case ELOOP:
+            return StoreError(
+                .notAFile, path: path, "a symbolic link here or on the way is not followed, or leads to itself",
+                advice: "mend or remove the link", changed: .nothing)
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",

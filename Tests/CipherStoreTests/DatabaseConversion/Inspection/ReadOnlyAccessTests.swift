@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherHistory
 internal import CipherSQLite
 internal import CipherStore
+internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 import Testing
@@ -54,4 +55,47 @@ struct ReadOnlyAccessTests {
         #expect(plan.step == (form == "encrypted" ? .open : .openPlaintext))
         #expect(try FolderDigest(folder.url) == before)
     }
+
+    #if !os(iOS) && !os(tvOS) && !os(watchOS)
+        @Test("A file in WAL mode that may only be read gets nothing beside it from who looks")
+        func unwritable() async {
+            // In a process of its own, for a user is the whole process's.
+            await #expect(processExitsWith: .success) {
+                for isEncrypted in [false, true] {
+                    for emptyLog in [false, true] {
+                        let folder = try TemporaryFolder()
+                        let path = folder.path("app.db")
+                        let connection = try Connection(
+                            URL(filePath: path), mode: .create, key: isEncrypted ? TestKeys.raw() : nil)
+                        try connection.executeScript(
+                            """
+                            PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES(1);
+                            PRAGMA user_version = 3
+                            """)
+                        connection.close()
+                        if emptyLog { try Data().write(to: URL(filePath: path + "-wal")) }
+                        for name in try folder.names {
+                            try #require(chmod(folder.path(name), 0o444) == 0)
+                            if geteuid() == 0 { try #require(chown(folder.path(name), 65534, 65534) == 0) }
+                        }
+                        if geteuid() == 0 { try #require(chmod(folder.path(""), 0o777) == 0) }
+                        let before = try FolderDigest(folder.url)
+                        try FileSystemTests.unprivileged {
+                            try #require(!FileSystem.canWrite(path) && FileSystem.canWriteInFolder(folder.path("")))
+                            let inspection = try Inspector(path: path)
+                                .inspect(provider: TestKeys.provider(), formats: [CipherSettings()])
+                            #expect(inspection.version == 3)
+                            #expect(inspection.journalMode == "wal")
+                            let rows = try DatabaseReader(path: path)
+                                .read(provider: TestKeys.provider(), formats: [CipherSettings()]) { connection, _ in
+                                    try connection.value(Int.self, "SELECT count(*) FROM t")
+                                }
+                            #expect(rows == 1)
+                        }
+                        #expect(try FolderDigest(folder.url) == before)
+                    }
+                }
+            }
+        }
+    #endif
 }

@@ -135,9 +135,9 @@ struct SidecarScanTests {
         let before = try [FolderDigest(file.folder.url), FolderDigest(elsewhere.url)]
         for isPlaintext in [true, false] {
             let error = try storeError { try SidecarScan.isStale(paths, databaseIsPlaintext: isPlaintext) }
-            #expect(error?.code == .inputOutput)
+            #expect(error?.code == .notAFile)
         }
-        #expect(try storeError { try SidecarScan.holdsPages(paths) }?.code == .inputOutput)
+        #expect(try storeError { try SidecarScan.holdsPages(paths) }?.code == .notAFile)
         #expect(try [FolderDigest(file.folder.url), FolderDigest(elsewhere.url)] == before)
     }
 

@@ -77,6 +77,28 @@ struct KeyFormTests {
         #expect(error?.code == .saltMissing)
     }
 
+    @Test(
+        "A file with a readable header is found in whichever of the formats it has",
+        .enabled(if: Engine.current.defaultCompatibility >= 4))
+    func formatsOfPlaintextHeader() throws {
+        let file = try Fixture.file(version: 23)
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        #expect(try upgrade(file, settings, TestKeys.provider(TestKeys.rawWithSalt)).outcome == .encrypted)
+        let others = [
+            CipherSettings(pageSize: 8192, plaintextHeaderSize: 32), CipherSettings(compatibility: 3),
+            CipherSettings(pageSize: 1024),
+        ]
+        for formats in [others + [settings], [settings] + others] {
+            let inspection = try Inspector(path: file.path)
+                .inspect(provider: TestKeys.provider(TestKeys.rawWithSalt), formats: formats)
+            #expect(inspection.version == 23)
+        }
+        let error = try storeError {
+            try Inspector(path: file.path).inspect(provider: TestKeys.provider(TestKeys.rawWithSalt), formats: others)
+        }
+        #expect(error?.code == .keyDoesNotFit)
+    }
+
     @Test("No byte of the rows is left in the folder")
     func nothingReadable() throws {
         let file = try Fixture.file(version: 23)

@@ -42,6 +42,32 @@ struct OpeningRefusalTests {
         }
     }
 
+    @Test(
+        "A database's name that leaves the app's directory is refused, and nothing is made",
+        arguments: ["", ".", "..", "../up.db", "inner/app.db", "/absolute.db", "x\u{0}y"])
+    func outsideNames(name: String) async throws {
+        let folder = try TemporaryFolder()
+        for inner in ["app", "app/inner"] {
+            try FileManager.default.createDirectory(atPath: folder.path(inner), withIntermediateDirectories: false)
+        }
+        let directory = folder.url.appending(path: "app")
+        let before = try [FolderDigest(folder.url), FolderDigest(directory)]
+        let configuration = Configuration(databaseName: name, version: 1)
+        #expect(
+            try await failure(StoreError.self) {
+                try await EncryptedStore.open(configuration, directory: directory, keyProvider: TestKeys.provider())
+            }.code == .configuration)
+        #expect(
+            try await failure(StoreError.self) {
+                try await EncryptedStore.plan(configuration, directory: directory, keyProvider: TestKeys.provider())
+            }.code == .configuration)
+        let accounts = AccountStores(
+            configuration, directory: directory, keyProvider: { _ in TestKeys.provider() })
+        #expect(try await failure(StoreError.self) { try await accounts.open("ana") }.code == .configuration)
+        #expect(try await failure(StoreError.self) { try await accounts.remove("ana") }.code == .configuration)
+        #expect(try [FolderDigest(folder.url), FolderDigest(directory)] == before)
+    }
+
     static let refusals: [Refusal] = plaintext + encrypted + foreign
 
     private static let plaintext: [Refusal] = [

@@ -1,0 +1,58 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Carries a connection out of its closure, as no app should.
+private final class Leak: @unchecked Sendable {
+    var connection: Connection?
+}
+
+/// What a closure does to its connection does not outlast the loan.
+@Suite(.timeLimit(.minutes(1)))
+struct LoanTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    @Test(
+        "A closure does not close its connection, and registers nothing that would outlast it",
+        arguments: [true, false])
+    func outlasting(isWrite: Bool) async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 1
+        let store = try await fixture.open()
+        let leak = Leak()
+        let bodies: [@Sendable (Connection) throws -> Void] = [
+            { try $0.register(SQLFunction("lower", argumentCount: 1) { _ in .null }) },
+            { try $0.register(Collation(name: "NOCASE") { _, _ in 0 }) },
+            { db in
+                if isWrite { try db.execute("INSERT INTO chat VALUES ('ana', 'lost')") }
+                db.close()
+            },
+            { db in try db.savepoint { db.close() } },
+            { db in try db.forEachRow("SELECT 1 UNION ALL SELECT 2") { _ in db.close() } },
+        ]
+        for body in bodies {
+            let error = try await failure(DatabaseError.self) {
+                isWrite ? try await store.write(body) : try await store.read(body)
+            }
+            #expect(error.code == 21)
+        }
+        try await store.write { leak.connection = $0 }
+        let connection = try #require(leak.connection)
+        for body in bodies.prefix(2) {
+            #expect(try await failure(DatabaseError.self) { try body(connection) }.code == 21)
+        }
+        connection.close()
+        #expect(try await store.read { try $0.value(String.self, "SELECT lower('X')") } == "x")
+        #expect(try await store.write { try $0.value(String.self, "SELECT lower('X')") } == "x")
+        try await store.insert("kept")
+        #expect(try await store.bodies() == ["kept"])
+        await store.close()
+    }
+}
