@@ -35,6 +35,9 @@ struct StatementBenchmarks {
             try compare(
                 "insert \(Self.rows) rows, one transaction", goal: 1.1, peers: "GRDB 1.69, SQLite.swift 1.54", insert
             ) { try raw.insert(Self.rows) },
+            try compare("insert \(Self.rows) values, one transaction", goal: 1.6, peers: nil, insertValues) {
+                try raw.insert(Self.rows)
+            },
             try compare(
                 "fetch \(Self.rows) rows by position", goal: 1.1, peers: "GRDB 1.15, SQLite.swift 2.23", fetch,
                 fetchRaw),
@@ -80,6 +83,13 @@ struct StatementBenchmarks {
         try connection.execute("DELETE FROM message")
         try connection.transaction {
             for id in 0..<Self.rows { try insertOne(Message(number: id)) }
+        }
+    }
+
+    private func insertValues() throws {
+        try connection.execute("DELETE FROM message")
+        try connection.transaction {
+            for id in 0..<Self.rows { try connection.insert(Message(number: id), into: "message") }
         }
     }
 

@@ -16,7 +16,11 @@ extension Connection {
         try check(
             sqlite3_set_authorizer(
                 handle,
-                { context, code, first, second, third, _ in
+                { context, code, first, second, third, cause in
+                    if let context {
+                        Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                            .recordAccess(code, first, second, isOfTrigger: cause != nil)
+                    }
                     // SQLite tells of the database, whether it is named or TEMP is said. Its own name for that one is ASCII,
                     // and no other database can have it.
                     let isTemporary =
@@ -34,6 +38,7 @@ extension Connection {
                     connection.refusal = Connection.refusal(of: code, subject, hasValue: second != nil)
                     return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY
                 }, Unmanaged.passUnretained(self).toOpaque()))
+        tellsOfSchemaChanges = true
     }
 
     /// Why a lent connection does not run a statement; never with a pragma's value, which may be a key.

@@ -18,6 +18,7 @@ extension Connection {
         // Each statement of `body` is compiled there.
         cache.removeAll()
         lentCache.removeAll()
+        tellsOfSchemaChanges = false
         hasCompiled = compiled
         defer { hasCompiled = nil }
         try check(

@@ -18,6 +18,8 @@ extension Connection {
         claim()
         let before = (isLent, requiresTransaction)
         (isLent, requiresTransaction) = (true, true)
+        // Others may have changed the schema.
+        valueStatements = [:]
         let acceptsStrings = acceptsStringsInDefinitions
         if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
         defer {

@@ -31,6 +31,8 @@ extension Connection {
             var rest = bytes
             while let next = try Statement.first(of: rest, on: self) {
                 try checkUse(next.statement.sql)
+                record(next.statement)
+                defer { _ = recordLateAccess(next.statement) }
                 while try next.statement.step() {}
                 rest = next.rest
             }
@@ -114,9 +116,11 @@ extension Connection {
         let isLent = isLent
         let statement =
             try (isKept ? (isLent ? lentCache.take(sql) : cache.take(sql)) : nil) ?? Statement(sql, on: self)
+        record(statement)
         defer {
             statement.reset()
-            if isKept {
+            // What was compiled anew reads and writes other than what is known of it.
+            if recordLateAccess(statement), isKept {
                 if isLent { lentCache.put(statement) } else { cache.put(statement) }
             }
         }

@@ -19,6 +19,8 @@ public final class Connection {
     public let path: String
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
+    /// In which form dates and UUIDs are written and read.
+    public var columnForms = ColumnForms()
     /// How long a statement waits for another connection's lock.
     package let busyTimeout: Duration
     /// What C calls the connection.
@@ -29,6 +31,8 @@ public final class Connection {
     ///
     /// Apart from ``cache``: they may not run all that the connection itself may, and SQLite is asked while it compiles.
     @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
+    /// The statements of ``insert(_:into:)`` and its kin, while the schema stays.
+    @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
     /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
@@ -55,6 +59,18 @@ public final class Connection {
     var hasCompiled: (([UInt8]) throws -> Void)?
     /// Whether a statement of the caller's is being compiled, and not one that a running one compiles, as modules do.
     package internal(set) var isCompiling = false
+    /// Whether SQLite tells what the statements that are compiled do, while the connection is lent.
+    var tellsOfSchemaChanges = false
+    /// What the statement that was compiled last reads and writes, where the connection is lent.
+    var compiledAccess: StatementAccess?
+    /// The same of what SQLite compiled while a statement ran: that statement anew, after a change of the schema, or one of
+    /// a module's.
+    var lateAccess: StatementAccess?
+    /// What was read and written, while that is recorded.
+    @exclusivity(unchecked) var reads: TableAccess?
+    @exclusivity(unchecked) var writes: TableAccess?
+    /// The statement that was recorded last: in a loop it is the next one, too.
+    @exclusivity(unchecked) var latestRecorded: Statement?
     /// The thread that may use the connection, by its number.
     let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
 

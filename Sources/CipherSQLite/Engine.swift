@@ -23,6 +23,10 @@ public struct Engine: Sendable {
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
     /// Whether a log can be read without its index.
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
+    /// Whether SQLite tells of a table of which a query reads no column; the engines before SQLite 3.19 do not.
+    package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_026_000 }
+    package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
+    package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
     private init() {

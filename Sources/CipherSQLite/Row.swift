@@ -47,6 +47,26 @@ public struct Row: ~Copyable {
         try Column.read(from: self, at: index)
     }
 
+    /// A column by its name, in any case where no other is closer, as a Swift value.
+    ///
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` as ``get(_:at:)``, and where there is no column of that name.
+    public func get<Column: ColumnReadable>(_ type: Column.Type = Column.self, named name: String) throws -> Column {
+        try get(type, at: index(of: name))
+    }
+
+    private func index(of name: String) throws -> Int {
+        var names: [String] = []
+        for index in 0..<count { names.append(self.name(at: index)) }
+        if let index = names.firstIndex(of: name) { return index }
+        let folded = TableAccess.folded(name)
+        guard let index = names.firstIndex(where: { TableAccess.folded($0) == folded }) else {
+            throw DatabaseError(
+                extendedCode: DatabaseError.mismatch,
+                message: "the query has no column \(name); it has \(names.joined(separator: ", "))", sql: statement.sql)
+        }
+        return index
+    }
+
     /// Lends the bytes of a text or blob column; those of a text are UTF-8 in every database.
     public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         let cell = cell(at: index)

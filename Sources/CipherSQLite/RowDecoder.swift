@@ -1,15 +1,12 @@
 internal import CipherErrors
 
-#if canImport(FoundationEssentials)
-    public import FoundationEssentials
-#else
-    public import Foundation
-#endif
-
 extension Connection {
     /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
     ///
-    /// A property that is an optional is `nil` where the query has no column of its name.
+    /// A property that is an optional is `nil` where the query has no column of its name. A structure is made of the columns
+    /// whose names begin with the property's and a dot, as in `SELECT author.name AS "author.name"`; an optional one is `nil`
+    /// where all of them are NULL, as in an outer join. Otherwise structures, arrays and dictionaries are read from one column
+    /// of JSON text.
     ///
     /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one that is needed is missing, or one does
     ///   not fit.
@@ -48,6 +45,24 @@ extension Connection {
     @inlinable
     public func row<Model: Decodable>(_ sql: SQL) throws -> Model? { try row(Model.self, sql) }
 
+    /// Lends each row to `body` as a Codable value, one after the other: for results that are not to be in memory as a whole.
+    ///
+    /// - Throws: As ``rows(_:_:)``, or what `body` throws, which ends the query.
+    @inlinable
+    public func forEach<Model: Decodable>(_ type: Model.Type, _ sql: SQL, _ body: (Model) throws -> Void) throws {
+        try forEachDecoder(sql) { decoder in
+            try body(Model(from: decoder))
+            return true
+        }
+    }
+
+    /// Whether a query has a row.
+    ///
+    /// - Throws: ``DatabaseError``.
+    public func exists(_ sql: SQL) throws -> Bool {
+        try withStatement(sql) { try $0.step() }
+    }
+
     /// Lends a decoder of each row to `body`, until that returns `false`.
     @usableFromInline
     func forEachDecoder(_ sql: SQL, _ body: (any Decoder) throws -> Bool) throws {
@@ -60,39 +75,6 @@ extension Connection {
     }
 }
 
-extension Data: Bindable, ColumnReadable {
-    /// The bytes.
-    public var databaseValue: Value { .blob([UInt8](self)) }
-
-    /// A BLOB or TEXT column.
-    public static func read(from row: borrowing Row, at index: Int) throws -> Data {
-        Data(try [UInt8].read(from: row, at: index))
-    }
-}
-
-extension Date: Bindable, ColumnReadable {
-    /// Seconds since 1970 as a REAL, the "unixepoch" of SQLite's date functions.
-    public var databaseValue: Value { .real(timeIntervalSince1970) }
-
-    /// A REAL or INTEGER column of seconds since 1970.
-    public static func read(from row: borrowing Row, at index: Int) throws -> Date {
-        Date(timeIntervalSince1970: try Double.read(from: row, at: index))
-    }
-}
-
-extension UUID: Bindable, ColumnReadable {
-    /// The text form, in capitals.
-    public var databaseValue: Value { .text(uuidString) }
-
-    /// A TEXT column in the text form.
-    public static func read(from row: borrowing Row, at index: Int) throws -> UUID {
-        guard let uuid = UUID(uuidString: try String.read(from: row, at: index)) else {
-            throw row.mismatch(at: index, wanted: UUID.self)
-        }
-        return uuid
-    }
-}
-
 /// The columns of a statement's current row by name, worked out once for all rows.
 private final class RowColumns {
     let row: Row
@@ -100,6 +82,8 @@ private final class RowColumns {
     private let names: [String?]
     /// What names stand for: those of the columns, and others that were asked for.
     private var indexes: [String: Int?]
+    /// The columns whose names begin with one of these.
+    private var groups: [String: [Int]] = [:]
     /// The column that was asked for last: mostly the next one follows, or it is asked for again.
     private var latest = 0
 
@@ -132,6 +116,19 @@ private final class RowColumns {
         return names.firstIndex { $0.map(folded) == wanted }
     }
 
+    /// Whether there are columns whose names begin so, and whether all of them are NULL.
+    func begin(with prefix: String) -> (isThere: Bool, isNull: Bool) {
+        let indexes = indexes(prefix)
+        return (!indexes.isEmpty, indexes.allSatisfy { row.isNull(at: $0) })
+    }
+
+    private func indexes(_ prefix: String) -> [Int] {
+        if let known = groups[prefix] { return known }
+        let found = names.indices.filter { names[$0]?.hasPrefix(prefix) == true }
+        groups[prefix] = found
+        return found
+    }
+
     /// A column's value, `nil` where there is no such column.
     func read<Column: ColumnReadable>(_ type: Column.Type, named name: String) throws -> Column? {
         guard let index = index(of: name) else { return nil }
@@ -142,22 +139,27 @@ private final class RowColumns {
 /// Decodes one row after the other: it always stands for the current one.
 private final class RowDecoder: Decoder {
     private let columns: RowColumns
+    private let prefix: String
     /// The container that was asked for last, most often for the same keys as the next row will be.
     private var latest: Any?
-    var codingPath: [any CodingKey] { [] }
+    let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     convenience init(_ statement: Statement) {
-        self.init(RowColumns(statement))
+        self.init(RowColumns(statement), prefix: "", path: [])
     }
 
-    fileprivate init(_ columns: RowColumns) {
+    /// - Parameter prefix: What the names of its columns begin with.
+    fileprivate init(_ columns: RowColumns, prefix: String, path: [any CodingKey]) {
         self.columns = columns
+        self.prefix = prefix
+        codingPath = path
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
         if let container = latest as? KeyedDecodingContainer<Key> { return container }
-        let container = KeyedDecodingContainer(RowContainer<Key>(columns: columns))
+        let container = KeyedDecodingContainer(
+            RowContainer<Key>(columns: columns, prefix: prefix, codingPath: codingPath))
         latest = container
         return container
     }
@@ -171,22 +173,30 @@ private final class RowDecoder: Decoder {
     }
 
     private func unsupported(_ text: String) -> DecodingError {
-        .dataCorrupted(.init(codingPath: [], debugDescription: text))
+        .dataCorrupted(.init(codingPath: codingPath, debugDescription: text))
     }
 }
 
 private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let columns: RowColumns
-    var codingPath: [any CodingKey] { [] }
-    var allKeys: [Key] { columns.all.compactMap { Key(stringValue: $0) } }
+    let prefix: String
+    let codingPath: [any CodingKey]
+    var allKeys: [Key] {
+        columns.all.compactMap { $0.hasPrefix(prefix) ? Key(stringValue: String($0.dropFirst(prefix.count))) : nil }
+    }
 
-    func contains(_ key: Key) -> Bool { columns.index(of: key.stringValue) != nil }
+    func contains(_ key: Key) -> Bool {
+        columns.index(of: name(key)) != nil || columns.begin(with: name(key) + ".").isThere
+    }
+
+    @inline(__always)
+    private func name(_ key: Key) -> String { prefix.isEmpty ? key.stringValue : prefix + key.stringValue }
 
     /// Inlined, so that what it calls is compiled for each type of column: the type of the keys is not known here.
     @inline(__always)
     private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
         do {
-            if let column = try columns.read(Column.self, named: key.stringValue) { return column }
+            if let column = try columns.read(Column.self, named: name(key)) { return column }
         } catch let error as DatabaseError {
             throw mismatch(Column.self, key, error)
         }
@@ -194,16 +204,20 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     private func mismatch(_ type: Any.Type, _ key: Key, _ error: DatabaseError) -> DecodingError {
-        .typeMismatch(type, .init(codingPath: [key], debugDescription: error.message, underlyingError: error))
+        .typeMismatch(
+            type, .init(codingPath: codingPath + [key], debugDescription: error.message, underlyingError: error))
     }
 
-    private func missing(_ key: Key) -> DecodingError {
-        .keyNotFound(key, .init(codingPath: [], debugDescription: "the query has no column \(key.stringValue)"))
+    fileprivate func missing(_ key: Key) -> DecodingError {
+        .keyNotFound(
+            key, .init(codingPath: codingPath, debugDescription: "the query has no column \(name(key))"))
     }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        guard let index = columns.index(of: key.stringValue) else { throw missing(key) }
-        return columns.row.isNull(at: index)
+        if let index = columns.index(of: name(key)) { return columns.row.isNull(at: index) }
+        let group = columns.begin(with: name(key) + ".")
+        guard group.isThere else { throw missing(key) }
+        return group.isNull
     }
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) }
@@ -233,34 +247,47 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return column
     }
 
+    /// What decodes a structure: its own columns, or the JSON of one.
+    fileprivate func structure(_ key: Key) throws -> any Decoder {
+        guard columns.index(of: name(key)) != nil else {
+            guard columns.begin(with: name(key) + ".").isThere else { throw missing(key) }
+            return RowDecoder(columns, prefix: name(key) + ".", path: codingPath + [key])
+        }
+        let text: [UInt8] = try read(key)
+        do {
+            return try ColumnJSON.decoder(text)
+        } catch {
+            throw DecodingError.dataCorrupted(
+                .init(
+                    codingPath: codingPath + [key], debugDescription: "column \(name(key)) does not hold JSON",
+                    underlyingError: error))
+        }
+    }
+
     func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
-    ) throws -> KeyedDecodingContainer<Nested> { throw unsupported(key) }
-    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw unsupported(key) }
-    func superDecoder() throws -> any Decoder { RowDecoder(columns) }
-    func superDecoder(forKey key: Key) throws -> any Decoder { throw unsupported(key) }
-
-    fileprivate func unsupported(_ key: Key) -> DecodingError {
-        .dataCorrupted(.init(codingPath: [key], debugDescription: "a column holds one value, not a structure"))
+    ) throws -> KeyedDecodingContainer<Nested> { try structure(key).container(keyedBy: type) }
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        try structure(key).unkeyedContainer()
     }
+    func superDecoder() throws -> any Decoder { RowDecoder(columns, prefix: prefix, path: codingPath) }
+    func superDecoder(forKey key: Key) throws -> any Decoder { try structure(key) }
 }
 
-/// Decodes one column, for enumerations with raw values and other types of a single value.
+/// Decodes one property: an enumeration with a raw value or another type of a single value from its column, a structure from
+/// several columns or from JSON.
 private struct ColumnDecoder<Key: CodingKey>: Decoder, SingleValueDecodingContainer {
     let container: RowContainer<Key>
     let key: Key
-    var codingPath: [any CodingKey] { [key] }
+    var codingPath: [any CodingKey] { container.codingPath + [key] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Nested: CodingKey>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
-        throw container.unsupported(key)
+        try container.nestedContainer(keyedBy: type, forKey: key)
     }
-    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw container.unsupported(key) }
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { try container.nestedUnkeyedContainer(forKey: key) }
     func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
 
     func decodeNil() -> Bool { (try? container.decodeNil(forKey: key)) ?? true }
-    func decode<Model: Decodable>(_ type: Model.Type) throws -> Model {
-        guard type is any ColumnReadable.Type else { throw container.unsupported(key) }
-        return try container.decode(type, forKey: key)
-    }
+    func decode<Model: Decodable>(_ type: Model.Type) throws -> Model { try container.decode(type, forKey: key) }
 }

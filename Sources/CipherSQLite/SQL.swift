@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 #if canImport(Glibc)
     internal import Glibc
 #elseif canImport(Musl)
@@ -28,6 +34,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         case name([UInt8])
         /// A value, which stands in the text as `?`.
         case parameter(Value)
+        /// The same, whose form is up to the connection.
+        case date(Date)
+        case uuid(UUID)
         /// A value whose `?` stands in a text before it.
         case argument(Value)
         /// Why the SQL is not to be run.
@@ -50,15 +59,18 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             case .literal(let text): text.withUTF8Buffer { bytes.append(contentsOf: $0) }
             case .text(let text): bytes.append(contentsOf: text.utf8)
             case .name(let name): bytes.append(contentsOf: name)
-            case .parameter: bytes.append(UInt8(ascii: "?"))
+            case .parameter, .date, .uuid: bytes.append(UInt8(ascii: "?"))
             case .argument, .refusal: break
             }
         }
         return bytes
     }
 
+    /// The bound values, in order; dates and UUIDs in the forms of ``ColumnForms/init(dates:uuids:)``.
+    public var values: [Value] { values(in: ColumnForms()) }
+
     /// The bound values, in order.
-    public var values: [Value] { pieces.compactMap(\.value) }
+    func values(in forms: ColumnForms) -> [Value] { pieces.compactMap { $0.value(in: forms) } }
 
     fileprivate init(pieces: ContiguousArray<Piece>) {
         self.pieces = pieces
@@ -89,7 +101,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             case .literal(let text): length + text.utf8CodeUnitCount
             case .text(let text): length + text.utf8.count
             case .name(let name): length + name.count
-            case .parameter: length + 1
+            case .parameter, .date, .uuid: length + 1
             case .argument, .refusal: length
             }
         }
@@ -107,7 +119,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 case .literal(let text): text.withUTF8Buffer { rest.takeAway($0) }
                 case .text(let text): text.withBytes { rest.takeAway($0) }
                 case .name(let name): name.withUnsafeBufferPointer { rest.takeAway($0) }
-                case .parameter: rest.popFirst() == UInt8(ascii: "?")
+                case .parameter, .date, .uuid: rest.popFirst() == UInt8(ascii: "?")
                 case .argument: true
                 case .refusal: false
                 }
@@ -154,13 +166,13 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         /// Binds a value.
         @inlinable
         public mutating func appendInterpolation(_ value: some Bindable) {
-            pieces.append(.parameter(value.databaseValue))
+            pieces.append(Piece(value))
         }
 
         /// Binds a value, or NULL for `nil`.
         @inlinable
         public mutating func appendInterpolation<Wrapped: Bindable>(_ value: Wrapped?) {
-            pieces.append(.parameter(value.databaseValue))
+            pieces.append(value.map { Piece($0) } ?? .parameter(.null))
         }
 
         /// Binds the bytes as one blob.
@@ -187,7 +199,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             for value in values {
                 if !isFirst { pieces.append(.literal(", ")) }
                 isFirst = false
-                pieces.append(.parameter(value.databaseValue))
+                pieces.append(Piece(value))
             }
         }
 
@@ -271,15 +283,31 @@ extension SQL.Piece {
         case .literal(let text): text.description
         case .text(let text): text
         case .name(let name): String(decoding: name, as: UTF8.self)
-        case .parameter: "?"
+        case .parameter, .date, .uuid: "?"
         case .argument, .refusal: ""
         }
     }
 
-    var value: Value? {
+    /// What it binds.
+    func value(in forms: ColumnForms) -> Value? {
         switch self {
         case .literal, .text, .name, .refusal: nil
         case .parameter(let value), .argument(let value): value
+        case .date(let date): forms.value(date)
+        case .uuid(let uuid): forms.value(uuid)
+        }
+    }
+
+    /// A value that is bound.
+    @inlinable
+    init(_ value: some Bindable) {
+        // Where the type is known, the compiler answers these.
+        if let date = value as? Date {
+            self = .date(date)
+        } else if let uuid = value as? UUID {
+            self = .uuid(uuid)
+        } else {
+            self = .parameter(value.databaseValue)
         }
     }
 }

@@ -17,6 +17,8 @@ package final class Statement {
     /// What was compiled.
     let bytes: [UInt8]
     unowned let connection: Connection
+    /// What it reads and writes; `nil` where that was not told.
+    let access: StatementAccess?
 
     /// Compiles `sql`, which must be one statement.
     ///
@@ -51,6 +53,7 @@ package final class Statement {
         self.handle = handle
         self.bytes = bytes
         self.connection = connection
+        access = connection.takeCompiledAccess(of: bytes)
     }
 
     /// The text, for people.
@@ -69,6 +72,8 @@ package final class Statement {
     }
 
     private static func holdsStatement(_ sql: UnsafeBufferPointer<UInt8>, on connection: Connection) throws -> Bool {
+        let access = connection.compiledAccess
+        defer { connection.compiledAccess = access }
         let (handle, _) = try compile(sql, on: connection)
         sqlite3_finalize(handle)
         return handle != nil
@@ -105,6 +110,7 @@ package final class Statement {
         var handle: OpaquePointer?
         var used = 0
         connection.isCompiling = true
+        connection.compiledAccess = connection.isLent ? StatementAccess() : nil
         defer { connection.isCompiling = false }
         let result = sql.withMemoryRebound(to: CChar.self) { characters in
             var tail: UnsafePointer<CChar>?
@@ -133,6 +139,9 @@ package final class Statement {
     func has(_ other: SQL) -> Bool {
         bytes.withUnsafeBufferPointer(other.isSpelled)
     }
+
+    /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
+    var changesSchema: Bool { access?.changesSchema ?? false }
 
     package var columnCount: Int { Int(sqlite3_column_count(handle)) }
     package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }

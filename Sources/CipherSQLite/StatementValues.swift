@@ -11,14 +11,11 @@ extension Statement {
         let expected = sqlite3_bind_parameter_count(handle)
         var index: Int32 = 0
         for piece in sql.pieces {
-            switch piece {
-            case .literal, .text, .name, .refusal: continue
-            case .parameter(let value), .argument(let value):
-                index += 1
-                guard index <= expected else { throw otherCount(sql, expected) }
-                let result = bind(value, at: index)
-                guard result == SQLITE_OK else { throw connection.error(result, sql: self.sql) }
-            }
+            guard let value = piece.value(in: connection.columnForms) else { continue }
+            index += 1
+            guard index <= expected else { throw otherCount(sql, expected) }
+            let result = bind(value, at: index)
+            guard result == SQLITE_OK else { throw connection.error(result, sql: self.sql) }
         }
         guard index == expected else { throw otherCount(sql, expected) }
     }

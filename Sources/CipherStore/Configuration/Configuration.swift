@@ -32,6 +32,8 @@ public struct Configuration: Sendable {
     public var destructiveSteps: Set<String> = []
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
+    /// In which form the store writes and reads dates and UUIDs.
+    public var columnForms = ColumnForms()
     /// What the app runs while its database is opened.
     public var launch = LaunchHooks()
     /// The file that it was read from, for errors.

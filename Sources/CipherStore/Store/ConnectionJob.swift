@@ -17,7 +17,7 @@ package final class ConnectionJob: @unchecked Sendable {
     let caller: ConnectionJob?
     /// The lane in which the closure waits for another job; read and written only by ``ConnectionQueue``, under its lock.
     var awaited: ConnectionQueue?
-    private let store: StoreIdentity
+    let store: StoreIdentity
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery
     private let refusal: @Sendable (any Error) -> Void
 
@@ -90,5 +90,8 @@ package final class ConnectionJob: @unchecked Sendable {
 
 /// Which store a job belongs to.
 package final class StoreIdentity: Sendable {
+    /// Who is to be told of its commits.
+    let changes = ChangeBroadcaster()
+
     package init() {}
 }

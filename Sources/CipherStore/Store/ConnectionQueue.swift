@@ -193,7 +193,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    private var closedError: StoreError {
+    var closedError: StoreError {
         StoreError(.closed, path: path, "the store was closed", advice: "open it again")
     }
 }

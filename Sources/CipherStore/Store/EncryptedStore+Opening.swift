@@ -77,7 +77,7 @@ extension EncryptedStore {
         ).run { opened in
             let connections = StoreConnections(
                 path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
-                busyTimeout: options.busyTimeout)
+                columnForms: configuration.columnForms, busyTimeout: options.busyTimeout)
             return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
         }
     }

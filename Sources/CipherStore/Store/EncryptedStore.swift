@@ -24,6 +24,7 @@ public final class EncryptedStore: Sendable {
     private let writer: ConnectionQueue
     private let readers: ConnectionQueue
     private let identity = StoreIdentity()
+    private let watch = FileWatch()
 
     /// Opens the writer, so that what it cannot do is known now.
     init(_ connections: StoreConnections, maximumReaders: Int, report: OpenReport) throws {
@@ -32,13 +33,17 @@ public final class EncryptedStore: Sendable {
         readers = ConnectionQueue("reader", path: path, capacity: maximumReaders, identity: identity) {
             try connections.reader()
         }
-        let mode = try writer.runBlocking(.read) { try $0.value(String.self, "PRAGMA journal_mode") ?? "" }
+        let mode = try writer.runBlocking(.read) { [changes = identity.changes] db in
+            try changes.look(db)
+            return try db.value(String.self, "PRAGMA journal_mode") ?? ""
+        }
         self.report =
             mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
     }
 
     /// Closes, in the background, what was not closed before.
     deinit {
+        watch.end()
         readers.close {}
         writer.close {}
     }
@@ -128,5 +133,42 @@ public final class EncryptedStore: Sendable {
     private func stop() {
         readers.stop()
         writer.stop()
+        watch.end()
+        changes.close(writer.closedError)
+    }
+
+    // MARK: Observing
+
+    /// Who is told of commits.
+    var changes: ChangeBroadcaster { identity.changes }
+
+    /// Tells the observations of what other processes, and other stores of this one, have committed by now.
+    ///
+    /// A store that is observed looks by itself when its files change, and when it writes; this is for file systems that
+    /// tell nothing of changes, such as those of other machines. Waits for the write that runs.
+    ///
+    /// - Throws: ``StoreError`` with `closed` after the store was closed; ``DatabaseError``; `CancellationError`.
+    public func checkForChanges() async throws {
+        guard changes.isObserved else { return }
+        try await writer.run(.read) { [changes] in try changes.look($0) }
+    }
+
+    /// From now on the commits of others are looked for when the files change.
+    func watchFiles() {
+        #if canImport(Darwin)
+            // SQLite never locks the log, and all that others commit gets into it.
+            let files = [path + "-wal"]
+        #else
+            // Without a log it is the database that is written.
+            let files = [path, path + "-wal"]
+        #endif
+        watch.begin(files) { [weak self] finished in
+            guard let self else { return finished() }
+            // The task ends by itself when the store closes.
+            Task {
+                try? await self.checkForChanges()
+                finished()
+            }
+        }
     }
 }

@@ -8,13 +8,18 @@ package struct StoreConnections: Sendable {
     /// The key, derived once; `nil` for a plaintext file.
     let fileKey: FileKey?
     let collations: [Collation]
+    let columnForms: ColumnForms
     /// How long a statement waits for a lock of another process.
     let busyTimeout: Duration
 
-    package init(path: String, fileKey: FileKey?, collations: [Collation], busyTimeout: Duration) {
+    package init(
+        path: String, fileKey: FileKey?, collations: [Collation], columnForms: ColumnForms = ColumnForms(),
+        busyTimeout: Duration
+    ) {
         self.path = path
         self.fileKey = fileKey
         self.collations = collations
+        self.columnForms = columnForms
         self.busyTimeout = busyTimeout
     }
 
@@ -38,6 +43,7 @@ package struct StoreConnections: Sendable {
 
     private func open() throws -> Connection {
         let connection = try connect()
+        connection.columnForms = columnForms
         try StoreError.typing(path) {
             try connection.proveReadable()
             // An acknowledged transaction is on the disk, whatever happens to the machine.

@@ -19,17 +19,28 @@ package enum StoreTransaction: Sendable {
         } catch let error as DatabaseError where error.isBusy && job.isCancelled {
             throw CancellationError()
         }
+        let changes = job.store.changes
         do {
+            // Of a commit that nobody was to be told of when it began, everything is told.
+            if self == .write, changes.isObserved {
+                try changes.look(connection)
+                connection.recordWrites()
+            }
             let output = try job.whileInterruptible(connection, body)
             // A commit is not cancelled, however long it waits.
             connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
             switch self {
             case .read: try connection.execute("ROLLBACK")
-            case .write: try connection.execute("COMMIT")
+            case .write:
+                // Before, for COMMIT itself would count.
+                let writes = connection.takeWrites()
+                try connection.execute("COMMIT")
+                changes.committed(writes)
             }
             return output
         } catch {
+            _ = connection.takeWrites()
             // SQLite may have rolled back by itself. Where it cannot, the worker closes the connection.
             if connection.isInTransaction { try connection.execute("ROLLBACK") }
             throw error

@@ -1,0 +1,195 @@
+internal import CipherErrors
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// In which form dates and UUIDs are written to columns, and how numbers there are read as dates.
+///
+/// Other forms are read as well, where the column itself tells which it is: text as a date of SQLite's, 16 bytes as a UUID.
+/// What a number means no column tells, so a date that is stored as one is read in the form that is set.
+///
+/// | written by | dates | UUIDs |
+/// |---|---|---|
+/// | CipherStore, if nothing else is set | `secondsSince1970` | `text` |
+/// | GRDB | `text` | `blob` |
+/// | SQLite.swift | `text` | `text` |
+/// | Core Data | `secondsSince2001` | `blob` |
+public struct ColumnForms: Sendable, Equatable {
+    /// The form of a date.
+    public enum DateForm: String, Sendable, CaseIterable {
+        /// A REAL, the `unixepoch` of SQLite's date functions.
+        case secondsSince1970
+        /// An INTEGER, rounded.
+        case millisecondsSince1970
+        /// A REAL, as `timeIntervalSinceReferenceDate`.
+        case secondsSince2001
+        /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time; rounded to milliseconds. A number that is
+        /// read is seconds since 1970.
+        case text
+    }
+
+    /// The form of a UUID.
+    public enum UUIDForm: String, Sendable, CaseIterable {
+        /// Text in capitals.
+        case text
+        /// Its 16 bytes.
+        case blob
+    }
+
+    /// The form of dates.
+    public var dates: DateForm
+    /// The form of UUIDs.
+    public var uuids: UUIDForm
+
+    /// Seconds since 1970, and text, if nothing else is said.
+    public init(dates: DateForm = .secondsSince1970, uuids: UUIDForm = .text) {
+        self.dates = dates
+        self.uuids = uuids
+    }
+
+    // MARK: Writing
+
+    func value(_ date: Date) -> Value {
+        switch dates {
+        case .secondsSince1970: .real(date.timeIntervalSince1970)
+        case .millisecondsSince1970:
+            // A date so far away has no integer; as a REAL it is read again.
+            Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()).map(Value.integer)
+                ?? .real(date.timeIntervalSince1970 * 1_000)
+        case .secondsSince2001: .real(date.timeIntervalSinceReferenceDate)
+        case .text: .text(date.formatted(Self.texts[0]))
+        }
+    }
+
+    func value(_ uuid: UUID) -> Value {
+        switch uuids {
+        case .text: .text(uuid.uuidString)
+        case .blob: withUnsafeBytes(of: uuid.uuid) { .blob([UInt8]($0)) }
+        }
+    }
+
+    // MARK: Reading
+
+    func date(_ value: Value) -> Date? {
+        switch value {
+        case .integer(let number): date(Double(number))
+        case .real(let number): date(number)
+        case .text(let text): Self.date(text)
+        case .blob, .null: nil
+        }
+    }
+
+    private func date(_ number: Double) -> Date {
+        switch dates {
+        case .secondsSince1970, .text: Date(timeIntervalSince1970: number)
+        case .millisecondsSince1970: Date(timeIntervalSince1970: number / 1_000)
+        case .secondsSince2001: Date(timeIntervalSinceReferenceDate: number)
+        }
+    }
+
+    func uuid(_ value: Value) -> UUID? {
+        switch value {
+        case .text(let text): return UUID(uuidString: text)
+        case .blob(let bytes):
+            guard bytes.count == 16 else { return nil }
+            return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+        default: return nil
+        }
+    }
+
+    /// The time strings that SQLite's date functions take, the one that is written first.
+    ///
+    /// Source: SQLite, "Date And Time Functions", section 2.
+    private static let texts: [Date.ISO8601FormatStyle] = {
+        let day = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()
+        let forms = [Date.ISO8601FormatStyle.DateTimeSeparator.space, .standard].flatMap { separator in
+            [true, false].map { day.dateTimeSeparator(separator).time(includingFractionalSeconds: $0) }
+        }
+        return forms + forms.map { $0.timeZone(separator: .colon) } + [day]
+    }()
+
+    private static func date(_ text: String) -> Date? {
+        // The whole text: parsing alone takes what a text begins with.
+        for form in texts {
+            if let found = try? form.consuming(text, startingAt: text.startIndex, in: text.startIndex..<text.endIndex),
+                found.upperBound == text.endIndex
+            {
+                return found.output
+            }
+        }
+        return nil
+    }
+}
+
+extension Date: Bindable, ColumnReadable {
+    /// Seconds since 1970 as a REAL; interpolated into SQL it is bound in the connection's ``ColumnForms`` instead.
+    public var databaseValue: Value { ColumnForms().value(self) }
+
+    /// A date in the connection's form, or text.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Date {
+        guard let date = row.forms.date(row.value(at: index)) else { throw row.mismatch(at: index, wanted: Date.self) }
+        return date
+    }
+}
+
+extension UUID: Bindable, ColumnReadable {
+    /// The text form, in capitals; interpolated into SQL it is bound in the connection's ``ColumnForms`` instead.
+    public var databaseValue: Value { ColumnForms().value(self) }
+
+    /// Text or 16 bytes.
+    public static func read(from row: borrowing Row, at index: Int) throws -> UUID {
+        guard let uuid = row.forms.uuid(row.value(at: index)) else { throw row.mismatch(at: index, wanted: UUID.self) }
+        return uuid
+    }
+}
+
+extension Data: Bindable, ColumnReadable {
+    /// The bytes.
+    public var databaseValue: Value { .blob([UInt8](self)) }
+
+    /// A BLOB or TEXT column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Data {
+        Data(try [UInt8].read(from: row, at: index))
+    }
+}
+
+extension URL: Bindable, ColumnReadable {
+    /// The whole of it, as text.
+    public var databaseValue: Value { .text(absoluteString) }
+
+    /// A TEXT column.
+    public static func read(from row: borrowing Row, at index: Int) throws -> URL {
+        guard let url = URL(string: try String.read(from: row, at: index)) else {
+            throw row.mismatch(at: index, wanted: URL.self)
+        }
+        return url
+    }
+}
+
+extension Decimal: Bindable, ColumnReadable {
+    /// Its digits, as text: a REAL would round them.
+    public var databaseValue: Value { .text(description) }
+
+    /// A TEXT column of a number, or an INTEGER or REAL one.
+    public static func read(from row: borrowing Row, at index: Int) throws -> Decimal {
+        switch row.value(at: index) {
+        case .integer(let number): return Decimal(number)
+        case .real(let number): return Decimal(number)
+        case .text(let text):
+            // The whole text: digits that are followed by others are no number.
+            guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains($0) }),
+                let number = Decimal(string: text)
+            else { fallthrough }
+            return number
+        default: throw row.mismatch(at: index, wanted: Decimal.self)
+        }
+    }
+}
+
+extension Row {
+    /// The forms of dates and UUIDs.
+    var forms: ColumnForms { statement.connection.columnForms }
+}

@@ -1,0 +1,30 @@
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// The JSON in which a column holds a structure, an array or a dictionary.
+///
+/// Dates in it are numbers, of seconds since 1970, and keys are sorted, so that equal values make equal text.
+enum ColumnJSON {
+    static func text(_ value: some Encodable) throws -> Value {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .secondsSince1970
+        return .text(String(decoding: try encoder.encode(value), as: UTF8.self))
+    }
+
+    static func decoder(_ text: [UInt8]) throws -> any Decoder {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .secondsSince1970
+        return try decoder.decode(Grabbed.self, from: Data(text)).decoder
+    }
+
+    /// The decoder of a text, which nobody gives out otherwise.
+    private struct Grabbed: Decodable {
+        let decoder: any Decoder
+
+        init(from decoder: any Decoder) { self.decoder = decoder }
+    }
+}

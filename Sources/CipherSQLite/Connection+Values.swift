@@ -1,0 +1,191 @@
+internal import CipherErrors
+
+/// Inserting, updating and deleting Encodable values: a property for each column, found by its name.
+///
+/// A property that is `nil` is NULL. Dates and UUIDs have the connection's ``Connection/columnForms``; enumerations are stored
+/// by their raw values; structures, arrays and dictionaries as JSON text. What a value has no property for gets the table's
+/// default when it is inserted, and is left as it is when it is updated.
+extension Connection {
+    /// Inserts a value as a new row.
+    ///
+    /// - Returns: The rowid: where an INTEGER PRIMARY KEY was `nil`, the key that SQLite chose.
+    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` where a row is in its way; `EncodingError` for a value that makes
+    ///   no row.
+    @discardableResult
+    public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
+        let row = try RowEncoder(value, forms: columnForms)
+        try execute(row, .insert, table)
+        return lastInsertedRowID
+    }
+
+    /// Inserts a value as a new row, or updates the row with its primary key.
+    ///
+    /// A row that another unique column brings into its way is an error, as in ``insert(_:into:)``.
+    ///
+    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` where the table has no primary key, or the value no
+    ///   property for it.
+    public func upsert(_ value: some Encodable, into table: String) throws {
+        let row = try RowEncoder(value, forms: columnForms)
+        // NULL is no key that a row could have.
+        guard try !keyValues(of: row, in: table).contains(.null) else { return try execute(row, .insert, table) }
+        guard !Engine.current.hasUpsert else { return try execute(row, .upsert, table) }
+        try execute(row, .update, table)
+        if changes == 0 { try execute(row, .insert, table) }
+    }
+
+    /// Updates the row that has a value's primary key.
+    ///
+    /// - Returns: Whether there is such a row.
+    /// - Throws: ``DatabaseError``; `EncodingError` for a value that makes no row; ``StoreError`` with `misuse` where the table
+    ///   has no primary key, or the value no property for it or `nil` in one.
+    @discardableResult
+    public func update(_ value: some Encodable, in table: String) throws -> Bool {
+        let row = try RowEncoder(value, forms: columnForms)
+        try refuseNull(row, table)
+        try execute(row, .update, table)
+        return changes > 0
+    }
+
+    /// Deletes the row that has a value's primary key.
+    ///
+    /// - Returns: Whether there was such a row.
+    /// - Throws: As ``update(_:in:)``.
+    @discardableResult
+    public func delete(_ value: some Encodable, from table: String) throws -> Bool {
+        let row = try RowEncoder(value, forms: columnForms)
+        try refuseNull(row, table)
+        try execute(row, .delete, table)
+        return changes > 0
+    }
+
+    /// Inserts a value as a new row, and reads the row as it is then, with defaults and what triggers changed before.
+    ///
+    /// - Throws: As ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with `unsupported` where the engine is older than
+    ///   SQLite 3.35 and the table has no rowid.
+    public func insert<Inserted: Decodable>(
+        _ value: some Encodable, into table: String, returning type: Inserted.Type
+    ) throws -> Inserted {
+        let row = try RowEncoder(value, forms: columnForms)
+        let statement = try self.statement(.insert, row.names, table)
+        let inserted: Inserted?
+        if Engine.current.hasReturning {
+            inserted = try self.row(type, SQL(text: statement.sql + " RETURNING *", values: row.values))
+        } else {
+            try execute(SQL(text: statement.sql, values: row.values))
+            inserted = try self.row(type, "SELECT * FROM \(identifier: table) WHERE rowid = \(lastInsertedRowID)")
+        }
+        guard let inserted else {
+            throw DatabaseError(
+                extendedCode: DatabaseError.misuse, message: "a trigger kept the row from being inserted",
+                sql: statement.sql,
+                path: path)
+        }
+        return inserted
+    }
+
+    // MARK: Statements
+
+    /// What is done with a row.
+    enum RowChange: Hashable {
+        case insert, upsert, update, delete
+    }
+
+    /// A statement for values of one shape.
+    struct ValueStatement {
+        /// The properties that it was made for.
+        let names: [String]
+        let sql: String
+        /// The value that each parameter takes.
+        let order: [Int]
+    }
+
+    private func execute(_ row: RowEncoder, _ change: RowChange, _ table: String) throws {
+        let statement = try statement(change, row.names, table)
+        try execute(SQL(text: statement.sql, values: statement.order.map { row.values[$0] }))
+    }
+
+    private func statement(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
+        let key = ValueStatementKey(change: change, table: table)
+        // Whether the key of a table is still the same is only known while SQLite tells of changes of the schema.
+        if isLent && tellsOfSchemaChanges || change == .insert, let known = valueStatements[key], known.names == names {
+            return known
+        }
+        let statement = try make(change, names, table)
+        valueStatements[key] = statement
+        return statement
+    }
+
+    private func make(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
+        let table = (quoted: SQL.quoted(column: table), name: table)
+        let columns = names.map(SQL.quoted(column:))
+        func insertion() -> String {
+            columns.isEmpty
+                ? "INSERT INTO \(table.quoted) DEFAULT VALUES"
+                : "INSERT INTO \(table.quoted)(\(columns.joined(separator: ", "))) VALUES "
+                    + "(\(columns.map { _ in "?" }.joined(separator: ", ")))"
+        }
+        let all = Array(names.indices)
+        guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: all) }
+        let keys = try keyIndexes(of: names, in: table.name)
+        // A table may be all key: then its row is only looked for.
+        let rest = all.count == keys.count ? keys : all.filter { !keys.contains($0) }
+        let match = keys.map { "\(columns[$0]) = ?" }.joined(separator: " AND ")
+        switch change {
+        case .insert, .upsert:
+            let conflict = keys.map { columns[$0] }.joined(separator: ", ")
+            let assignments = rest.map { "\(columns[$0]) = excluded.\(columns[$0])" }.joined(separator: ", ")
+            return ValueStatement(
+                names: names, sql: insertion() + " ON CONFLICT(\(conflict)) DO UPDATE SET \(assignments)", order: all)
+        case .update:
+            let assignments = rest.map { "\(columns[$0]) = ?" }.joined(separator: ", ")
+            return ValueStatement(
+                names: names, sql: "UPDATE \(table.quoted) SET \(assignments) WHERE \(match)", order: rest + keys)
+        case .delete:
+            return ValueStatement(names: names, sql: "DELETE FROM \(table.quoted) WHERE \(match)", order: keys)
+        }
+    }
+
+    // MARK: Keys
+
+    /// Where the columns of the primary key stand among the properties.
+    private func keyIndexes(of names: [String], in table: String) throws -> [Int] {
+        var keys: [String] = []
+        try forEachRow("PRAGMA main.table_info(\(identifier: table))") { row in
+            if try row.get(Int.self, at: 5) > 0 { keys.append(try row.get(at: 1)) }
+        }
+        guard !keys.isEmpty else {
+            throw StoreError(
+                .misuse, path: path, "there is no table \(table) with a primary key, which would tell its rows apart",
+                advice: "write the SQL, with the condition that is meant")
+        }
+        return try keys.map { key in
+            guard
+                let index = names.firstIndex(of: key)
+                    ?? names.firstIndex(where: { TableAccess.folded($0) == TableAccess.folded(key) })
+            else {
+                throw StoreError(
+                    .misuse, path: path, "the value has no property for \(key), of the primary key of \(table)",
+                    advice: "add the property, or write the SQL")
+            }
+            return index
+        }
+    }
+
+    private func keyValues(of row: RowEncoder, in table: String) throws -> [Value] {
+        // The order of a deletion's values is that of the key.
+        try statement(.delete, row.names, table).order.map { row.values[$0] }
+    }
+
+    private func refuseNull(_ row: RowEncoder, _ table: String) throws {
+        guard try keyValues(of: row, in: table).contains(.null) else { return }
+        throw StoreError(
+            .misuse, path: path, "the value's primary key is nil, so it means no row of \(table)",
+            advice: "insert it, or set the key")
+    }
+}
+
+/// What a statement for values is found by.
+struct ValueStatementKey: Hashable {
+    let change: Connection.RowChange
+    let table: String
+}

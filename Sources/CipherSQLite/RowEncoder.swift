@@ -1,0 +1,217 @@
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
+/// Takes an Encodable value apart into columns: its properties' names and what is bound for each, also for those that are
+/// `nil`.
+final class RowEncoder: Encoder {
+    fileprivate(set) var names: [String] = []
+    fileprivate(set) var values: [Value] = []
+    fileprivate let forms: ColumnForms
+    /// Why the value makes no row.
+    fileprivate var fault: String?
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    /// - Throws: `EncodingError` where the value is no structure of columns; what its own encoding throws.
+    init(_ value: some Encodable, forms: ColumnForms) throws {
+        self.forms = forms
+        names.reserveCapacity(16)
+        values.reserveCapacity(16)
+        try value.encode(to: self)
+        guard let fault else { return }
+        throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: fault))
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(RowEncodingContainer<Key>(row: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        fault = "a row is made of a structure with a property for each column, not of a list"
+        return IgnoringContainer()
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer {
+        fault = "a row is made of a structure with a property for each column, not of a single value"
+        return IgnoringContainer()
+    }
+}
+
+private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let row: RowEncoder
+    var codingPath: [any CodingKey] { [] }
+
+    /// Inlined, so that what it calls is compiled for each type of column.
+    @inline(__always)
+    private func add(_ value: Value, _ key: Key) {
+        row.names.append(key.stringValue)
+        row.values.append(value)
+    }
+
+    func encodeNil(forKey key: Key) { add(.null, key) }
+    func encode(_ value: Bool, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: String, forKey key: Key) { add(.text(value), key) }
+    func encode(_ value: Double, forKey key: Key) { add(.real(value), key) }
+    func encode(_ value: Float, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: Int, forKey key: Key) { add(.integer(Int64(value)), key) }
+    func encode(_ value: Int8, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: Int16, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: Int32, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: Int64, forKey key: Key) { add(.integer(value), key) }
+    func encode(_ value: UInt, forKey key: Key) throws { add(try integer(value, key), key) }
+    func encode(_ value: UInt8, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: UInt16, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: UInt32, forKey key: Key) { add(value.databaseValue, key) }
+    func encode(_ value: UInt64, forKey key: Key) throws { add(try integer(value, key), key) }
+
+    func encode<Property: Encodable>(_ value: Property, forKey key: Key) throws {
+        add(try ColumnEncoder.value(value, row.forms, key), key)
+    }
+
+    // A property that is `nil` is NULL in the row, and not left out.
+    func encodeIfPresent(_ value: Bool?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: String?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Double?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Float?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Int?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Int8?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Int16?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Int32?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: Int64?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: UInt?, forKey key: Key) throws {
+        add(try value.map { try integer($0, key) } ?? .null, key)
+    }
+    func encodeIfPresent(_ value: UInt8?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: UInt16?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: UInt32?, forKey key: Key) { add(value.databaseValue, key) }
+    func encodeIfPresent(_ value: UInt64?, forKey key: Key) throws {
+        add(try value.map { try integer($0, key) } ?? .null, key)
+    }
+    func encodeIfPresent<Property: Encodable>(_ value: Property?, forKey key: Key) throws {
+        add(try value.map { try ColumnEncoder.value($0, row.forms, key) } ?? .null, key)
+    }
+
+    private func integer(_ value: some FixedWidthInteger, _ key: Key) throws -> Value {
+        guard let integer = Int64(exactly: value) else {
+            throw EncodingError.invalidValue(
+                value, .init(codingPath: [key], debugDescription: "SQLite's integers have 64 bits with a sign"))
+        }
+        return .integer(integer)
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        refuse(key)
+        return KeyedEncodingContainer(IgnoringKeyedContainer())
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        refuse(key)
+        return IgnoringContainer()
+    }
+
+    func superEncoder() -> any Encoder {
+        row.fault = "a row is made of one structure, not of a class and the one above it"
+        return ColumnEncoder(row.forms)
+    }
+
+    func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
+
+    private func refuse(_ key: Key) {
+        row.fault = "the column \(key.stringValue) holds one value: give the property a type of its own, stored as JSON"
+    }
+}
+
+/// Finds what is bound for one property: that of a column type, of an enumeration with a raw value or another type of a
+/// single value; for any other type its JSON.
+private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
+    let forms: ColumnForms
+    var value: Value?
+    /// Whether it has parts.
+    var isStructure = false
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    init(_ forms: ColumnForms) {
+        self.forms = forms
+    }
+
+    static func value(_ property: some Encodable, _ forms: ColumnForms, _ key: any CodingKey) throws -> Value {
+        if let date = property as? Date { return forms.value(date) }
+        if let uuid = property as? UUID { return forms.value(uuid) }
+        if let column = property as? any Bindable { return column.databaseValue }
+        let encoder = ColumnEncoder(forms)
+        try property.encode(to: encoder)
+        guard encoder.isStructure else { return encoder.value ?? .null }
+        do {
+            return try ColumnJSON.text(property)
+        } catch {
+            throw EncodingError.invalidValue(
+                property,
+                .init(codingPath: [key], debugDescription: "it cannot be stored as JSON", underlyingError: error))
+        }
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        isStructure = true
+        return KeyedEncodingContainer(IgnoringKeyedContainer())
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        isStructure = true
+        return IgnoringContainer()
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+    func encodeNil() { value = .null }
+    func encode<Single: Encodable>(_ single: Single) throws {
+        // Numbers without a sign are no `Bindable`.
+        if let number = single as? any FixedWidthInteger {
+            guard let integer = Int64(exactly: number) else {
+                throw EncodingError.invalidValue(
+                    single, .init(codingPath: [], debugDescription: "SQLite's integers have 64 bits with a sign"))
+            }
+            value = .integer(integer)
+        } else if let date = single as? Date {
+            value = forms.value(date)
+        } else if let uuid = single as? UUID {
+            value = forms.value(uuid)
+        } else if let column = single as? any Bindable {
+            value = column.databaseValue
+        } else {
+            try single.encode(to: self)
+        }
+    }
+}
+
+/// Takes what a value encodes where that is not wanted.
+private struct IgnoringContainer: UnkeyedEncodingContainer, SingleValueEncodingContainer {
+    var codingPath: [any CodingKey] { [] }
+    var count: Int { 0 }
+
+    mutating func encodeNil() {}
+    mutating func encode(_ value: some Encodable) {}
+    mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(IgnoringKeyedContainer())
+    }
+    mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { self }
+    mutating func superEncoder() -> any Encoder { ColumnEncoder(ColumnForms()) }
+}
+
+private struct IgnoringKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    var codingPath: [any CodingKey] { [] }
+
+    mutating func encodeNil(forKey key: Key) {}
+    mutating func encode(_ value: some Encodable, forKey key: Key) {}
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type, forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> { KeyedEncodingContainer(IgnoringKeyedContainer<Nested>()) }
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { IgnoringContainer() }
+    mutating func superEncoder() -> any Encoder { ColumnEncoder(ColumnForms()) }
+    mutating func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
+}

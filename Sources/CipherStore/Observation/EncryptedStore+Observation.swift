@@ -1,0 +1,95 @@
+internal import CipherErrors
+public import CipherSQLite
+
+extension EncryptedStore {
+    /// The values of a closure that reads the database: the present one, and another after each commit that may change it.
+    ///
+    /// A value that equals the one before is left out. Which commits count is known from what the closure's statements read:
+    /// those that changed the rows of such a table or a column of it that was read, also by a trigger, a foreign key, another
+    /// store or another process, and every change of the schema. What the closure takes from elsewhere is not observed.
+    ///
+    /// - Parameter body: Reads, as in ``read(_:)``; it runs once for each value.
+    public func observe<Output: Sendable & Equatable>(
+        _ body: @escaping @Sendable (Connection) throws -> Output
+    ) -> DatabaseObservation<Output> {
+        DatabaseObservation(store: self, isSame: ==, body: body)
+    }
+
+    /// The values of a closure that reads the database: the present one, and another after each commit that may change it.
+    ///
+    /// Which commits count is known from what the closure's statements read: those that changed the rows of such a table or a
+    /// column of it that was read, also by a trigger, a foreign key, another store or another process, and every change of the
+    /// schema. What the closure takes from elsewhere is not observed.
+    ///
+    /// - Parameter body: Reads, as in ``read(_:)``; it runs once for each value.
+    @_disfavoredOverload
+    public func observe<Output: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Output
+    ) -> DatabaseObservation<Output> {
+        DatabaseObservation(store: self, isSame: { _, _ in false }, body: body)
+    }
+
+    /// The commits that touch some tables, from now on: one element stands for one commit or, where the task is slow, for
+    /// several.
+    ///
+    /// Commits of other stores and processes count for all tables, and so does a change of the schema.
+    public func changes(in tables: [String]) -> TableChanges { TableChanges(store: self, tables: tables) }
+
+    // MARK: Reading what is observed
+
+    /// Reads, and tells the signal which commits are of interest afterwards.
+    func read<Output: Sendable>(
+        telling changes: ChangeSignal, _ body: @escaping @Sendable (Connection) throws -> Output
+    ) async throws -> Output {
+        watchFiles()
+        changes.beginReading()
+        let (value, region) = try await read { connection in
+            let (value, reads) = try connection.recordingReads { try body(connection) }
+            return (value, try connection.observable(reads))
+        }
+        changes.endReading(region)
+        return value
+    }
+
+    func checkTables(_ tables: [String]) async throws {
+        watchFiles()
+        for table in tables {
+            let isThere = try await read { db in
+                try db.value(
+                    Bool.self,
+                    "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)"
+                )
+            }
+            guard isThere == true else {
+                throw StoreError(
+                    .misuse, path: path, "there is no table \(table) whose changes could be told",
+                    advice: "name a table of the database")
+            }
+        }
+    }
+}
+
+extension Connection {
+    /// What must be observed to notice all that can change what was read.
+    ///
+    /// Column by column only where SQLite tells of each column: it does not tell of the columns that are computed from
+    /// another, nor of rows that a table's own conflict clause removes. And a virtual table may read others.
+    fileprivate func observable(_ reads: TableAccess) throws -> TableAccess {
+        guard !reads.isEverything, !reads.tables.isEmpty else { return reads }
+        guard !reads.tables.keys.contains(where: { $0.unicodeScalars.contains("\u{fffd}") }) else { return .everything }
+        var region = reads
+        try forEachRow(
+            """
+            SELECT name, rootpage, sql FROM main.sqlite_master
+            WHERE type = 'table' AND lower(name) IN (\(list: reads.tables.keys.sorted()))
+            """
+        ) { row in
+            if try row.get(Int?.self, at: 1) ?? 0 == 0 { region.isEverything = true }
+            let isPlain = row.withBytes(at: 2) { sql in
+                !["replace", "generated", "as"].contains { sql.containsWord($0) }
+            }
+            if !isPlain { region.add(try row.get(at: 0), .all) }
+        }
+        return region
+    }
+}
