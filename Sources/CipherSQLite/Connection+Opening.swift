@@ -13,6 +13,13 @@ extension Connection {
     /// A schema is not trusted: functions in it that are not innocuous do not run, and SQL that can damage the file is
     /// refused. Where the last part of the path is a symbolic link, the file is not opened.
     ///
+    /// SQLite's defaults hold for the rest, its automatic checkpoint included. Where several connections write one file in
+    /// WAL mode, in one process or in several, engines before SQLite 3.51.3 can lose acknowledged commits by it: a commit
+    /// may begin the log anew while another connection checkpoints. Have one connection write, or set
+    /// `PRAGMA wal_autocheckpoint = 0` on all and checkpoint while another connection holds `BEGIN IMMEDIATE`, as a store
+    /// does.
+    /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
+    ///
     /// - Parameters:
     ///   - database: The database file.
     ///   - mode: What may be done with it.

@@ -19,6 +19,14 @@ extension Connection {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
+    /// Runs `body` while no statement waits for a lock.
+    func withoutWaiting<Result>(_ body: () throws -> Result) rethrows -> Result {
+        let before = isCancelled
+        isCancelled = { true }
+        defer { isCancelled = before }
+        return try body()
+    }
+
     /// How long to wait before the next try, in milliseconds; none where the time is over.
     private static func pause(after tries: Int, within timeout: Int) -> Int {
         let pauses = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50]

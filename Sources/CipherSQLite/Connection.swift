@@ -35,6 +35,8 @@ public final class Connection {
     @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
+    /// What writes the log into the file, where that is not SQLite.
+    package internal(set) var checkpointer: Checkpointer?
     /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
     var layers: [String: FileLayer] = [:]
     /// What is known of the key.
@@ -172,6 +174,7 @@ public final class Connection {
     package func end() {
         guard !isClosed else { return }
         isClosed = true
+        checkpointer?.close()
         takeBack()
         cache.removeAll()
         lentCache.removeAll()

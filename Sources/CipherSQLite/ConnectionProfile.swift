@@ -30,6 +30,8 @@ package struct ConnectionProfile {
     package var doubleQuotedStrings: DoubleQuotedStrings
     /// Whether SQL that can damage the file is refused.
     package var isDefensive: Bool
+    /// Whether a commit may checkpoint, which is not safe beside other writers: see ``Checkpointer``.
+    package var checkpointsByItself = true
     package var collations: [Collation]
     /// The size of the page cache in KiB; `nil` for the engine's own.
     package var cacheSize: Int?
@@ -65,6 +67,8 @@ package struct ConnectionProfile {
         var profile = Self(.readWrite, .schemaIsForeign, .everywhere, isDefensive: false)
         // What a migration asks of a table, copies and counts is then read and authenticated once for most.
         profile.cacheSize = 16_000
+        // Others may have the file open.
+        profile.checkpointsByItself = false
         return profile
     }
 
@@ -138,6 +142,7 @@ package struct ConnectionProfile {
         case .fileIsForeign(let size): connection.distrust(fileSize: size)
         }
         if isDefensive { connection.beDefensive() }
+        if !checkpointsByItself { try connection.stopAutomaticCheckpoints() }
         if let key { try connection.setKey(key.key, settings: key.format) }
         for collation in collations { try connection.register(collation) }
         if let cacheSize { try connection.execute(SQL(text: "PRAGMA cache_size = -\(cacheSize)")) }

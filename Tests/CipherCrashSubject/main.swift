@@ -26,6 +26,8 @@ import Foundation
 //   write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   count FOLDER            the rows of that store
 //   exit FOLDER write|open  a store that goes on writing, or opening, while its process exits
+//   checkpoint FOLDER WAY RUNS [elsewhere]   checkpoints during which another connection, of another process even, makes
+//                           the log begin anew; CheckpointSubject.swift has the ways
 //
 // REPEATABLE in the environment, whatever its value, takes chance and time out of the process, as Repeatability.h says.
 // FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
@@ -206,6 +208,11 @@ do {
     case "write": try await StoreSubject.write(place, rows: more.first.flatMap { Int($0) })
     case "count": try await StoreSubject.count(place)
     case "exit": try ExitSubject.run(place, more.first)
+    case "checkpoint":
+        guard let way = more.first.flatMap({ CheckpointSubject.Way(rawValue: $0) }),
+            let runs = more.dropFirst().first.flatMap({ Int($0) })
+        else { exit(64) }
+        try CheckpointSubject.run(place, way, runs: runs, isElsewhere: more.contains("elsewhere"))
     default:
         print(try await Subject.perform([command] + more.filter { $0 != "stay" }, on: place))
         if more.contains("stay") {

@@ -100,6 +100,31 @@ public final class EncryptedStore: Sendable {
         try writer.runBlocking(.write, body)
     }
 
+    /// Writes the whole log into the database file, and empties the log where no connection reads it.
+    ///
+    /// A store does the first by itself when the log has 1,000 pages, and both as the last one to close. This is for the
+    /// moments between, such as before an app is suspended or the file is copied. It runs between writes, and waits for
+    /// those of other processes up to ``Options/busyTimeout``. Cancelling the task ends the waiting. Afterwards observations
+    /// look once more.
+    ///
+    /// - Returns: Whether the whole log is in the file; `false` where a reader of an older state or another process holds it
+    ///   off, which nothing is thrown for.
+    /// - Throws: ``DatabaseError`` where the file cannot be written; ``StoreError`` with `closed` after the store was closed;
+    ///   `CancellationError`.
+    @discardableResult
+    public func checkpoint() async throws -> Bool {
+        try await writer.run(.outside) { try $0.checkpointer?.truncateLog() ?? true }
+    }
+
+    /// Checkpoints as ``checkpoint()`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside of a closure of this store.
+    @available(*, noasync, message: "await checkpoint() instead")
+    @discardableResult
+    public func checkpointBlocking() throws -> Bool {
+        try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() ?? true }
+    }
+
     /// Refuses what waits and what comes, lets what runs end, and closes the connections.
     ///
     /// The last one to close moves the log into the database file. A second call waits for the same end.
@@ -164,11 +189,8 @@ public final class EncryptedStore: Sendable {
         #endif
         watch.begin(files) { [weak self] finished in
             guard let self else { return finished() }
-            // The task ends by itself when the store closes.
-            Task {
-                try? await self.checkForChanges()
-                finished()
-            }
+            let look = ConnectionJob(.read, of: identity, { [changes] in try changes.look($0) }) { _ in finished() }
+            writer.submit(look)
         }
     }
 }

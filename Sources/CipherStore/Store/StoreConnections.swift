@@ -25,11 +25,15 @@ package struct StoreConnections: Sendable {
 
     /// The connection that writes, in WAL mode where that is possible.
     package func writer() throws -> Connection {
-        let connection = try open()
-        guard try !writesAhead(connection) else { return connection }
-        connection.close()
-        try leaveWriteAheadLog()
-        return try open()
+        var connection = try open()
+        if try !writesAhead(connection) {
+            connection.close()
+            try leaveWriteAheadLog()
+            connection = try open()
+        }
+        let impatient = StoreConnections(path: path, fileKey: fileKey, collations: collations, busyTimeout: .zero)
+        connection.checkpoint { try impatient.open() }
+        return connection
     }
 
     /// A connection that only reads.
@@ -52,6 +56,7 @@ package struct StoreConnections: Sendable {
             try connection.execute("PRAGMA fullfsync = ON")
             try connection.execute("PRAGMA checkpoint_fullfsync = ON")
             try connection.execute("PRAGMA foreign_keys = ON")
+            try connection.stopAutomaticCheckpoints()
             try connection.refuseWhatOutlastsLoans()
         }
         return connection

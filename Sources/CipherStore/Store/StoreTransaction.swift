@@ -5,6 +5,8 @@ internal import CipherSQLite
 package enum StoreTransaction: Sendable {
     case read
     case write
+    /// None: what runs is no closure of an app's, and begins its own.
+    case outside
 
     /// Runs `body` in its transaction.
     ///
@@ -15,6 +17,7 @@ package enum StoreTransaction: Sendable {
         connection.isCancelled = { job.isCancelled }
         defer { connection.isCancelled = { false } }
         do {
+            guard self != .outside else { return try body(connection) }
             try connection.execute(self == .read ? "BEGIN DEFERRED" : "BEGIN IMMEDIATE")
         } catch let error as DatabaseError where error.isBusy && job.isCancelled {
             throw CancellationError()
@@ -31,12 +34,13 @@ package enum StoreTransaction: Sendable {
             connection.isCancelled = { false }
             guard connection.isInTransaction else { throw transactionEnded(connection) }
             switch self {
-            case .read: try connection.execute("ROLLBACK")
+            case .read, .outside: try connection.execute("ROLLBACK")
             case .write:
                 // Before, for COMMIT itself would count.
                 let writes = connection.takeWrites()
                 try connection.execute("COMMIT")
                 changes.committed(writes)
+                connection.checkpointer?.didCommit()
             }
             return output
         } catch {
