@@ -23,7 +23,11 @@ extension Connection {
     ///
     /// - Parameter isReadOnly: For a file that must not even have its journal rolled back.
     package func attachPlaintext(_ path: String, as schema: String, isReadOnly: Bool = false) throws {
-        let uri = SQL.quoted(text: FileURI.text(path, query: isReadOnly ? "mode=ro" : "mode=rw"))
+        // Its pages are not those of the main file, whose layer it would be opened through.
+        let layer = try FileLayer(guarding: path)
+        layers[schema] = layer
+        let mode = isReadOnly ? "mode=ro" : "mode=rw"
+        let uri = SQL.quoted(text: FileURI.text(path, query: "\(mode)&vfs=\(layer.name)"))
         try execute(SQL(text: "ATTACH \(uri) AS \(SQL.quoted(identifier: schema)) KEY ''"))
     }
 

@@ -310,8 +310,14 @@ struct KeyRotationTests {
         let opening = try StoreOpening(
             configuration: Fixture.configuration(), directory: file.folder.path(""),
             provider: TestKeys.provider(Self.old))
+        let paths = opening.paths
         let error = try opening.run { _ in
-            try storeError { try UpgradeLock.withLock(opening.paths, timeout: .zero) {} }
+            // On a thread of its own: a job of this thread would be one that the run waits for.
+            let answer = BlockingAnswer<StoreError?>()
+            Thread.detachNewThread {
+                answer.give(Result { try storeError { try UpgradeLock.withLock(paths, timeout: .zero) {} } })
+            }
+            return try answer.wait()
         }
         #expect(error?.code == .busy)
     }
