@@ -178,6 +178,24 @@ public final class EncryptedStore: Sendable {
         try await writer.run(.read) { [changes] in try changes.look($0) }
     }
 
+    /// Tells of the commits of others after a file has changed.
+    ///
+    /// A file is written before its commit can be seen, and nothing is told of that moment. But the other writer has the lock
+    /// until then, so it is waited for.
+    private func lookForOthers(_ finished: @escaping @Sendable () -> Void) {
+        let look = ConnectionJob(.outside, of: identity) { [changes] connection throws -> Void in
+            try connection.execute("BEGIN IMMEDIATE")
+            defer { try? connection.execute("ROLLBACK") }
+            try changes.look(connection)
+        } completion: { [weak self] result in
+            if case .failure(let error as DatabaseError) = result, error.isBusy, let self {
+                return lookForOthers(finished)
+            }
+            finished()
+        }
+        writer.submit(look)
+    }
+
     /// From now on the commits of others are looked for when the files change.
     func watchFiles() {
         #if canImport(Darwin)
@@ -189,8 +207,7 @@ public final class EncryptedStore: Sendable {
         #endif
         watch.begin(files) { [weak self] finished in
             guard let self else { return finished() }
-            let look = ConnectionJob(.read, of: identity, { [changes] in try changes.look($0) }) { _ in finished() }
-            writer.submit(look)
+            lookForOthers(finished)
         }
     }
 }

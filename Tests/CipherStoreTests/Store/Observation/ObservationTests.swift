@@ -130,11 +130,13 @@ struct ObservationTests {
         }
         await seen.wait()
         try await store.write { try $0.executeScript(text: write.sql) }
-        if write.isOfInterest { await seen.wait(until: 2) }
+        // Old engines do not tell what a query reads of which it takes no column.
+        let isTold = write.isOfInterest || !Engine.current.tellsOfCountedTables
+        if isTold { await seen.wait(until: 2) }
         // Each change of the schema is told.
         try await store.write { try $0.executeScript("CREATE TABLE last(x)") }
         let (number, rows) = try await task.value
-        #expect(number == (write.isOfInterest ? 3 : 2))
+        #expect(number == (isTold ? 3 : 2))
         #expect(try await store.read { try $0.values(Value.self, SQL(text: write.query)) } == rows)
     }
 
