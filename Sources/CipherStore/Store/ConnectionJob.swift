@@ -15,7 +15,7 @@ package final class ConnectionJob: @unchecked Sendable {
     private var interrupter: Interrupter?
     /// The job whose closure waits for this one.
     let caller: ConnectionJob?
-    /// The lane in which the closure waits for another job; read and written only by ``ConnectionQueue``, under its lock.
+    /// The queue in which the closure waits for another job; read and written only by ``ConnectionQueue``, under its lock.
     var awaited: ConnectionQueue?
     let store: StoreIdentity
     private let work: @Sendable (Connection, ConnectionJob) -> Delivery

@@ -14,7 +14,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     private var workers = 0
     private var isClosed = false
     private var closings: [@Sendable () -> Void] = []
-    /// The jobs that run: read and written only under `circles`, for a circle goes through several lanes.
+    /// The jobs that run: read and written only under `circles`, for a circle goes through several queues.
     private var running: [ConnectionJob] = []
     private static let circles = Lock()
 
@@ -24,7 +24,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     private let identity: StoreIdentity
     private let open: @Sendable () throws -> Connection
 
-    /// A lane without connections.
+    /// A queue without connections.
     package init(
         _ name: String, path: String, capacity: Int, identity: StoreIdentity,
         open: @escaping @Sendable () throws -> Connection
@@ -80,7 +80,7 @@ package final class ConnectionQueue: @unchecked Sendable {
             advice: "use the connection that the closure is given")
     }
 
-    /// Notes that a job's closure waits in this lane, unless it would wait for ever.
+    /// Notes that a job's closure waits in this queue, unless it would wait for ever.
     private func wait(_ caller: ConnectionJob) throws {
         try Self.circles.withLock {
             caller.awaited = self
@@ -93,7 +93,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether the closures on all its connections wait in lanes of which this is so.
+    /// Whether the closures on all its connections wait in queues of which this is so.
     private func isStuck(_ seen: [ConnectionQueue]) -> Bool {
         seen.contains { $0 === self }
             || running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
@@ -127,7 +127,7 @@ package final class ConnectionQueue: @unchecked Sendable {
         worker.run(job) { [self] worker in
             Self.circles.withLock {
                 running.removeAll { $0 === job }
-                // At once: the next job of this lane may look before the caller goes on.
+                // At once: the next job of this queue may look before the caller goes on.
                 job.caller?.awaited = nil
             }
             takeBack(worker)

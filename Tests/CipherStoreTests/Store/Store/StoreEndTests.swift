@@ -165,12 +165,12 @@ struct StoreEndTests {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
         let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: .zero)
-        let lane = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+        let queue = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             try connections.writer()
         }
         let (running, mayEnd, done) = (Gate(), Gate(), Gate())
         func submit(_ body: @escaping @Sendable (Connection) throws -> Void) {
-            lane.submit(ConnectionJob(.write, of: StoreIdentity(), body) { _ in done.arrive() })
+            queue.submit(ConnectionJob(.write, of: StoreIdentity(), body) { _ in done.arrive() })
         }
         submit { _ in
             running.arrive()
@@ -182,9 +182,9 @@ struct StoreEndTests {
         }
         mayEnd.arrive()
         done.block(until: 21)
-        let order = try lane.runBlocking(.read) { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
+        let order = try queue.runBlocking(.read) { try $0.values(String.self, "SELECT body FROM chat ORDER BY rowid") }
         #expect(order == ["old"] + (0..<20).map { String($0) })
-        lane.close {}
+        queue.close {}
     }
 
     @Test(
@@ -197,7 +197,7 @@ struct StoreEndTests {
         // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
         nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
         let opened = Gate()
-        let lane = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
+        let queue = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             // In a rollback journal's mode, where readers wait too.
             let connection = try connections.reader()
             try connection.execute("PRAGMA query_only = OFF")
@@ -206,14 +206,14 @@ struct StoreEndTests {
             return connection
         }
         let job = Task {
-            try await lane.run(isWrite ? .write : .read) { try $0.value(Int.self, "SELECT count(*) FROM chat") }
+            try await queue.run(isWrite ? .write : .read) { try $0.value(Int.self, "SELECT count(*) FROM chat") }
         }
         await opened.wait()
         job.cancel()
         await #expect(throws: CancellationError.self) { try await job.value }
         try holder.execute("ROLLBACK")
-        #expect(try await lane.run(.write) { try $0.value(Int.self, "SELECT count(*) FROM chat") } == 1)
-        lane.close {}
+        #expect(try await queue.run(.write) { try $0.value(Int.self, "SELECT count(*) FROM chat") } == 1)
+        queue.close {}
     }
 
     // MARK: Closing
