@@ -16,6 +16,13 @@ package struct FileHeader {
         self.init(bytes: try file.read(at: 0, count: Self.length), fileSize: try file.size())
     }
 
+    /// `nil` where the bytes end before the header does.
+    package init?(of database: some ByteSource) throws {
+        let count = Int(min(database.size, Int64(Self.length)))
+        guard count >= 100, let bytes = try database.read(at: 0, count: count) else { return nil }
+        self.init(bytes: bytes, fileSize: database.size)
+    }
+
     package init(bytes: [UInt8], fileSize: Int64) {
         self.bytes = bytes
         self.fileSize = fileSize
@@ -70,6 +77,20 @@ package struct FileHeader {
         let size = Int(big16(16))
         return size == 1 ? 65536 : size
     }
+    /// The sizes of the pages; `nil` where they are none that SQLite knows.
+    package var geometry: PageGeometry? {
+        bytes.count > 20 ? PageGeometry(pageSize: pageSize, reserved: Int(bytes[20])) : nil
+    }
+    /// The first page of the free list; 0 where there is none.
+    package var firstFreePage: UInt32 { big32(32) }
+    /// How many pages are free.
+    package var freePages: UInt32 { big32(36) }
+    /// Whether the file has the pointer map of auto-vacuum.
+    package var hasPointerMap: Bool { big32(52) != 0 }
+    /// Whether free pages stay until the app has them removed; only where there is a pointer map.
+    package var isIncrementalVacuum: Bool { big32(64) != 0 }
+    /// How text is stored; `nil` for a number that SQLite does not know.
+    package var textEncoding: TextEncoding? { big32(56) == 0 ? .utf8 : TextEncoding(rawValue: big32(56)) }
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     package var schemaFormat: Int { Int(big32(44)) }
     package var defaultCacheSize: Int { Int(Int32(bitPattern: big32(48))) }
@@ -98,4 +119,16 @@ package struct FileHeader {
         guard bytes.count >= offset + 4 else { return 0 }
         return bytes[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
     }
+}
+
+/// How a database stores text.
+package enum TextEncoding: UInt32, Sendable {
+    case utf8 = 1
+    case utf16LittleEndian = 2
+    case utf16BigEndian = 3
+}
+
+extension [UInt8] {
+    /// The number in four bytes, the highest first, all of which there must be.
+    package func big32(_ offset: Int) -> UInt32 { self[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) } }
 }

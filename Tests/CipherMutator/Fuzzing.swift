@@ -11,7 +11,7 @@ struct Fuzzing {
     /// - Parameter keep: A folder for the inputs that failed.
     init(keep: String?) throws {
         self.keep = keep
-        seeds = try TemporaryFolder()
+        seeds = try TemporaryFolder(inMemory: true)
         for name in SeedDatabases.names { try SeedDatabases.write(name, to: seeds.path("\(name).db")) }
     }
 
@@ -27,7 +27,7 @@ struct Fuzzing {
             number += step
             done += 1
         }
-        for (outcome, count) in counts.sorted(by: { $0.key < $1.key }) { tell("count\t\(outcome)\t\(count)") }
+        tellCounts()
     }
 
     private mutating func trial(_ number: UInt64) throws {
@@ -45,6 +45,57 @@ struct Fuzzing {
             let trial = try FileTrial.run(folder)
             try note("database \(name)\t\(trial.outcome)", trial.fault, number, input)
         }
+    }
+
+    /// Gives damaged databases to the page reader, in this process.
+    ///
+    /// - Parameter count: How many numbers from the first one on are tried.
+    mutating func read(from first: UInt64, count: UInt64) throws {
+        for number in first..<(first &+ count) {
+            var (random, naming) = (Random(seed: number), Random(seed: ~number))
+            let name = random.pick(SeedDatabases.names)
+            let folder = try damage(name, &random, &naming)
+            func bytes(_ ending: String) throws -> [UInt8]? {
+                let path = folder.path("app.db" + ending)
+                guard FileManager.default.fileExists(atPath: path) else { return nil }
+                return [UInt8](try Data(contentsOf: URL(filePath: path)))
+            }
+            let reading = try PageReading(database: bytes("") ?? [], log: bytes("-wal"), journal: bytes("-journal"))
+            let outcome = reading.damage == 0 ? "whole" : "damaged"
+            try note("read \(name)\t\(outcome)", reading.fault, number, folder)
+        }
+    }
+
+    /// Does the same in processes of their own, until the time is over, and finds the trial that ends one.
+    mutating func readInProcesses(from first: UInt64, step: UInt64, seconds: Int) throws {
+        let end = Date().addingTimeInterval(Double(seconds))
+        let part: UInt64 = 256
+        var number = first * part
+        while Date() < end {
+            try readInProcess(from: number, count: part)
+            number += step * part
+        }
+        tellCounts()
+    }
+
+    private mutating func readInProcess(from first: UInt64, count: UInt64) throws {
+        let run = try Child.run(Child.mutator, ["reading", "\(first)", "\(count)"])
+        if run.status == 0 {
+            for line in run.output.split(separator: "\n") where line.hasPrefix("count\t") {
+                let fields = line.split(separator: "\t")
+                counts["\(fields[1])\t\(fields[2])", default: 0] += Int(fields[3]) ?? 0
+            }
+        } else if count > 1 {
+            try readInProcess(from: first, count: count / 2)
+            try readInProcess(from: first + count / 2, count: count - count / 2)
+        } else {
+            faults += 1
+            tell("fault\tseed \(first)\tread\nstatus \(run.status): \(run.output.suffix(400))")
+        }
+    }
+
+    func tellCounts() {
+        for (outcome, count) in counts.sorted(by: { $0.key < $1.key }) { tell("count\t\(outcome)\t\(count)") }
     }
 
     private func damage(

@@ -8,6 +8,8 @@ import Foundation
 //   some FIRST COUNT                  so many trials
 //   one NUMBER                        one trial
 //   judge FOLDER                      upgrades a copy of FOLDER/app.db and judges it
+//   read FIRST STEP SECONDS           gives damaged databases to the page reader, 256 to a process
+//   reading FIRST COUNT               what such a process runs
 //   hostile [fast]                    every database that was made to harm, with seconds and peak memory
 //   memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
 //   upgrade FILE                      what a trial runs in a process of its own
@@ -48,6 +50,19 @@ do {
         guard let number = UInt64(argument(2)) else { exit(64) }
         var fuzzing = try Fuzzing(keep: arguments.count > 3 ? argument(3) : nil)
         try fuzzing.run(from: number, step: 1, count: 1, seconds: 600)
+        exit(fuzzing.faults == 0 ? 0 : 1)
+    case "read":
+        guard let first = UInt64(argument(2)), let step = UInt64(argument(3)), let seconds = Int(argument(4)) else {
+            exit(64)
+        }
+        var fuzzing = try Fuzzing(keep: nil)
+        try fuzzing.readInProcesses(from: first, step: step, seconds: seconds)
+        exit(fuzzing.faults == 0 ? 0 : 1)
+    case "reading":
+        guard let first = UInt64(argument(2)), let count = UInt64(argument(3)) else { exit(64) }
+        var fuzzing = try Fuzzing(keep: nil)
+        try fuzzing.read(from: first, count: count)
+        fuzzing.tellCounts()
         exit(fuzzing.faults == 0 ? 0 : 1)
     case "memory":
         try Subject.upgrade(argument(2), FileKeyProvider(path: argument(3)))

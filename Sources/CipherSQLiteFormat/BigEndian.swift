@@ -1,0 +1,48 @@
+/// Numbers as SQLite's file format writes them: the highest byte first.
+///
+/// The caller has checked that the bytes are there; only a varint, whose length its own bytes tell, is checked here.
+extension UnsafeRawBufferPointer {
+    @inlinable package func byte(_ offset: Int) -> UInt8 { load(fromByteOffset: offset, as: UInt8.self) }
+
+    @inlinable package func big16(_ offset: Int) -> Int {
+        Int(UInt16(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
+    }
+
+    @inlinable package func big32(_ offset: Int) -> UInt32 {
+        UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+
+    @inlinable package func big64(_ offset: Int) -> UInt64 {
+        UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The number of one to nine bytes at `offset`, which moves behind it; `nil` where the bytes end before it does.
+    @inlinable package func varint(_ offset: inout Int) -> UInt64? {
+        guard offset < count else { return nil }
+        let first = byte(offset)
+        offset += 1
+        guard first >= 0x80 else { return UInt64(first) }
+        return longVarint(UInt64(first & 0x7f), &offset)
+    }
+
+    @inlinable func longVarint(_ start: UInt64, _ offset: inout Int) -> UInt64? {
+        var value = start
+        for _ in 0..<7 {
+            guard offset < count else { return nil }
+            let next = byte(offset)
+            offset += 1
+            value = value << 7 | UInt64(next & 0x7f)
+            if next < 0x80 { return value }
+        }
+        // The ninth byte counts whole.
+        guard offset < count else { return nil }
+        value = value << 8 | UInt64(byte(offset))
+        offset += 1
+        return value
+    }
+
+    /// Some of the bytes, all of which there must be.
+    @inlinable package func part(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: self[offset..<(offset + count)])
+    }
+}

@@ -1,0 +1,66 @@
+/// Bytes that somebody else supplies: a file, or memory.
+package protocol ByteSource {
+    /// In bytes.
+    var size: Int64 { get }
+
+    /// Lends bytes: the source's own, or `scratch` filled with them.
+    ///
+    /// They last as long as the source does and `scratch` is not used for others.
+    ///
+    /// - Parameters:
+    ///   - offset: 0 or above.
+    ///   - scratch: Memory for `count` bytes at least.
+    /// - Returns: `nil` where the source ends before.
+    /// - Throws: What keeps the source from reading.
+    func lend(at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
+}
+
+extension ByteSource {
+    /// A copy of bytes; `nil` where the source ends before.
+    package func read(at offset: Int64, count: Int) throws -> [UInt8]? {
+        guard offset >= 0, count >= 0, Int64(count) <= size, offset <= size - Int64(count) else { return nil }
+        var found = true
+        let bytes = try [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            let scratch = UnsafeMutableRawBufferPointer(buffer)
+            guard let bytes = try lend(at: offset, count: count, scratch) else { return found = false }
+            if bytes.baseAddress != UnsafeRawPointer(scratch.baseAddress) { scratch.copyMemory(from: bytes) }
+            initialized = count
+        }
+        return found ? bytes : nil
+    }
+}
+
+/// Bytes in memory that stay where they are for as long as they are read.
+package struct MemoryBytes: ByteSource {
+    @usableFromInline let bytes: UnsafeRawBufferPointer
+
+    package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    @inlinable package var size: Int64 { Int64(bytes.count) }
+
+    @inlinable package func lend(
+        at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer
+    ) -> UnsafeRawBufferPointer? {
+        guard offset >= 0, offset <= size - Int64(count) else { return nil }
+        return bytes.part(Int(offset), count)
+    }
+}
+
+/// Bytes that a closure reads.
+package struct ReadBytes: ByteSource {
+    package let size: Int64
+    /// Fills the buffer from an offset on; `false` where the bytes end before.
+    @usableFromInline let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
+
+    package init(size: Int64, _ fill: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Bool) {
+        self.size = size
+        self.fill = fill
+    }
+
+    @inlinable package func lend(
+        at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer
+    ) throws -> UnsafeRawBufferPointer? {
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
+        return try fill(offset, buffer) ? UnsafeRawBufferPointer(buffer) : nil
+    }
+}

@@ -1,0 +1,56 @@
+/// The pages of a database that hold nothing.
+///
+/// Source: SQLite, "Database File Format", section 1.5.
+package struct FreeList: Equatable, Sendable {
+    /// The pages that list the others, in their order.
+    package private(set) var trunks: [UInt32] = []
+    package private(set) var leaves: [UInt32] = []
+
+    /// Follows the list.
+    ///
+    /// - Parameters:
+    ///   - first: The first trunk, by the file's header; 0 for none.
+    ///   - claims: Keeps account of the pages.
+    ///   - damage: Called for each damage that is passed over; throws to end the walk.
+    /// - Throws: What the source and `damage` throw.
+    package init(
+        in source: some PageSource, first: UInt32, claims: any PageClaims = PageSet(),
+        damage: (DamagedPage) throws -> Void
+    ) throws {
+        var memory = PageMemory(source.geometry.pageSize)
+        var trunk = first
+        while trunk != 0 {
+            guard try Self.claim(trunk, .freeTrunk, source, claims, damage) else { return }
+            guard let page = try source.lend(trunk, memory.overflow()), page.count >= source.geometry.usableSize else {
+                try damage(DamagedPage(trunk, .missing))
+                return
+            }
+            trunks.append(trunk)
+            let count = Int(page.big32(4))
+            if count > source.geometry.usableSize / 4 - 2 {
+                try damage(DamagedPage(trunk, .freeList))
+            } else {
+                for index in 0..<count {
+                    let leaf = page.big32(8 + 4 * index)
+                    if try Self.claim(leaf, .freeLeaf, source, claims, damage) { leaves.append(leaf) }
+                }
+            }
+            trunk = page.big32(0)
+        }
+    }
+
+    private static func claim(
+        _ page: UInt32, _ use: PageUse, _ source: some PageSource, _ claims: any PageClaims,
+        _ damage: (DamagedPage) throws -> Void
+    ) throws -> Bool {
+        guard page > 1, source.geometry.mayHold(page, of: source.pageCount) else {
+            try damage(DamagedPage(page, .missing))
+            return false
+        }
+        guard claims.claim(page, for: use) else {
+            try damage(DamagedPage(page, .claimedTwice))
+            return false
+        }
+        return true
+    }
+}

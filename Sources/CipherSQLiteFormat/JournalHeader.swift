@@ -1,0 +1,105 @@
+/// What a `-journal` begins with.
+///
+/// Source: SQLite, "Database File Format", section 3, and its `pager.c`.
+package struct JournalHeader {
+    package static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+    package static let length = 28
+
+    /// Whether SQLite would play the journal back.
+    package let isHot: Bool
+    /// The size of the database before the transaction, in pages.
+    package let initialPages: UInt32
+    package let sector: Int64
+    /// 0 in journals of SQLite before 3.5.8.
+    package let pageSize: Int
+
+    package init?(_ journal: some ByteSource) throws {
+        guard let bytes = try journal.read(at: 0, count: Self.length) else { return nil }
+        isHot = bytes.starts(with: Self.magic)
+        initialPages = bytes.big32(16)
+        sector = Int64(bytes.big32(20))
+        pageSize = Int(bytes.big32(24))
+    }
+
+    private var isSectorSize: Bool { (32...65536).contains(sector) && sector & (sector - 1) == 0 }
+
+    /// Some pages of a journal behind a header of their own.
+    package struct Segment: Equatable {
+        /// Where its first record begins.
+        package let first: Int64
+        /// Where its last record ends, or the journal.
+        package let end: Int64
+        /// With what the sum of a page begins.
+        let sum: UInt32
+        /// The size of the pages.
+        package let pageSize: Int
+
+        /// Where in a record the page begins, behind its number.
+        package static let pageOffset = 4
+        /// From one record to the next.
+        package var stride: Int64 { Int64(pageSize + 8) }
+    }
+
+    /// The parts of a journal that SQLite would play back, each behind a header of its own at the next sector.
+    ///
+    /// Records are read only where SQLite reads them: read out of step, any page can look like another.
+    ///
+    /// - Parameter pageSize: The database's, where the journal has none.
+    package func segments(in journal: some ByteSource, pageSize other: Int = 0) throws -> [Segment] {
+        let pageSize = pageSize == 0 ? other : pageSize
+        guard isHot, pageSize.isPageSize, isSectorSize else { return [] }
+        let stride = Int64(pageSize + 8)
+        var segments: [Segment] = []
+        var offset: Int64 = 0
+        while let header = try journal.read(at: offset, count: 16), header.starts(with: Self.magic) {
+            let first = offset + sector
+            // A writer that syncs nothing does not count: its records go on to the end.
+            let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
+            let end = count > (journal.size - first) / stride ? journal.size : first + count * stride
+            segments.append(Segment(first: first, end: end, sum: header.big32(12), pageSize: pageSize))
+            offset = max(first, (end + sector - 1) / sector * sector)
+        }
+        return segments
+    }
+
+    /// The pages as they were before the transaction that the journal is of; `nil` where SQLite would not play it back.
+    ///
+    /// Whether it names a super-journal that is gone, and so counts no more, is for the caller to find out.
+    ///
+    /// - Parameter pageSize: The database's, where the journal has none.
+    package func originalPages(in journal: some ByteSource, pageSize: Int = 0) throws -> PageVersions? {
+        let segments = try segments(in: journal, pageSize: pageSize)
+        guard let pageSize = segments.first?.pageSize else { return nil }
+        var offsets: [UInt32: Int64] = [:]
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize + 8, alignment: 16)
+        defer { memory.deallocate() }
+        for segment in segments {
+            var position = segment.first
+            while position <= segment.end - segment.stride,
+                let record = try journal.lend(at: position, count: pageSize + 8, memory)
+            {
+                let page = record.big32(0)
+                // As SQLite does, which reads nothing more behind such a record.
+                guard page != 0, page != PageGeometry.lockPage(pageSize) else { return versions(offsets, pageSize) }
+                if page <= initialPages {
+                    let content = record.part(Segment.pageOffset, pageSize)
+                    guard Self.sum(content, segment.sum) == record.big32(pageSize + 4) else {
+                        return versions(offsets, pageSize)
+                    }
+                    offsets[page] = position + Int64(Segment.pageOffset)
+                }
+                position += segment.stride
+            }
+        }
+        return versions(offsets, pageSize)
+    }
+
+    private func versions(_ offsets: [UInt32: Int64], _ pageSize: Int) -> PageVersions {
+        PageVersions(pageSize: pageSize, pageCount: initialPages, offsets: offsets)
+    }
+
+    /// Every 200th byte, from the end on.
+    private static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
+        stride(from: page.count - 200, to: 0, by: -200).reduce(start) { $0 &+ UInt32(page.byte($1)) }
+    }
+}

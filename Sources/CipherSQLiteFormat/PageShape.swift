@@ -1,0 +1,43 @@
+/// What the bytes of a page alone tell of it.
+package enum PageShape: Equatable, Sendable {
+    /// Nothing but zeros.
+    case empty
+    /// A page of a b-tree.
+    ///
+    /// Random bytes look like one with a chance of about one in a thousand million.
+    case tree(TreePage.Kind)
+    /// An overflow page, a page of a list, or what is no page.
+    case other
+
+    package init(_ page: [UInt8]) { self = page.withUnsafeBytes(PageShape.init) }
+
+    package var isTree: Bool { if case .tree = self { true } else { false } }
+
+    /// - Parameter page: A whole page, other than page 1.
+    package init(_ page: UnsafeRawBufferPointer) {
+        if let kind = Self.wellFormedTree(page) {
+            self = .tree(kind)
+        } else {
+            self = page.allSatisfy { $0 == 0 } ? .empty : .other
+        }
+    }
+
+    /// The kind of a page whose header and cell pointers agree with each other.
+    ///
+    /// Source: SQLite, "Database File Format", section 1.6.
+    private static func wellFormedTree(_ page: UnsafeRawBufferPointer) -> TreePage.Kind? {
+        guard page.count >= 512, let kind = TreePage.Kind(rawValue: page.byte(0)) else { return nil }
+        let cells = page.big16(3)
+        let content = page.big16(5) == 0 ? 65536 : page.big16(5)
+        let pointers = kind.isLeaf ? 8 : 12
+        // The last row of a table was deleted: nothing but the header.
+        if cells == 0 {
+            let isEmptyLeaf = kind.isLeaf && page.byte(7) == 0 && page.big16(1) == 0
+            return isEmptyLeaf && (page.count - 255...page.count).contains(content) ? kind : nil
+        }
+        guard page.byte(7) <= 60, pointers + 2 * cells <= content, content < page.count, page.big16(1) < page.count,
+            (0..<cells).allSatisfy({ (content..<page.count).contains(page.big16(pointers + 2 * $0)) })
+        else { return nil }
+        return kind
+    }
+}

@@ -1,0 +1,93 @@
+/// What every page of a database is for, found by walking all of it.
+///
+/// It takes eight bytes of memory for each page of the database.
+package final class PageUsage: PageClaims {
+    /// The rows of the schema's table.
+    package private(set) var schema: [SchemaEntry] = []
+    package private(set) var freeList: FreeList?
+    /// What was found on the way, up to ``mostDamage``.
+    package private(set) var damage: [DamagedPage] = []
+    package static let mostDamage = 10_000
+
+    /// For each page from 1 its use and its root; 0 where nothing leads to it.
+    private var uses: [UInt64]
+
+    /// Walks a database.
+    ///
+    /// - Parameter header: That of the file, or what is known of it.
+    /// - Throws: What the source throws; damage is noted.
+    package init(of source: some PageSource, header: FileHeader) throws {
+        uses = [UInt64](repeating: 0, count: Int(source.pageCount))
+        _ = claim(PageGeometry.lockPage(source.geometry.pageSize), for: .locks)
+        if header.hasPointerMap { claimPointerMap(source) }
+        schema = try SchemaEntry.all(in: source, claims: self) { note($0) }
+        for root in Set(schema.map(\.rootPage)).subtracting([0]).sorted() { try walk(root, source) }
+        freeList = try FreeList(in: source, first: header.firstFreePage, claims: self) { note($0) }
+    }
+
+    private func claimPointerMap(_ source: some PageSource) {
+        let map = PointerMap(source.geometry)
+        var page: UInt32 = 2
+        while page <= source.pageCount {
+            if let part = map.mapPage(of: page), part <= source.pageCount { _ = claim(part, for: .pointerMap) }
+            let (next, overflow) = page.addingReportingOverflow(UInt32(source.geometry.usableSize / 5 + 1))
+            guard !overflow else { return }
+            page = next
+        }
+    }
+
+    private func walk(_ root: UInt32, _ source: some PageSource) throws {
+        var cursor = TreeCursor(source, root: root, claims: self)
+        while true {
+            do {
+                guard let cell = try cursor.next() else { return }
+                try cursor.forEachPiece(of: cell) { _ in }
+            } catch let error as DamagedPage {
+                note(error)
+            }
+        }
+    }
+
+    private func note(_ error: DamagedPage) {
+        if damage.count < Self.mostDamage { damage.append(error) }
+    }
+
+    /// What a page is for; `nil` where nothing leads to it.
+    package subscript(page: UInt32) -> PageUse? {
+        guard page >= 1, page <= uses.count else { return nil }
+        return Self.use(uses[Int(page) - 1])
+    }
+
+    /// The pages that nothing leads to.
+    package var lostPages: [UInt32] { uses.indices.filter { uses[$0] == 0 }.map { UInt32($0 + 1) } }
+
+    package func claim(_ page: UInt32, for use: PageUse) -> Bool {
+        guard page >= 1, page <= uses.count, uses[Int(page) - 1] == 0 else { return false }
+        uses[Int(page) - 1] = Self.code(use)
+        return true
+    }
+
+    private static func code(_ use: PageUse) -> UInt64 {
+        switch use {
+        case .tree(let root): return 1 << 32 | UInt64(root)
+        case .overflow(let root): return 2 << 32 | UInt64(root)
+        case .freeTrunk: return 3 << 32
+        case .freeLeaf: return 4 << 32
+        case .pointerMap: return 5 << 32
+        case .locks: return 6 << 32
+        }
+    }
+
+    private static func use(_ code: UInt64) -> PageUse? {
+        let root = UInt32(truncatingIfNeeded: code)
+        switch code >> 32 {
+        case 1: return .tree(root: root)
+        case 2: return .overflow(root: root)
+        case 3: return .freeTrunk
+        case 4: return .freeLeaf
+        case 5: return .pointerMap
+        case 6: return .locks
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/// What a database with auto-vacuum notes of each page: what it is, and who leads to it.
+///
+/// Source: SQLite, "Database File Format", section 1.8.
+package struct PointerMap: Sendable {
+    package enum Kind: UInt8, Sendable {
+        case root = 1
+        case free = 2
+        /// The first overflow page of a cell, whose page is the parent.
+        case firstOverflow = 3
+        /// Another one, whose parent is the one before.
+        case laterOverflow = 4
+        /// A page of a b-tree, whose parent is the page above.
+        case tree = 5
+    }
+
+    package struct Entry: Equatable, Sendable {
+        package let kind: Kind
+        package let parent: UInt32
+    }
+
+    private let geometry: PageGeometry
+
+    package init(_ geometry: PageGeometry) { self.geometry = geometry }
+
+    /// The page of the map that tells of a page; `nil` for page 1, of which none does.
+    package func mapPage(of page: UInt32) -> UInt32? {
+        guard page > 1 else { return nil }
+        let pagesInPart = UInt32(geometry.usableSize / 5 + 1)
+        let map = (page - 2) / pagesInPart * pagesInPart + 2
+        return map == PageGeometry.lockPage(geometry.pageSize) ? map + 1 : map
+    }
+
+    /// Whether a page is one of the map.
+    package func contains(_ page: UInt32) -> Bool { mapPage(of: page) == page }
+
+    /// What the map notes of a page; `nil` where it notes nothing that SQLite would write.
+    ///
+    /// - Throws: What the source throws.
+    package func entry(of page: UInt32, in source: some PageSource) throws -> Entry? {
+        guard let map = mapPage(of: page), page > map, page <= source.pageCount else { return nil }
+        var memory = PageMemory(geometry.pageSize)
+        let offset = 5 * Int(page - map - 1)
+        guard let bytes = try source.lend(map, memory.overflow()), offset + 5 <= min(bytes.count, geometry.usableSize),
+            let kind = Kind(rawValue: bytes.byte(offset))
+        else { return nil }
+        return Entry(kind: kind, parent: bytes.big32(offset + 1))
+    }
+}

@@ -1,0 +1,90 @@
+/// A value of a record in one of SQLite's storage classes.
+///
+/// Where a column has REAL affinity a whole number may be stored as an integer, and an INTEGER PRIMARY KEY is stored as NULL.
+package enum RecordValue {
+    case null
+    case integer(Int64)
+    case real(Double)
+    /// In the database's encoding, valid or not.
+    case text(UnsafeRawBufferPointer)
+    case blob(UnsafeRawBufferPointer)
+}
+
+/// Reads a record value by value, without a copy.
+///
+/// A record may have fewer values than its table has columns, which were added later.
+/// Source: SQLite, "Database File Format", section 2.
+package struct RecordReader {
+    private let payload: UnsafeRawBufferPointer
+    private let page: UInt32
+    private let headerLength: Int
+    /// Where the next serial type is, and its value.
+    private var header: Int
+    private var body: Int
+
+    /// - Parameters:
+    ///   - payload: The whole payload of a cell.
+    ///   - page: The page of the cell, for errors.
+    /// - Throws: ``DamagedPage``.
+    package init(_ payload: UnsafeRawBufferPointer, page: UInt32) throws(DamagedPage) {
+        var offset = 0
+        guard let length = payload.varint(&offset), length >= offset, length <= payload.count else {
+            throw DamagedPage(page, .recordHeader)
+        }
+        self.payload = payload
+        self.page = page
+        header = offset
+        headerLength = Int(length)
+        body = headerLength
+    }
+
+    /// The next value; `nil` behind the last one.
+    ///
+    /// - Throws: ``DamagedPage`` where the record ends before the value does, or goes on behind the last one. No value
+    ///   follows then.
+    package mutating func next() throws(DamagedPage) -> RecordValue? {
+        guard header < headerLength else {
+            guard header == headerLength, body == payload.count else { throw end(.recordLength) }
+            return nil
+        }
+        guard let type = payload.varint(&header), header <= headerLength else { throw end(.recordHeader) }
+        guard let length = Self.length(of: type) else { throw end(.recordHeader) }
+        guard length <= payload.count - body else { throw end(.recordLength) }
+        let bytes = payload.part(body, length)
+        body += length
+        switch type {
+        case 0: return .null
+        case 1...6: return .integer(Self.integer(bytes))
+        // SQLite has no NaN, and reads one as NULL.
+        case 7:
+            let number = Double(bitPattern: bytes.big64(0))
+            return number.isNaN ? .null : .real(number)
+        case 8, 9: return .integer(Int64(type - 8))
+        default: return type & 1 == 0 ? .blob(bytes) : .text(bytes)
+        }
+    }
+
+    private mutating func end(_ reason: DamagedPage.Reason) -> DamagedPage {
+        (header, body) = (headerLength, payload.count)
+        return DamagedPage(page, reason)
+    }
+
+    /// How many bytes a value of a serial type takes; `nil` for the two types that are reserved, and for what no record
+    /// can hold.
+    package static func length(of type: UInt64) -> Int? {
+        switch type {
+        case 0, 8, 9: return 0
+        case 1...4: return Int(type)
+        case 5: return 6
+        case 6, 7: return 8
+        case 10, 11: return nil
+        default: return type > 1 << 32 ? nil : Int(type - 12) / 2
+        }
+    }
+
+    private static func integer(_ bytes: UnsafeRawBufferPointer) -> Int64 {
+        var value = Int64(Int8(bitPattern: bytes.byte(0)))
+        for index in 1..<max(1, bytes.count) { value = value << 8 | Int64(bytes.byte(index)) }
+        return value
+    }
+}

@@ -1,0 +1,65 @@
+/// A row of the schema's table, as bytes in the database's encoding.
+///
+/// Source: SQLite, "Database File Format", section 2.6.
+package struct SchemaEntry: Equatable, Sendable {
+    package let rowid: Int64
+    /// `table`, `index`, `view` or `trigger`.
+    package let type: [UInt8]
+    package let name: [UInt8]
+    /// The table of an index or trigger, else the name again.
+    package let tableName: [UInt8]
+    /// The root of the b-tree; 0 of what has none.
+    package let rootPage: UInt32
+    /// `nil` for an index that SQLite made for a constraint.
+    package let sql: [UInt8]?
+
+    /// - Throws: ``DamagedPage`` where the row describes nothing.
+    init(_ cell: TreeCell, _ payload: UnsafeRawBufferPointer) throws(DamagedPage) {
+        var record = try RecordReader(payload, page: cell.page)
+        guard let type = Self.text(try record.next()), let name = Self.text(try record.next()),
+            let tableName = Self.text(try record.next()), let root = Self.root(try record.next()),
+            let last = try record.next()
+        else { throw DamagedPage(cell.page, .schemaEntry) }
+        rowid = cell.rowid
+        self.type = type
+        self.name = name
+        self.tableName = tableName
+        rootPage = root
+        sql = Self.text(last)
+    }
+
+    private static func text(_ value: RecordValue?) -> [UInt8]? {
+        guard case .text(let bytes) = value else { return nil }
+        return Array(bytes)
+    }
+
+    private static func root(_ value: RecordValue?) -> UInt32? {
+        switch value {
+        case .integer(let number): return UInt32(exactly: number)
+        case .null: return 0
+        default: return nil
+        }
+    }
+
+    /// Reads the schema.
+    ///
+    /// - Parameters:
+    ///   - claims: Keeps account of the pages.
+    ///   - damage: Called for each damage that is passed over; throws to end the walk.
+    /// - Throws: What the source and `damage` throw.
+    package static func all(
+        in source: some PageSource, claims: any PageClaims = PageSet(), damage: (DamagedPage) throws -> Void
+    ) throws -> [SchemaEntry] {
+        var cursor = TreeCursor(source, root: 1, claims: claims)
+        var entries: [SchemaEntry] = []
+        while true {
+            do {
+                guard let cell = try cursor.next() else { return entries }
+                guard cursor.isOfTable == true else { throw DamagedPage(cell.page, .noTreePage) }
+                entries.append(try SchemaEntry(cell, try cursor.payload(of: cell)))
+            } catch let error as DamagedPage {
+                try damage(error)
+            }
+        }
+    }
+}

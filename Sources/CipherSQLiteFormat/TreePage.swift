@@ -1,0 +1,135 @@
+/// One page of a b-tree.
+///
+/// Nothing that it lends outlives the bytes that it was made from.
+/// Source: SQLite, "Database File Format", section 1.6.
+package struct TreePage {
+    package enum Kind: UInt8, Sendable {
+        case indexInterior = 2
+        case tableInterior = 5
+        case indexLeaf = 10
+        case tableLeaf = 13
+
+        @inlinable package var isLeaf: Bool { rawValue & 8 != 0 }
+        @inlinable package var isTable: Bool { rawValue & 1 != 0 }
+    }
+
+    /// The number of the page, from 1.
+    package let number: UInt32
+    package let kind: Kind
+    package let cellCount: Int
+    /// The page without its reserved bytes.
+    package let bytes: UnsafeRawBufferPointer
+    @usableFromInline let geometry: PageGeometry
+    /// Where the pointers to the cells begin.
+    @usableFromInline let pointers: Int
+
+    /// Reads the header of a page.
+    ///
+    /// - Parameter page: The whole page.
+    /// - Throws: ``DamagedPage`` where it is no page of a b-tree.
+    @inlinable package init(_ page: UnsafeRawBufferPointer, number: UInt32, _ geometry: PageGeometry)
+        throws(DamagedPage)
+    {
+        // The file's own header stands before that of page 1.
+        let header = number == 1 ? 100 : 0
+        guard page.count >= geometry.pageSize, let kind = Kind(rawValue: page.byte(header)) else {
+            throw DamagedPage(number, .noTreePage)
+        }
+        let pointers = header + (kind.isLeaf ? 8 : 12)
+        let cellCount = page.big16(header + 3)
+        guard pointers + 6 * cellCount <= geometry.usableSize else { throw DamagedPage(number, .cellCount) }
+        self.number = number
+        self.kind = kind
+        self.cellCount = cellCount
+        self.geometry = geometry
+        self.pointers = pointers
+        bytes = page.part(0, geometry.usableSize)
+    }
+
+    /// A leaf without cells.
+    @usableFromInline init(emptyWith geometry: PageGeometry) {
+        number = 0
+        kind = .tableLeaf
+        cellCount = 0
+        bytes = UnsafeRawBufferPointer(start: nil, count: 0)
+        self.geometry = geometry
+        pointers = 0
+    }
+
+    /// The child with the greatest keys, of an interior page.
+    @inlinable package var rightChild: UInt32 { kind.isLeaf ? 0 : bytes.big32(pointers - 4) }
+
+    /// Where a cell begins.
+    ///
+    /// SQLite gives a cell four bytes at least, and an interior one begins with its child.
+    @inlinable func start(of index: Int) throws(DamagedPage) -> Int {
+        guard index >= 0, index < cellCount else { throw DamagedPage(number, .cellBounds) }
+        let start = bytes.big16(pointers + 2 * index)
+        guard start >= pointers + 2 * cellCount, start + 4 <= bytes.count else {
+            throw DamagedPage(number, .cellBounds)
+        }
+        return start
+    }
+
+    /// The child with the keys up to that of a cell, of an interior page.
+    @inlinable package func child(at index: Int) throws(DamagedPage) -> UInt32 { bytes.big32(try start(of: index)) }
+
+    /// A cell, by its place in the order of keys.
+    ///
+    /// - Parameter index: From 0 to below `cellCount`.
+    /// - Throws: ``DamagedPage`` where the cell is not within the page.
+    @inlinable package func cell(at index: Int) throws(DamagedPage) -> TreeCell {
+        var offset = try start(of: index)
+        var (child, rowid, length) = (UInt32(0), Int64(0), 0)
+        if !kind.isLeaf {
+            child = bytes.big32(offset)
+            offset += 4
+        }
+        if kind != .tableInterior {
+            guard let number = bytes.varint(&offset) else { throw DamagedPage(self.number, .cellBounds) }
+            // More SQLite cannot store.
+            guard number <= 0x7fff_ffff else { throw DamagedPage(self.number, .payloadLength) }
+            length = Int(number)
+        }
+        if kind.isTable {
+            guard let number = bytes.varint(&offset) else { throw DamagedPage(self.number, .cellBounds) }
+            rowid = Int64(bitPattern: number)
+        }
+        let local = geometry.localLength(of: length, inTable: kind.isTable)
+        let end = offset + local
+        guard end + (local < length ? 4 : 0) <= bytes.count else { throw DamagedPage(number, .cellBounds) }
+        return TreeCell(
+            page: number, index: index, child: child, rowid: rowid, length: length, local: bytes.part(offset, local),
+            overflow: local < length ? bytes.big32(end) : 0)
+    }
+}
+
+/// One cell of a b-tree's page: a row of a table, or a key of an index or of a table WITHOUT ROWID.
+package struct TreeCell {
+    /// The page it is on, and its place there.
+    package let page: UInt32
+    package let index: Int
+    /// The child with lesser keys, of an interior page; else 0.
+    package let child: UInt32
+    /// 0 in an index.
+    package let rowid: Int64
+    /// The length of the payload, in bytes.
+    package let length: Int
+    /// What of the payload is on the page.
+    package let local: UnsafeRawBufferPointer
+    /// The page with what follows; 0 where nothing does.
+    package let overflow: UInt32
+
+    @inlinable init(
+        page: UInt32, index: Int, child: UInt32, rowid: Int64, length: Int, local: UnsafeRawBufferPointer,
+        overflow: UInt32
+    ) {
+        self.page = page
+        self.index = index
+        self.child = child
+        self.rowid = rowid
+        self.length = length
+        self.local = local
+        self.overflow = overflow
+    }
+}

@@ -1,0 +1,159 @@
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// What the page reader finds in whole databases.
+@Suite struct PageReaderTests {
+    private let folder = try? TemporaryFolder(inMemory: true)
+
+    private func path(_ name: String) throws -> String { try #require(folder).path(name) }
+
+    @Test(
+        "Every row and index entry of a generated database is what SQLite gives, and every page has one use",
+        arguments: 0..<8)
+    func differential(part: UInt64) throws {
+        for seed in (part * 40)..<(part * 40 + 40) {
+            let database = GeneratedDatabase(seed: seed)
+            let path = try path("\(seed).db")
+            var expected: ReadDatabase?
+            var free = 0
+            try database.write(path) { connection in
+                expected = try ReadDatabase(connection, database.queries)
+                free = try connection.value(Int.self, "PRAGMA freelist_count") ?? 0
+            }
+            let bytes = try HeldBytes(contentsOf: path)
+            let header = try #require(try FileHeader(of: bytes))
+            let source = try #require(try FilePages(bytes))
+            #expect(source.geometry.usableSize == database.pageSize - database.reserved)
+            var read = try ReadDatabase(source)
+            read.trees = read.trees.filter { database.queries[$0.key] != nil }
+            let difference = try #require(expected).difference(from: read)
+            #expect(difference == nil, "seed \(seed): \(difference ?? "")")
+            try checkUsage(source, header, free, database, seed)
+        }
+    }
+
+    private func checkUsage(
+        _ source: some PageSource, _ header: FileHeader, _ free: Int, _ database: GeneratedDatabase, _ seed: UInt64
+    ) throws {
+        let usage = try PageUsage(of: source, header: header)
+        #expect(usage.damage == [] && usage.lostPages == [], "seed \(seed)")
+        let list = try #require(usage.freeList)
+        #expect(list.trunks.count + list.leaves.count == free && Int(header.freePages) == free, "seed \(seed)")
+        #expect(header.hasPointerMap == (database.vacuum != "NONE"))
+        #expect(header.isIncrementalVacuum == (database.vacuum == "INCREMENTAL"))
+        let encodings = ["UTF-8": TextEncoding.utf8, "UTF-16le": .utf16LittleEndian, "UTF-16be": .utf16BigEndian]
+        #expect(header.textEncoding == encodings[database.encoding])
+        guard header.hasPointerMap else { return }
+        let map = PointerMap(source.geometry)
+        for page in 2...max(2, source.pageCount) where page <= source.pageCount {
+            let kinds: [PointerMap.Kind?]
+            switch usage[page] {
+            case .tree(let root): kinds = [root == page ? .root : .tree]
+            case .overflow: kinds = [.firstOverflow, .laterOverflow]
+            case .freeTrunk, .freeLeaf: kinds = [.free]
+            default: kinds = [nil]
+            }
+            #expect(kinds.contains(try map.entry(of: page, in: source)?.kind), "seed \(seed), page \(page)")
+        }
+    }
+
+    @Test(
+        "Payloads at each border of what a page holds are read whole, with every number of reserved bytes",
+        arguments: [(512, 0), (512, 32), (1024, 255), (4096, 80), (8192, 255), (65536, 0), (65536, 255)])
+    func borders(pageSize: Int, reserved: Int) throws {
+        let usable = pageSize - reserved
+        let (table, index, least) = (usable - 35, (usable - 12) * 64 / 255 - 23, (usable - 12) * 32 / 255 - 23)
+        var sizes = Set(0...70)
+        // Where the length on the page jumps: at the most that fits, and each overflow page further on.
+        for border in [table, index, least] {
+            for pages in 0...3 {
+                sizes.formUnion((border + pages * (usable - 4) - 10)...(border + pages * (usable - 4) + 3))
+            }
+        }
+        let pattern = [UInt8](unsafeUninitializedCapacity: 4 * pageSize + 512) { buffer, count in
+            count = buffer.count
+            for index in 0..<count { buffer[index] = UInt8(truncatingIfNeeded: index &* 7 ^ index >> 8) }
+        }
+        let path = try path("borders-\(pageSize)-\(reserved).db")
+        try GeneratedDatabase.begin(path, pageSize: pageSize, reserved: reserved)
+        try LegacyFile.write(path) { connection in
+            try connection.executeScript(
+                """
+                PRAGMA synchronous = OFF; CREATE TABLE t(id INTEGER PRIMARY KEY, b);
+                CREATE TABLE w(b PRIMARY KEY) WITHOUT ROWID; BEGIN;
+                """)
+            for size in sizes.sorted() where size >= 0 {
+                let content = Array(pattern[(size % 251)...].prefix(size))
+                try connection.execute("INSERT INTO t VALUES (\(size), \(content))")
+                try connection.execute("INSERT INTO w VALUES (\(content))")
+            }
+            try connection.execute("COMMIT")
+        }
+        let source = try #require(try FilePages(HeldBytes(contentsOf: path)))
+        var locals: [UInt32: [Int: Int]] = [:]
+        for entry in try SchemaEntry.all(in: source, damage: { throw $0 }) where entry.sql != nil {
+            var cursor = TreeCursor(source, root: entry.rootPage)
+            while let cell = try cursor.next() {
+                locals[cursor.isOfTable == true ? 0 : 1, default: [:]][cell.length] = cell.local.count
+                var record = try RecordReader(cursor.payload(of: cell), page: cell.page)
+                if cursor.isOfTable == true { _ = try record.next() }
+                guard case .blob(let bytes) = try record.next() else {
+                    Issue.record("no blob")
+                    continue
+                }
+                let size = bytes.count
+                #expect([UInt8](bytes) == Array(pattern[(size % 251)...].prefix(size)))
+                #expect(cursor.isOfTable == false || cell.rowid == Int64(size))
+            }
+        }
+        let (inTable, inIndex) = (try #require(locals[0]), try #require(locals[1]))
+        #expect(inTable.count == sizes.filter { $0 >= 0 }.count && inIndex.count == inTable.count)
+        #expect(inTable[table] == table && inTable[table + 1] == least)
+        #expect(inTable[table + usable - 4] == table && inTable[table + usable - 3] == least)
+        #expect(inIndex[index] == index && inIndex[index + usable - 4] == index && inIndex[index + usable - 3] == least)
+    }
+
+    @Test("A free list of several trunks is followed to its end")
+    func freeList() throws {
+        let path = try path("free.db")
+        try LegacyFile.write(
+            path,
+            script: """
+                PRAGMA page_size = 512; CREATE TABLE keep(a); CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(300000));
+                DROP TABLE t;
+                """)
+        let bytes = try HeldBytes(contentsOf: path)
+        let header = try #require(try FileHeader(of: bytes))
+        let list = try FreeList(in: #require(try FilePages(bytes)), first: header.firstFreePage) { throw $0 }
+        #expect(list.trunks.count > 3 && list.trunks.count + list.leaves.count == Int(header.freePages))
+    }
+
+    @Test("A cursor that passes over a leaf goes on with the next one, and pieces of a payload are the whole")
+    func skipping() throws {
+        let path = try path("skip.db")
+        try LegacyFile.write(
+            path,
+            script: """
+                PRAGMA page_size = 512; CREATE TABLE t(a, b);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+                INSERT INTO t SELECT i, zeroblob(i % 50 * 40) FROM n;
+                """)
+        let source = try #require(try FilePages(HeldBytes(contentsOf: path)))
+        var cursor = TreeCursor(source, root: 2)
+        var pages: [UInt32] = []
+        while let cell = try cursor.next() {
+            pages.append(cell.page)
+            cursor.skipLeaf()
+        }
+        #expect(pages.count > 20 && Set(pages).count == pages.count)
+        var whole = TreeCursor(source, root: 2)
+        while let cell = try whole.next() {
+            var pieces: [UInt8] = []
+            try whole.forEachPiece(of: cell) { pieces += $0 }
+            #expect(try whole.payload(of: cell).elementsEqual(pieces) && pieces.count == cell.length)
+        }
+    }
+}
