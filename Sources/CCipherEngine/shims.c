@@ -51,6 +51,42 @@ int cs_open_without_links(void) {
 
 int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
 
+// An unknown function is the one error of these statements that is none.
+static int prepared(sqlite3 *db, const char *sql, sqlite3_stmt **statement) {
+    int result = sqlite3_prepare_v2(db, sql, -1, statement, 0);
+    return result == SQLITE_ERROR ? SQLITE_NOTFOUND : result;
+}
+
+int cs_register_fts3_tokenizer(sqlite3 *db, const char *name, const cs_fts3_module *module) {
+    sqlite3_stmt *statement = 0;
+    int result = prepared(db, "SELECT fts3_tokenizer(?1, ?2)", &statement);
+    if (result == SQLITE_NOTFOUND) return SQLITE_OK;
+    if (result == SQLITE_OK) result = sqlite3_bind_text(statement, 1, name, -1, SQLITE_TRANSIENT);
+    if (result == SQLITE_OK) result = sqlite3_bind_blob(statement, 2, &module, sizeof module, SQLITE_TRANSIENT);
+    // The function takes any number for an address, so it is open for this one alone.
+    if (result == SQLITE_OK) result = config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 1);
+    if (result == SQLITE_OK) sqlite3_step(statement);
+    int finished = sqlite3_finalize(statement);
+    config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0);
+    return result == SQLITE_OK ? finished : result;
+}
+
+int cs_fts5_interface(sqlite3 *db, fts5_api **interface) {
+    *interface = 0;
+#if SQLITE_VERSION_NUMBER >= 3020000
+    sqlite3_stmt *statement = 0;
+    int result = prepared(db, "SELECT fts5(?1)", &statement);
+    if (result == SQLITE_NOTFOUND) return SQLITE_OK;
+    if (result == SQLITE_OK) result = sqlite3_bind_pointer(statement, 1, interface, "fts5_api_ptr", 0);
+    if (result == SQLITE_OK) sqlite3_step(statement);
+    int finished = sqlite3_finalize(statement);
+    return result == SQLITE_OK ? finished : result;
+#else
+    (void)db;
+    return SQLITE_OK;
+#endif
+}
+
 int cs_config_no_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 uintptr_t cs_this_thread(void) { return (uintptr_t)pthread_self(); }

@@ -7,9 +7,11 @@ package enum SchemaCollations {
     ///
     /// By table, for the key of a WITHOUT ROWID table is an index that the schema does not list.
     package static func missing(_ connection: Connection) throws -> [String] {
-        let namesCollation = try connection.value(
-            Bool.self, "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE sql LIKE '%collate%')")
-        guard namesCollation == true else { return [] }
+        var namesCollation = false
+        try connection.forEachRow("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL") { row in
+            namesCollation = namesCollation || row.holds("collate", at: 0)
+        }
+        guard namesCollation else { return [] }
         var used: Set<SchemaName> = []
         for table in try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")

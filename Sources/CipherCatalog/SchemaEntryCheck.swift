@@ -13,18 +13,20 @@ package enum SchemaEntryCheck {
     ///
     /// - Throws: ``StoreError`` with `corrupt`, naming the first entry that is something else.
     package static func check(_ connection: Connection) throws {
-        // Those that are written as SQLite does need not be taken apart: there may be thousands.
+        // Those that are written as SQLite does need not be taken apart: there may be thousands. Without functions, LIKE's
+        // among them, for an app may have its own.
         try connection.forEachRow(
             """
-            SELECT type, ifnull(rootpage, 0) > 0, CAST(sql AS TEXT), name FROM main.sqlite_master
-            WHERE NOT ifnull(
-                CASE type
-                WHEN 'table' THEN sql LIKE CASE WHEN rootpage > 0 THEN 'CREATE TABLE %' ELSE 'CREATE VIRTUAL TABLE %' END
-                WHEN 'index' THEN rootpage > 0
-                    AND (sql IS NULL OR sql LIKE 'CREATE INDEX %' OR sql LIKE 'CREATE UNIQUE INDEX %')
-                WHEN 'view' THEN ifnull(rootpage, 0) <= 0 AND sql LIKE 'CREATE VIEW %'
-                WHEN 'trigger' THEN ifnull(rootpage, 0) <= 0 AND sql LIKE 'CREATE TRIGGER %'
-                END, 0)
+            SELECT type, rootpage IS NOT NULL AND rootpage > 0, CAST(sql AS TEXT), name FROM main.sqlite_master
+            WHERE CASE type
+                WHEN 'table' THEN CASE WHEN rootpage > 0 THEN sql >= 'CREATE TABLE ' AND sql < 'CREATE TABLE!'
+                    ELSE sql >= 'CREATE VIRTUAL TABLE ' AND sql < 'CREATE VIRTUAL TABLE!' END
+                WHEN 'index' THEN rootpage > 0 AND (sql IS NULL OR sql >= 'CREATE INDEX ' AND sql < 'CREATE INDEX!'
+                    OR sql >= 'CREATE UNIQUE INDEX ' AND sql < 'CREATE UNIQUE INDEX!')
+                WHEN 'view' THEN (rootpage IS NULL OR rootpage <= 0) AND sql >= 'CREATE VIEW ' AND sql < 'CREATE VIEW!'
+                WHEN 'trigger' THEN (rootpage IS NULL OR rootpage <= 0)
+                    AND sql >= 'CREATE TRIGGER ' AND sql < 'CREATE TRIGGER!'
+                END IS NOT 1
             """
         ) { row in
             let sql = try row.get(String?.self, at: 2)

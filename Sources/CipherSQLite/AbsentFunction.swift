@@ -17,7 +17,8 @@ extension Connection {
                 break
             } catch let error as DatabaseError {
                 // Compared by byte: what Swift holds for equal can be two functions to SQLite.
-                guard let name = error.absentFunction, !names.contains(where: { $0.utf8.elementsEqual(name.utf8) })
+                guard case .function(let name) = error.unregistered,
+                    !names.contains(where: { $0.utf8.elementsEqual(name.utf8) })
                 else {
                     result = .failure(error)
                     break
@@ -45,20 +46,5 @@ extension Connection {
             sqlite3_create_function_v2(
                 handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | innocuous, nil, present ? fail : nil, nil, nil,
                 nil))
-    }
-}
-
-extension DatabaseError {
-    /// The function that a statement could not be compiled without.
-    ///
-    /// Only the message names it: the code is that of every statement that cannot be compiled. `sqlite3_error_offset`, which
-    /// came with SQLite 3.38, leads into the statement, and the function stands in a text of the schema.
-    fileprivate var absentFunction: String? {
-        guard code == DatabaseError.generic else { return nil }
-        for prefix in ["unknown function: ", "no such function: "] where message.hasPrefix(prefix) {
-            let name = message.dropFirst(prefix.count)
-            return String(name.hasSuffix("()") ? name.dropLast(2) : name)
-        }
-        return nil
     }
 }

@@ -16,6 +16,8 @@ package final class Checkpointer {
     private var second: Connection?
     /// How many frames the log had after the writer's latest commit, until that was looked at.
     private var framesInLog = 0
+    /// Is told how each checkpoint ended: whether the whole log is in the file.
+    package var didEnd: ((Result<Bool, any Error>) -> Void)?
 
     /// Takes the place of SQLite's automatic checkpoint on a connection, which closes it.
     ///
@@ -25,6 +27,11 @@ package final class Checkpointer {
     fileprivate init(of writer: Connection, open: @escaping () throws -> Connection) {
         self.writer = writer
         self.open = open
+        takeHook()
+    }
+
+    /// Has SQLite tell of each commit of the writer, and checkpoint none by itself.
+    func takeHook() {
         // SQLite's automatic checkpoint is such a hook, and there is one: PRAGMA wal_autocheckpoint would remove it.
         _ = sqlite3_wal_hook(
             writer.handle,
@@ -41,7 +48,9 @@ package final class Checkpointer {
     package func didCommit() {
         let isLong = framesInLog >= Self.frames
         framesInLog = 0
-        if isLong { _ = try? writer.withoutWaiting { try writeLog() } }
+        guard isLong else { return }
+        let outcome = Result { try writer.withoutWaiting { try writeLog() } }
+        didEnd?(outcome)
     }
 
     /// Writes the log into the file, and truncates it to nothing where no connection reads it.
@@ -51,13 +60,17 @@ package final class Checkpointer {
     /// - Returns: Whether the whole log is in the file.
     /// - Throws: ``DatabaseError``, other than of locks.
     package func truncateLog() throws -> Bool {
-        do {
-            guard try writeLog() else { return false }
-            try truncate()
-            return true
-        } catch let error as DatabaseError where error.isBusy && !writer.isCancelled() {
-            return false
+        let outcome = Result {
+            do {
+                guard try writeLog() else { return false }
+                try truncate()
+                return true
+            } catch let error as DatabaseError where error.isBusy && !writer.isCancelled() {
+                return false
+            }
         }
+        didEnd?(outcome)
+        return try outcome.get()
     }
 
     func close() {

@@ -1,3 +1,4 @@
+internal import CCipherEngine
 internal import CipherErrors
 
 #if canImport(FoundationEssentials)
@@ -9,13 +10,14 @@ internal import CipherErrors
 /// In which form dates and UUIDs are written to columns, and how numbers there are read as dates.
 ///
 /// Other forms are read as well, where the column itself tells which it is: text as a date of SQLite's, 16 bytes as a UUID.
-/// What a number means no column tells, so a date that is stored as one is read in the form that is set.
+/// What a number means no column tells, so a date that is stored as one is read in the form that is set, also where a column
+/// of type TEXT has kept it as the text of its first 15 digits.
 ///
 /// | written by | dates | UUIDs |
 /// |---|---|---|
 /// | CipherStore, if nothing else is set | `secondsSince1970` | `text` |
 /// | GRDB | `text` | `blob` |
-/// | SQLite.swift | `text` | `text` |
+/// | SQLite.swift | `textWithT` | `text` |
 /// | Core Data | `secondsSince2001` | `blob` |
 public struct ColumnForms: Sendable, Equatable {
     /// The form of a date.
@@ -29,6 +31,8 @@ public struct ColumnForms: Sendable, Equatable {
         /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time; rounded to milliseconds. A number that is
         /// read is seconds since 1970.
         case text
+        /// The same with a T between day and time, such as `2026-11-23T09:30:00.125`.
+        case textWithT
     }
 
     /// The form of a UUID.
@@ -61,6 +65,7 @@ public struct ColumnForms: Sendable, Equatable {
                 ?? .real(date.timeIntervalSince1970 * 1_000)
         case .secondsSince2001: .real(date.timeIntervalSinceReferenceDate)
         case .text: .text(date.formatted(Self.texts[0]))
+        case .textWithT: .text(date.formatted(Self.textWithT))
         }
     }
 
@@ -77,14 +82,20 @@ public struct ColumnForms: Sendable, Equatable {
         switch value {
         case .integer(let number): date(Double(number))
         case .real(let number): date(number)
-        case .text(let text): Self.date(text)
+        case .text(let text): Self.date(text) ?? Self.number(text).map(date)
         case .blob, .null: nil
         }
     }
 
+    /// The number that a column of type TEXT has made text of.
+    private static func number(_ text: String) -> Double? {
+        guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x65].contains($0) }) else { return nil }
+        return Double(text)
+    }
+
     private func date(_ number: Double) -> Date {
         switch dates {
-        case .secondsSince1970, .text: Date(timeIntervalSince1970: number)
+        case .secondsSince1970, .text, .textWithT: Date(timeIntervalSince1970: number)
         case .millisecondsSince1970: Date(timeIntervalSince1970: number / 1_000)
         case .secondsSince2001: Date(timeIntervalSinceReferenceDate: number)
         }
@@ -110,6 +121,8 @@ public struct ColumnForms: Sendable, Equatable {
         }
         return forms + forms.map { $0.timeZone(separator: .colon) } + [day]
     }()
+
+    private static let textWithT = texts[0].dateTimeSeparator(.standard)
 
     private static func date(_ text: String) -> Date? {
         // The whole text: parsing alone takes what a text begins with.
@@ -152,7 +165,10 @@ extension Data: Bindable, ColumnReadable {
 
     /// A BLOB or TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Data {
-        Data(try [UInt8].read(from: row, at: index))
+        switch sqlite3_column_type(row.statement.handle, Int32(index)) {
+        case SQLITE_BLOB, SQLITE_TEXT: row.withBytes(at: index) { Data($0) }
+        default: throw row.mismatch(at: index, wanted: Data.self)
+        }
     }
 }
 

@@ -1,5 +1,25 @@
 internal import CCipherEngine
 
+/// What SQLite asks of each statement that it compiles.
+struct Authorizer {
+    let callback:
+        @convention(c) (
+            UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
+            UnsafePointer<CChar>?
+        ) -> Int32
+    let context: UnsafeMutableRawPointer
+}
+
+extension Connection {
+    /// Has SQLite ask another one, or none.
+    ///
+    /// The corresponding C function is `sqlite3_set_authorizer`.
+    func setAuthorizer(_ authorizer: Authorizer?) throws {
+        try check(sqlite3_set_authorizer(handle, authorizer?.callback, authorizer?.context))
+        self.authorizer = authorizer
+    }
+}
+
 /// Which statements an app's closure may not run.
 extension Connection {
     /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
@@ -13,10 +33,9 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     package func refuseWhatOutlastsLoans() throws {
-        try check(
-            sqlite3_set_authorizer(
-                handle,
-                { context, code, first, second, third, cause in
+        try setAuthorizer(
+            Authorizer(
+                callback: { context, code, first, second, third, cause in
                     if let context {
                         Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                             .recordAccess(code, first, second, isOfTrigger: cause != nil)
@@ -35,9 +54,14 @@ extension Connection {
                     guard connection.isLent else { return SQLITE_OK }
                     // Compared with ASCII names alone, and shown: where it is no Unicode it is none of them.
                     let subject = first.map { String(cString: $0) } ?? ""
-                    connection.refusal = Connection.refusal(of: code, subject, hasValue: second != nil)
+                    connection.refusal =
+                        connection.requiresTransaction
+                        ? Connection.refusal(of: code, subject, hasValue: second != nil)
+                        // VACUUM attaches a file as it runs.
+                        : connection.isCompiling
+                            ? Connection.refusalWithoutTransaction(of: code, subject, hasValue: second != nil) : nil
                     return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY
-                }, Unmanaged.passUnretained(self).toOpaque()))
+                }, context: Unmanaged.passUnretained(self).toOpaque()))
         tellsOfSchemaChanges = true
     }
 
@@ -55,6 +79,23 @@ extension Connection {
         default:
             return
                 "CREATE TEMP may not run here: it would outlast the transaction; use WITH, or a table of the database"
+        }
+    }
+
+    /// Why a connection does not run a statement that is lent without a transaction, and closed afterwards.
+    private static func refusalWithoutTransaction(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
+        switch code {
+        case SQLITE_PRAGMA:
+            let name = subject.lowercased()
+            // Not safe beside other connections: see ``Checkpointer``.
+            if name == "wal_checkpoint" {
+                return "PRAGMA wal_checkpoint may not run here: call the store's checkpoint()"
+            }
+            guard !isAllowed(pragma: name, hasValue: hasValue), !pragmasOfConnection.contains(name) else { return nil }
+            return
+                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): the store sets it, or needs it as it is"
+        case SQLITE_ATTACH, SQLITE_DETACH: return "ATTACH and DETACH may not run here"
+        default: return nil
         }
     }
 
@@ -76,5 +117,11 @@ extension Connection {
         "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "integrity_check",
         "quick_check", "foreign_key_list", "foreign_key_check", "defer_foreign_keys", "user_version", "application_id",
         "incremental_vacuum", "optimize",
+    ]
+
+    /// Pragmas that end with the connection, and upon which no promise of a store rests.
+    private static let pragmasOfConnection: Set = [
+        "foreign_keys", "ignore_check_constraints", "recursive_triggers", "reverse_unordered_selects",
+        "case_sensitive_like", "automatic_index", "cache_size", "cache_spill", "analysis_limit", "auto_vacuum",
     ]
 }

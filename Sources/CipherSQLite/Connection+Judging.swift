@@ -21,17 +21,16 @@ extension Connection {
         tellsOfSchemaChanges = false
         hasCompiled = compiled
         defer { hasCompiled = nil }
-        try check(
-            sqlite3_set_authorizer(
-                handle,
-                { context, code, first, second, third, fourth in
+        try setAuthorizer(
+            Authorizer(
+                callback: { context, code, first, second, third, fourth in
                     guard let context else { return SQLITE_DENY }
                     let texts = [first, second, third, fourth].map { $0.map { String(cString: $0) } }
                     let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
                     return judge.isAllowed(StatementAction(code, texts)) ? SQLITE_OK : SQLITE_DENY
-                }, Unmanaged.passUnretained(judge).toOpaque()))
+                }, context: Unmanaged.passUnretained(judge).toOpaque()))
         // Removing it cannot fail on an open connection.
-        defer { withExtendedLifetime(judge) { _ = sqlite3_set_authorizer(handle, nil, nil) } }
+        defer { withExtendedLifetime(judge) { try? setAuthorizer(nil) } }
         return try body()
     }
 }

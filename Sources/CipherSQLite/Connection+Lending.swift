@@ -8,29 +8,32 @@ internal import CipherErrors
 extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
-    /// Meanwhile statements run only inside of the transaction that is open, and a name in double quotes is never taken for
+    /// Meanwhile statements run only inside of the transaction that is open, where one is required, and a name in double quotes is never taken for
     /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with
     /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the connection
     /// belongs to the calling thread, until ``takeBack()``.
     ///
-    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` where it closed the connection.
-    package func lend<Result>(_ body: (Connection) throws -> Result) throws -> Result {
+    /// - Parameter inTransaction: `false` where statements commit one by one, and the connection is closed after the loan: only
+    ///   what would outlast the connection is refused then, and what the promises of a commit rest on.
+    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` where it closed the connection, or ended the
+    ///   transaction by the connection's handle.
+    package func lend<Result>(
+        inTransaction: Bool = true, _ body: (Connection) throws -> Result
+    ) throws -> Result {
         claim()
         let before = (isLent, requiresTransaction)
-        (isLent, requiresTransaction) = (true, true)
+        (isLent, requiresTransaction) = (true, inTransaction)
         // Others may have changed the schema.
         valueStatements = [:]
         let acceptsStrings = acceptsStringsInDefinitions
         if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
         defer {
             (isLent, requiresTransaction) = before
-            if !isLent { wasClosedInLoan = false }
+            if !isLent { misuseInLoan = nil }
             if acceptsStrings { allowDoubleQuotedStrings() }
         }
         let result = try body(self)
-        guard !wasClosedInLoan else {
-            throw misuse("a closure closed the connection that was only lent to it: take the call of close() out")
-        }
+        if let misuseInLoan { throw misuse(misuseInLoan) }
         return result
     }
 

@@ -26,6 +26,8 @@ extension Connection {
     ///   - key: `nil` for a plaintext database.
     ///   - format: The cipher format of the file; by default the newest that the engine writes.
     ///   - collations: Those that the schema uses.
+    ///   - functions: Those that the schema and the statements call.
+    ///   - tokenizers: Those of the schema's full-text tables.
     ///   - busyTimeout: How long a statement waits while another connection has the file locked.
     /// - Throws: ``DatabaseError``, of which `isCorrupt` is true where the key or the format does not fit or the file is
     ///   damaged; ``StoreError``, with `configuration` for a URL that is not that of a file and for a format that cannot
@@ -33,13 +35,15 @@ extension Connection {
     ///   a salt, and with `plainSQLite` where SQLCipher is not linked.
     public convenience init(
         _ database: URL, mode: Mode = .readWrite, key: CipherKey? = nil, format: CipherSettings = CipherSettings(),
-        collations: [Collation] = [], busyTimeout: Duration = .seconds(5)
+        collations: [Collation] = [], functions: [SQLFunction] = [], tokenizers: [Tokenizer] = [],
+        busyTimeout: Duration = .seconds(5)
     ) throws {
         let path = try Self.path(of: database)
         // Opening makes the file.
         try key?.checkFits(format, path: path)
         try self.init(path: path, mode: mode, busyTimeout: busyTimeout, through: FileLayer(guarding: path))
-        try ConnectionProfile.storing.with(key: key, format: format, collations: collations).apply(to: self)
+        let extensions = SQLExtensions(collations: collations, functions: functions, tokenizers: tokenizers)
+        try ConnectionProfile.storing.with(key: key, format: format, extensions: extensions).apply(to: self)
         try proveReadable()
     }
 
@@ -59,8 +63,11 @@ extension Connection {
     /// Opens a new, empty database in memory, for tests and previews; it ends with the connection.
     ///
     /// - Throws: ``DatabaseError``; ``StoreError`` with `plainSQLite` where SQLCipher is not linked.
-    public convenience init(inMemoryWith collations: [Collation] = []) throws {
+    public convenience init(
+        inMemoryWith collations: [Collation] = [], functions: [SQLFunction] = [], tokenizers: [Tokenizer] = []
+    ) throws {
         try self.init(path: ":memory:", mode: .create)
-        try ConnectionProfile.storing.with(collations: collations).apply(to: self)
+        let extensions = SQLExtensions(collations: collations, functions: functions, tokenizers: tokenizers)
+        try ConnectionProfile.storing.with(extensions: extensions).apply(to: self)
     }
 }

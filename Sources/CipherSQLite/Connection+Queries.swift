@@ -90,6 +90,7 @@ extension Connection {
         try withStatement(sql) { statement in
             let row = Row(of: statement)
             if try statement.step() { try body(row) }
+            try statement.finish()
         }
     }
 

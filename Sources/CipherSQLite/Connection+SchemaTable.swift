@@ -30,10 +30,16 @@ extension Connection {
 
     /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
     ///
-    /// SQLite forgets them when a change of any schema is rolled back.
+    /// SQLite forgets them when a change of any schema is rolled back, also to a savepoint.
     package func forgetSchemas() throws {
-        try execute("BEGIN")
+        guard isInTransaction else {
+            try execute("BEGIN")
+            try execute("CREATE TEMP TABLE cipherstore_forgotten(a)")
+            return try execute("ROLLBACK")
+        }
+        try execute("SAVEPOINT cipherstore_forgetting")
         try execute("CREATE TEMP TABLE cipherstore_forgotten(a)")
-        try execute("ROLLBACK")
+        try execute("ROLLBACK TO cipherstore_forgetting")
+        try execute("RELEASE cipherstore_forgetting")
     }
 }

@@ -39,6 +39,15 @@ extension Connection {
         }
     }
 
+    /// Begins a transaction that sees what is committed now, whatever others commit later.
+    ///
+    /// In WAL mode these others go on writing; in any other they wait until it ends.
+    package func pinSnapshot() throws {
+        try execute("BEGIN DEFERRED")
+        // The transaction begins with the first read.
+        try proveReadable()
+    }
+
     /// Runs `body` in a savepoint: kept when it returns, undone when it throws.
     ///
     /// - Throws: ``DatabaseError``, or what `body` throws.
@@ -56,6 +65,8 @@ extension Connection {
             if isInTransaction {
                 try execute(SQL(text: "ROLLBACK TO \(name)"))
                 try execute(SQL(text: "RELEASE \(name)"))
+                // The schema is that of before, too.
+                valueStatements = [:]
             }
             throw error
         }

@@ -95,13 +95,13 @@ extension Connection {
         /// The properties that it was made for.
         let names: [String]
         let sql: String
-        /// The value that each parameter takes.
-        let order: [Int]
+        /// The value that each parameter takes; `nil` where they are in the order of the properties.
+        let order: [Int]?
     }
 
     private func execute(_ row: RowEncoder, _ change: RowChange, _ table: String) throws {
         let statement = try statement(change, row.names, table)
-        try execute(SQL(text: statement.sql, values: statement.order.map { row.values[$0] }))
+        try execute(SQL(text: statement.sql, values: statement.order?.map { row.values[$0] } ?? row.values))
     }
 
     private func statement(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
@@ -124,8 +124,8 @@ extension Connection {
                 : "INSERT INTO \(table.quoted)(\(columns.joined(separator: ", "))) VALUES "
                     + "(\(columns.map { _ in "?" }.joined(separator: ", ")))"
         }
-        let all = Array(names.indices)
-        guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: all) }
+        guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: nil) }
+        let all = names.indices
         let keys = try keyIndexes(of: names, in: table.name)
         // A table may be all key: then its row is only looked for.
         let rest = all.count == keys.count ? keys : all.filter { !keys.contains($0) }
@@ -135,7 +135,7 @@ extension Connection {
             let conflict = keys.map { columns[$0] }.joined(separator: ", ")
             let assignments = rest.map { "\(columns[$0]) = excluded.\(columns[$0])" }.joined(separator: ", ")
             return ValueStatement(
-                names: names, sql: insertion() + " ON CONFLICT(\(conflict)) DO UPDATE SET \(assignments)", order: all)
+                names: names, sql: insertion() + " ON CONFLICT(\(conflict)) DO UPDATE SET \(assignments)", order: nil)
         case .update:
             let assignments = rest.map { "\(columns[$0]) = ?" }.joined(separator: ", ")
             return ValueStatement(
@@ -173,7 +173,7 @@ extension Connection {
 
     private func keyValues(of row: RowEncoder, in table: String) throws -> [Value] {
         // The order of a deletion's values is that of the key.
-        try statement(.delete, row.names, table).order.map { row.values[$0] }
+        try statement(.delete, row.names, table).order?.map { row.values[$0] } ?? row.values
     }
 
     private func refuseNull(_ row: RowEncoder, _ table: String) throws {

@@ -20,7 +20,7 @@ public final class Connection {
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
     /// In which form dates and UUIDs are written and read.
-    public var columnForms = ColumnForms()
+    @exclusivity(unchecked) public var columnForms = ColumnForms()
     /// How long a statement waits for another connection's lock.
     package let busyTimeout: Duration
     /// What C calls the connection.
@@ -35,10 +35,14 @@ public final class Connection {
     @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
+    /// Who judges statements while they are compiled.
+    var authorizer: Authorizer?
     /// What writes the log into the file, where that is not SQLite.
     package internal(set) var checkpointer: Checkpointer?
     /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
     var layers: [String: FileLayer] = [:]
+    /// The tokenizers of FTS3 that it uses; they must outlive it.
+    var tokenizers: [FTS3Module] = []
     /// What is known of the key.
     var keyState = KeyState.none
     /// Whether statements run only inside of a transaction.
@@ -51,14 +55,16 @@ public final class Connection {
     var acceptsStringsInDefinitions = false
     /// Whether a closure of an app has the connection.
     @exclusivity(unchecked) var isLent = false
-    /// Whether that closure tried to close it.
-    var wasClosedInLoan = false
+    /// What that closure did to it which no closure may do, in words.
+    var misuseInLoan: String?
+    /// Whether C has its handle.
+    var isRawHandleLent = false
     /// Whether the work was cancelled for which the connection is used.
     package var isCancelled: () -> Bool = { false }
     /// Why the statement that is compiled was refused.
     var refusal: String?
     /// Called with a statement's text once it is compiled and before it runs.
-    var hasCompiled: (([UInt8]) throws -> Void)?
+    @exclusivity(unchecked) var hasCompiled: (([UInt8]) throws -> Void)?
     /// Whether a statement of the caller's is being compiled, and not one that a running one compiles, as modules do.
     package internal(set) var isCompiling = false
     /// Whether SQLite tells what the statements that are compiled do, while the connection is lent.
@@ -67,7 +73,7 @@ public final class Connection {
     var compiledAccess: StatementAccess?
     /// The same of what SQLite compiled while a statement ran: that statement anew, after a change of the schema, or one of
     /// a module's.
-    var lateAccess: StatementAccess?
+    @exclusivity(unchecked) var lateAccess: StatementAccess?
     /// What was read and written, while that is recorded.
     @exclusivity(unchecked) var reads: TableAccess?
     @exclusivity(unchecked) var writes: TableAccess?
@@ -164,7 +170,7 @@ public final class Connection {
     public func close() {
         guard isUsable else { return }
         guard !isLent else {
-            wasClosedInLoan = true
+            misuseInLoan = "a closure closed the connection that was only lent to it: take the call of close() out"
             return
         }
         end()

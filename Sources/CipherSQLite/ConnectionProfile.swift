@@ -32,7 +32,7 @@ package struct ConnectionProfile {
     package var isDefensive: Bool
     /// Whether a commit may checkpoint, which is not safe beside other writers: see ``Checkpointer``.
     package var checkpointsByItself = true
-    package var collations: [Collation]
+    package var extensions = SQLExtensions()
     /// The size of the page cache in KiB; `nil` for the engine's own.
     package var cacheSize: Int?
 
@@ -92,16 +92,15 @@ package struct ConnectionProfile {
         self.trust = trust
         self.doubleQuotedStrings = doubleQuotedStrings
         self.isDefensive = isDefensive
-        collations = []
     }
 
-    /// The same under a key, with an app's collations.
+    /// The same under a key, with an app's extensions.
     package func with(
-        key: CipherKey? = nil, format: CipherSettings = CipherSettings(), collations: [Collation] = []
+        key: CipherKey? = nil, format: CipherSettings = CipherSettings(), extensions: SQLExtensions = SQLExtensions()
     ) -> Self {
         var profile = self
         profile.key = key.map { ($0, format) }
-        profile.collations = collations
+        profile.extensions = extensions
         return profile
     }
 
@@ -128,6 +127,10 @@ package struct ConnectionProfile {
         return connection
     }
 
+    private var isOfForeignFile: Bool {
+        if case .fileIsForeign = trust { true } else { false }
+    }
+
     /// Sets a connection up.
     package func apply(to connection: Connection) throws {
         switch doubleQuotedStrings {
@@ -144,7 +147,7 @@ package struct ConnectionProfile {
         if isDefensive { connection.beDefensive() }
         if !checkpointsByItself { try connection.stopAutomaticCheckpoints() }
         if let key { try connection.setKey(key.key, settings: key.format) }
-        for collation in collations { try connection.register(collation) }
+        try connection.register(isOfForeignFile ? extensions.callableBySchema : extensions)
         if let cacheSize { try connection.execute(SQL(text: "PRAGMA cache_size = -\(cacheSize)")) }
     }
 }

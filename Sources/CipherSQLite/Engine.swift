@@ -26,6 +26,8 @@ public struct Engine: Sendable {
     /// Whether SQLite tells of a table of which a query reads no column; the engines before SQLite 3.19 do not.
     package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_026_000 }
     package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
+    /// Whether one table alone can be checked.
+    package var checksTables: Bool { sqliteVersionNumber >= 3_033_000 }
     package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 

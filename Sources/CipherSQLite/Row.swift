@@ -77,6 +77,11 @@ public struct Row: ~Copyable {
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(count)))
     }
 
+    /// Whether a text column holds an ASCII word, in any case.
+    ///
+    /// `LIKE` would run the function of that name, which may be the app's own.
+    package func holds(_ word: StaticString, at index: Int) -> Bool { withBytes(at: index) { $0.containsWord(word) } }
+
     /// A column where it stands in the row, looked up once for its type and its content.
     ///
     /// Source: SQLite, "Protected And Unprotected SQL Values": a connection without a mutex knows no difference.

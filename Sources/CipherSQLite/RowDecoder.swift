@@ -1,5 +1,11 @@
 internal import CipherErrors
 
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
 extension Connection {
     /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
     ///
@@ -60,7 +66,11 @@ extension Connection {
     ///
     /// - Throws: ``DatabaseError``.
     public func exists(_ sql: SQL) throws -> Bool {
-        try withStatement(sql) { try $0.step() }
+        try withStatement(sql) { statement in
+            let isThere = try statement.step()
+            try statement.finish()
+            return isThere
+        }
     }
 
     /// Lends a decoder of each row to `body`, until that returns `false`.
@@ -71,6 +81,7 @@ extension Connection {
             // After the first step, which compiles again when the schema has changed since.
             let decoder = RowDecoder(statement)
             while try body(decoder), try statement.step() {}
+            try statement.finish()
         }
     }
 }
@@ -81,11 +92,11 @@ private final class RowColumns {
     /// The names in order; `nil` for a second column of the same name, which nobody can ask for.
     private let names: [String?]
     /// What names stand for: those of the columns, and others that were asked for.
-    private var indexes: [String: Int?]
+    @exclusivity(unchecked) private var indexes: [String: Int?]
     /// The columns whose names begin with one of these.
     private var groups: [String: [Int]] = [:]
     /// The column that was asked for last: mostly the next one follows, or it is asked for again.
-    private var latest = 0
+    @exclusivity(unchecked) private var latest = 0
 
     init(_ statement: Statement) {
         row = Row(of: statement)
@@ -111,9 +122,8 @@ private final class RowColumns {
 
     /// The first column whose name differs in case alone: that of ASCII, as SQLite compares names.
     private func unexact(_ name: String) -> Int? {
-        func folded(_ name: String) -> [UInt8] { name.utf8.map { 0x41...0x5a ~= $0 ? $0 | 0x20 : $0 } }
-        let wanted = folded(name)
-        return names.firstIndex { $0.map(folded) == wanted }
+        let wanted = TableAccess.folded(name)
+        return names.firstIndex { $0.map(TableAccess.folded) == wanted }
     }
 
     /// Whether there are columns whose names begin so, and whether all of them are NULL.
@@ -124,7 +134,11 @@ private final class RowColumns {
 
     private func indexes(_ prefix: String) -> [Int] {
         if let known = groups[prefix] { return known }
-        let found = names.indices.filter { names[$0]?.hasPrefix(prefix) == true }
+        var found = names.indices.filter { names[$0]?.hasPrefix(prefix) == true }
+        if found.isEmpty {
+            let wanted = TableAccess.folded(prefix)
+            found = names.indices.filter { names[$0].map(TableAccess.folded)?.hasPrefix(wanted) == true }
+        }
         groups[prefix] = found
         return found
     }
@@ -141,7 +155,7 @@ private final class RowDecoder: Decoder {
     private let columns: RowColumns
     private let prefix: String
     /// The container that was asked for last, most often for the same keys as the next row will be.
-    private var latest: Any?
+    @exclusivity(unchecked) private var latest: AnyContainer?
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -157,11 +171,29 @@ private final class RowDecoder: Decoder {
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-        if let container = latest as? KeyedDecodingContainer<Key> { return container }
+        if let latest, latest.keys == Key.self { return unsafeDowncast(latest, to: Container<Key>.self).container }
         let container = KeyedDecodingContainer(
             RowContainer<Key>(columns: columns, prefix: prefix, codingPath: codingPath))
-        latest = container
+        latest = Container(container)
         return container
+    }
+
+    /// A container for keys of a type, which is told by comparing the type: a dynamic cast takes longer than a column.
+    private class AnyContainer {
+        let keys: any CodingKey.Type
+
+        init(_ keys: any CodingKey.Type) {
+            self.keys = keys
+        }
+    }
+
+    private final class Container<Key: CodingKey>: AnyContainer {
+        let container: KeyedDecodingContainer<Key>
+
+        init(_ container: KeyedDecodingContainer<Key>) {
+            self.container = container
+            super.init(Key.self)
+        }
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
@@ -177,10 +209,18 @@ private final class RowDecoder: Decoder {
     }
 }
 
-private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+/// A class, for the standard library copies a container for each property that is decoded.
+private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let columns: RowColumns
     let prefix: String
     let codingPath: [any CodingKey]
+
+    init(columns: RowColumns, prefix: String, codingPath: [any CodingKey]) {
+        self.columns = columns
+        self.prefix = prefix
+        self.codingPath = codingPath
+    }
+
     var allKeys: [Key] {
         columns.all.compactMap { $0.hasPrefix(prefix) ? Key(stringValue: String($0.dropFirst(prefix.count))) : nil }
     }
@@ -235,11 +275,20 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(key) }
 
     func decode<Model: Decodable>(_ type: Model.Type, forKey key: Key) throws -> Model {
-        // Types that are both, such as Data and Date, are columns, not structures.
+        // Types that are both, such as Data and Date, are columns, not structures. These are the frequent ones, for which
+        // nothing needs to be looked up.
+        if type == Date.self { return Self.same(try read(key) as Date) }
+        if type == Data.self { return Self.same(try read(key) as Data) }
+        if type == UUID.self { return Self.same(try read(key) as UUID) }
         if let column = type as? any ColumnReadable.Type, let model = try readAny(column, key) as? Model {
             return model
         }
         return try Model(from: ColumnDecoder(container: self, key: key))
+    }
+
+    /// A value whose type was compared with the one that is returned.
+    private static func same<Value, Model>(_ value: Value) -> Model {
+        unsafeBitCast(value, to: Model.self)
     }
 
     private func readAny<Column: ColumnReadable>(_ type: Column.Type, _ key: Key) throws -> any ColumnReadable {

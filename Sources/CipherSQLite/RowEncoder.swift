@@ -7,11 +7,12 @@
 /// Takes an Encodable value apart into columns: its properties' names and what is bound for each, also for those that are
 /// `nil`.
 final class RowEncoder: Encoder {
-    fileprivate(set) var names: [String] = []
-    fileprivate(set) var values: [Value] = []
+    // Without a check of exclusivity at each use: nothing that is called meanwhile comes back to them.
+    @exclusivity(unchecked) fileprivate(set) var names: [String] = []
+    @exclusivity(unchecked) fileprivate(set) var values: [Value] = []
     fileprivate let forms: ColumnForms
     /// Why the value makes no row.
-    fileprivate var fault: String?
+    @exclusivity(unchecked) fileprivate var fault: String?
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -140,7 +141,14 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
         self.forms = forms
     }
 
-    static func value(_ property: some Encodable, _ forms: ColumnForms, _ key: any CodingKey) throws -> Value {
+    static func value<Property: Encodable>(
+        _ property: Property, _ forms: ColumnForms, _ key: any CodingKey
+    ) throws -> Value {
+        // The frequent types first, for which nothing needs to be looked up.
+        if Property.self == Date.self { return forms.value(unsafeBitCast(property, to: Date.self)) }
+        if Property.self == UUID.self { return forms.value(unsafeBitCast(property, to: UUID.self)) }
+        if Property.self == Data.self { return unsafeBitCast(property, to: Data.self).databaseValue }
+        // Through optionals, too.
         if let date = property as? Date { return forms.value(date) }
         if let uuid = property as? UUID { return forms.value(uuid) }
         if let column = property as? any Bindable { return column.databaseValue }

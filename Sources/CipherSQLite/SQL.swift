@@ -78,8 +78,10 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
     /// Text as it is, with values for its `?` parameters, in order.
     public init(text: String, values: [Value] = []) {
-        pieces = [.text(text)]
-        pieces.append(contentsOf: values.lazy.map(Piece.argument))
+        pieces = []
+        pieces.reserveCapacity(values.count + 1)
+        pieces.append(.text(text))
+        for value in values { pieces.append(.argument(value)) }
     }
 
     /// Text without parameters.
@@ -126,6 +128,32 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
             guard isNext else { return false }
         }
         return rest.isEmpty
+    }
+
+    /// Its text, with NULL for each value.
+    var withoutValues: SQL {
+        SQL(
+            pieces: ContiguousArray(
+                pieces.map { piece in
+                    switch piece {
+                    case .literal, .text, .name, .refusal: piece
+                    case .parameter, .date, .uuid: SQL.Piece.parameter(.null)
+                    case .argument: SQL.Piece.argument(.null)
+                    }
+                }))
+    }
+
+    /// Whether the literals lie at the same places in memory, with values between them: then the texts are equal.
+    func isMade(ofThePiecesOf other: SQL) -> Bool {
+        guard pieces.count == other.pieces.count else { return false }
+        for index in pieces.indices {
+            if case .literal(let mine) = pieces[index] {
+                guard case .literal(let other) = other.pieces[index], mine.isSameMemory(other) else { return false }
+            } else {
+                guard pieces[index].isParameter, other.pieces[index].isParameter else { return false }
+            }
+        }
+        return true
     }
 
     /// Why it is not to be run.
@@ -349,7 +377,23 @@ extension SQL.Interpolation {
     public mutating func appendInterpolation<Value>(_ value: Value) {}
 }
 
+extension SQL.Piece {
+    /// Whether it stands in the text as `?`.
+    var isParameter: Bool {
+        switch self {
+        case .parameter, .date, .uuid: true
+        case .literal, .text, .name, .argument, .refusal: false
+        }
+    }
+}
+
 extension StaticString {
+    /// Whether the bytes of both lie at the same place.
+    fileprivate func isSameMemory(_ other: StaticString) -> Bool {
+        hasPointerRepresentation && other.hasPointerRepresentation && utf8Start == other.utf8Start
+            && utf8CodeUnitCount == other.utf8CodeUnitCount
+    }
+
     /// Whether it ends with IN and an open parenthesis.
     fileprivate var opensList: Bool {
         withUTF8Buffer { bytes in

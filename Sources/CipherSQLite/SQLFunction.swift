@@ -30,6 +30,11 @@ public struct SQLFunction: Sendable {
         self.isInnocuous = isInnocuous
         self.body = body
     }
+
+    /// Functions that would hide those of SQLite from the library's own statements.
+    fileprivate static let reserved: Set = [
+        "coalesce", "count", "ifnull", "max", "min", "strftime", "sum", "total", "typeof",
+    ]
 }
 
 extension Connection {
@@ -38,9 +43,17 @@ extension Connection {
     /// The corresponding C function is `sqlite3_create_function_v2`.
     ///
     /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name that
-    ///   is empty, has a NUL character or more than 255 bytes, and for less than 0 or more than 127 arguments.
+    ///   is empty, has a NUL character or more than 255 bytes, and for less than 0 or more than 127 arguments; ``StoreError``
+    ///   with `misuse` for the name of a function of SQLite that the library's own statements use: `coalesce`, `count`,
+    ///   `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
     public func register(_ function: SQLFunction) throws {
         try checkRegistration(of: function.name, limit: 255)
+        guard !SQLFunction.reserved.contains(TableAccess.folded(function.name)) else {
+            throw StoreError(
+                .misuse, path: path,
+                "statements of the library use SQLite's function \(function.name), which the app's own would hide",
+                advice: "give the app's function another name", changed: .nothing)
+        }
         guard (0...127).contains(function.argumentCount ?? 0) else {
             throw misuse("a function takes 0 to 127 arguments, or any number of them")
         }

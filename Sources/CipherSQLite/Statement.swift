@@ -16,9 +16,14 @@ package final class Statement {
     package let handle: OpaquePointer
     /// What was compiled.
     let bytes: [UInt8]
-    unowned let connection: Connection
+    /// The pieces that it was compiled from, without values; `nil` for a part of a script.
+    private let shape: SQL?
+    // Without a check at each use: statements are reached through their connection alone, and it outlives them.
+    unowned(unsafe) let connection: Connection
     /// What it reads and writes; `nil` where that was not told.
     let access: StatementAccess?
+    /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
+    let changesSchema: Bool
 
     /// Compiles `sql`, which must be one statement.
     ///
@@ -46,14 +51,16 @@ package final class Statement {
             }
             return first
         }
-        self.init(handle: handle, bytes: text, connection: connection)
+        self.init(handle: handle, bytes: text, shape: sql.withoutValues, connection: connection)
     }
 
-    private init(handle: OpaquePointer, bytes: [UInt8], connection: Connection) {
+    private init(handle: OpaquePointer, bytes: [UInt8], shape: SQL?, connection: Connection) {
         self.handle = handle
         self.bytes = bytes
+        self.shape = shape
         self.connection = connection
         access = connection.takeCompiledAccess(of: bytes)
+        changesSchema = access?.changesSchema ?? false
     }
 
     /// The text, for people.
@@ -66,7 +73,7 @@ package final class Statement {
         let (handle, rest) = try compile(script, on: connection)
         guard let handle else { return nil }
         let bytes = Array(script.prefix(script.count - rest.count))
-        let statement = Statement(handle: handle, bytes: bytes, connection: connection)
+        let statement = Statement(handle: handle, bytes: bytes, shape: nil, connection: connection)
         try connection.hasCompiled?(bytes)
         return (statement, rest)
     }
@@ -137,11 +144,10 @@ package final class Statement {
 
     /// Whether it was compiled from this.
     func has(_ other: SQL) -> Bool {
-        bytes.withUnsafeBufferPointer(other.isSpelled)
+        // In a loop it is the same line of the program.
+        if shape?.isMade(ofThePiecesOf: other) == true { return true }
+        return bytes.count == other.length && bytes.withUnsafeBufferPointer(other.isSpelled)
     }
-
-    /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
-    var changesSchema: Bool { access?.changesSchema ?? false }
 
     package var columnCount: Int { Int(sqlite3_column_count(handle)) }
     package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
@@ -162,6 +168,15 @@ package final class Statement {
         case SQLITE_DONE: return false
         case let result: throw connection.error(result, sql: sql)
         }
+    }
+
+    /// Runs a statement that writes to its end, of which a caller wanted the first row.
+    ///
+    /// Outside of a transaction it is committed there, and only here a commit that fails is an error: what `sqlite3_reset`
+    /// tells of it is lost.
+    func finish() throws {
+        guard !isReadOnly else { return }
+        while sqlite3_stmt_busy(handle) != 0, try step() {}
     }
 
     /// Makes the statement ready to run again, and forgets its values.

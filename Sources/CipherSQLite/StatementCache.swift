@@ -12,10 +12,7 @@ package struct StatementCache {
     }
 
     package mutating func take(_ sql: SQL) -> Statement? {
-        let length = sql.length
-        guard let position = statements.lastIndex(where: { $0.bytes.count == length && $0.has(sql) }) else {
-            return nil
-        }
+        guard let position = statements.lastIndex(where: { $0.has(sql) }) else { return nil }
         return statements.remove(at: position)
     }
 

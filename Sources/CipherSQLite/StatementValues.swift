@@ -10,12 +10,18 @@ extension Statement {
     package func bind(valuesOf sql: SQL) throws {
         let expected = sqlite3_bind_parameter_count(handle)
         var index: Int32 = 0
-        for piece in sql.pieces {
-            guard let value = piece.value(in: connection.columnForms) else { continue }
+        for position in sql.pieces.indices {
+            let result: Int32
+            switch sql.pieces[position] {
+            case .literal, .text, .name, .refusal: continue
+            case .parameter(let value), .argument(let value): result = bind(value, at: index + 1)
+            case .date(let date): result = bind(connection.columnForms.value(date), at: index + 1)
+            case .uuid(let uuid): result = bind(connection.columnForms.value(uuid), at: index + 1)
+            }
             index += 1
-            guard index <= expected else { throw otherCount(sql, expected) }
-            let result = bind(value, at: index)
-            guard result == SQLITE_OK else { throw connection.error(result, sql: self.sql) }
+            guard result == SQLITE_OK else {
+                throw index > expected ? otherCount(sql, expected) : connection.error(result, sql: self.sql)
+            }
         }
         guard index == expected else { throw otherCount(sql, expected) }
     }

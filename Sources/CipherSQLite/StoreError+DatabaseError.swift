@@ -78,6 +78,7 @@ private enum FailureCause {
     case interrupted
     case constraint
     case mismatch
+    case unregistered(UnregisteredName)
     case generic
     case inputOutput
     case other
@@ -108,6 +109,8 @@ private enum FailureCause {
                 .constraint
             } else if error.code == DatabaseError.mismatch {
                 .mismatch
+            } else if let name = error.unregistered {
+                .unregistered(name)
             } else if error.code == DatabaseError.generic {
                 .generic
             } else if error.isInputOutput {
@@ -149,6 +152,9 @@ private enum FailureCause {
             failure(
                 .corrupt, "the database holds a value of another type than belongs there",
                 "see which column the message names, and correct the value")
+        case .unregistered(let name):
+            failure(
+                name.code, "the schema needs \(name.description), which is not registered", name.advice)
         case .generic:
             failure(
                 .corrupt, "SQLite cannot work with the database",
@@ -173,7 +179,7 @@ private enum FailureCause {
             .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
         case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
         case .damaged, .newerSchema: failure(.corrupt, "verify the file")
-        case .tooBig, .constraint, .mismatch, .generic, .other:
+        case .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
             .unreachable(path, detail, correct: .schemaOrRows, underlying: error)
         }
     }

@@ -215,7 +215,7 @@ extension Connection {
 
     /// Records a statement that is about to run.
     func record(_ statement: Statement) {
-        lateAccess = nil
+        if lateAccess != nil { lateAccess = nil }
         if statement.changesSchema { valueStatements = [:] }
         guard reads != nil || writes != nil, latestRecorded !== statement else { return }
         latestRecorded = statement
@@ -229,7 +229,7 @@ extension Connection {
 
     /// Records what was compiled while a statement ran, and returns whether that was nothing.
     func recordLateAccess(_ statement: Statement) -> Bool {
-        guard var late = lateAccess else { return true }
+        guard lateAccess != nil, var late = lateAccess else { return true }
         lateAccess = nil
         late.end(statement.bytes)
         record(late)

@@ -168,6 +168,20 @@ struct RowEncoderTests {
         }
     }
 
+    @Test("A date is read from a column of any type as it was written", arguments: ColumnForms.DateForm.allCases)
+    func affinities(_ dates: ColumnForms.DateForm) throws {
+        let db = try Self.connection("CREATE TABLE d(a TEXT, b REAL, c INTEGER, d DATETIME, e BLOB, f TIMESTAMP)")
+        db.columnForms = ColumnForms(dates: dates)
+        for seconds in [1_700_000_000.125, 0, -12.5] {
+            let date = Date(timeIntervalSince1970: seconds)
+            for column in ["a", "b", "c", "d", "e", "f"] {
+                try db.execute("DELETE FROM d")
+                try db.execute("INSERT INTO d(\(identifier: column)) VALUES (\(date))")
+                #expect(try db.value(Date.self, "SELECT \(identifier: column) FROM d") == date, "\(column) \(seconds)")
+            }
+        }
+    }
+
     @Test("Dates and UUIDs stand in the columns as the form says")
     func forms() throws {
         let db = try Self.connection(Self.everything)
@@ -187,6 +201,7 @@ struct RowEncoderTests {
                 == [.integer(1_700_000_000_125), .blob(bytes)])
         #expect(try stored(ColumnForms(dates: .secondsSince2001)) == [.real(721_692_800.125), .text(text)])
         #expect(try stored(ColumnForms(dates: .text)) == [.text("2023-11-14 22:13:20.125"), .text(text)])
+        #expect(try stored(ColumnForms(dates: .textWithT)) == [.text("2023-11-14T22:13:20.125"), .text(text)])
     }
 
     @Test(
@@ -313,6 +328,40 @@ struct RowEncoderTests {
     }
 
     // MARK: Reading
+
+    @Test("A table whose new key was undone with a savepoint is told apart by the old one")
+    func undoneKey() throws {
+        struct Undo: Error {}
+        struct Tag: Codable { var kind: Int, name: String }
+        let db = try Self.connection("CREATE TABLE tag(kind INTEGER, name TEXT, PRIMARY KEY(kind, name))")
+        try db.refuseWhatOutlastsLoans()
+        try db.execute("BEGIN")
+        try db.lend { db in
+            for name in ["a", "b", "c"] { try db.insert(Tag(kind: 1, name: name), into: "tag") }
+            #expect(throws: Undo.self) {
+                try db.savepoint {
+                    try db.executeScript(
+                        "ALTER TABLE tag RENAME TO old; CREATE TABLE tag(kind INTEGER PRIMARY KEY, name)")
+                    try db.insert(Tag(kind: 1, name: "a"), into: "tag")
+                    #expect(try db.delete(Tag(kind: 1, name: "a"), from: "tag"))
+                    throw Undo()
+                }
+            }
+            #expect(try db.delete(Tag(kind: 1, name: "a"), from: "tag"))
+            #expect(try db.values(String.self, "SELECT name FROM tag ORDER BY name") == ["b", "c"])
+        }
+        try db.execute("ROLLBACK")
+    }
+
+    @Test("The columns of a nested structure are found in any case")
+    func nestedCase() throws {
+        struct Author: Codable, Equatable { var name: String }
+        struct Book: Codable, Equatable { var title: String, author: Author? }
+        let db = try Self.connection("SELECT 1")
+        #expect(
+            try db.rows(Book.self, "SELECT 't' AS Title, 'n' AS \(identifier: "Author.Name")")
+                == [Book(title: "t", author: Author(name: "n"))])
+    }
 
     @Test("Rows are read by name, and a name that is not there is an error")
     func byName() throws {

@@ -40,6 +40,28 @@ struct StatementTests {
         try db.execute("DROP TABLE t")
     }
 
+    @Test(
+        "A write that was asked for its first row and cannot be committed is an error",
+        .enabled(if: Engine.current.hasReturning))
+    func failingCommitOfFirstRow() throws {
+        let db = try fixture.open()
+        try db.executeScript(
+            """
+            PRAGMA foreign_keys = ON;
+            CREATE TABLE parent(id INTEGER PRIMARY KEY);
+            CREATE TABLE child(id INTEGER PRIMARY KEY, parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+            """)
+        struct Child: Codable { var id: Int, parent: Int }
+        #expect(throws: DatabaseError.self) {
+            try db.value(Int.self, "INSERT INTO child VALUES (1, 1) RETURNING id")
+        }
+        #expect(throws: DatabaseError.self) {
+            try db.row(Child.self, "INSERT INTO child VALUES (2, 1) RETURNING id, parent")
+        }
+        #expect(throws: DatabaseError.self) { try db.exists("INSERT INTO child VALUES (3, 1) RETURNING id") }
+        #expect(try db.value(Int.self, "SELECT count(*) FROM child") == 0)
+    }
+
     @Test("A statement stays in a cache of bounded size, from which the least recently used goes first")
     func boundedCache() throws {
         let db = try fixture.open()

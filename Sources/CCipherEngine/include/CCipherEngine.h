@@ -33,6 +33,34 @@ uintptr_t cs_this_thread(void);
 uintptr_t cs_load(const uintptr_t *number);
 void cs_store(uintptr_t *number, uintptr_t value);
 
+// The interface of FTS3 and FTS4 to tokenizers, as fts3_tokenizer.h has it, which is not installed with the engine. A
+// module's, a tokenizer's and a cursor's last field are the caller's.
+typedef struct cs_fts3_module cs_fts3_module;
+typedef struct {
+    const cs_fts3_module *module;
+    void *object;
+} cs_fts3_tokenizer;
+typedef struct {
+    cs_fts3_tokenizer *tokenizer;
+    void *object;
+} cs_fts3_cursor;
+struct cs_fts3_module {
+    int version;
+    int (*create)(int count, const char *const *arguments, cs_fts3_tokenizer **made);
+    int (*destroy)(cs_fts3_tokenizer *tokenizer);
+    int (*open)(cs_fts3_tokenizer *tokenizer, const char *text, int count, cs_fts3_cursor **opened);
+    int (*close)(cs_fts3_cursor *cursor);
+    int (*next)(cs_fts3_cursor *cursor, const char **term, int *count, int *start, int *end, int *position);
+    void *object;
+};
+
+// Registers a tokenizer for FTS3 and FTS4, whose module must outlive the connection. Does nothing where the engine has
+// neither.
+int cs_register_fts3_tokenizer(sqlite3 *db, const char *name, const cs_fts3_module *module);
+
+// Finds FTS5's interface to tokenizers: NULL where the engine does not have it.
+int cs_fts5_interface(sqlite3 *db, fts5_api **interface);
+
 // SQLITE_TRANSIENT, a cast that Swift cannot import.
 sqlite3_destructor_type cs_transient_destructor(void);
 
