@@ -8,11 +8,17 @@ extension StoreError {
     }
 
     /// The configuration asks for what this database cannot become.
+    ///
+    /// - Parameter code: What kind of failure it is, where the cause is not that something of the app's own is not registered.
     package static func unreachable(
         _ path: String?, _ detail: String, correct: Correction, code: Code = .migration,
         underlying: DatabaseError? = nil
     ) -> StoreError {
-        StoreError(code, path: path, detail, advice: correct.rawValue, changed: .nothing, underlying: underlying)
+        let absent = underlying?.unregistered
+        return StoreError(
+            absent?.code ?? code, path: path, detail,
+            advice: (absent.map { "\($0.advice), or " } ?? "") + correct.rawValue, changed: .nothing,
+            underlying: underlying)
     }
 
     /// What the schema makes has the name of something else in the database.

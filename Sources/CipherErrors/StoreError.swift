@@ -52,8 +52,11 @@ public struct StoreError: Error, Sendable {
         case corrupt
         /// The schema uses collations that were not registered.
         case missingCollation
-        /// An index computes with a function that only the app has, and its entries cannot be copied as they are.
+        /// The schema or a step of a migration calls a function that was not registered, and rows or index entries are to be
+        /// computed with it.
         case missingFunction
+        /// A full-text table names a tokenizer that was not registered, and its text is to be read or written.
+        case missingTokenizer
         /// The schema needs a newer engine.
         case engineTooOld
         /// Plain SQLite is linked instead of SQLCipher.
@@ -66,6 +69,14 @@ public struct StoreError: Error, Sendable {
         case repeatedFailure
         /// The store was closed.
         case closed
+        /// The store is suspended and holds no connection to the file.
+        case suspended
+        /// Another file has the database's name than the one that the store had opened.
+        case replaced
+        /// The store was opened for reading only.
+        case readOnly
+        /// The file must be encrypted or migrated before it can be read, and was to be opened for reading only.
+        case upgradeNeeded
         /// The store was called in a way that it cannot serve, such as inside of its own closure.
         case misuse
         /// The caller cancelled.

@@ -39,9 +39,10 @@ package struct TimeLimitedKeyProvider: KeyProvider {
     private func wait<Answer: Sendable>(
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
-        let answer = BlockingAnswer<Answer>()
+        let (answer, waiting) = (BlockingAnswer<Answer>(), UpgradeCancellation())
+        defer { waiting.cancel() }
         try DetachedThread.start("key", isAwaited: true) {
-            answer.give(Result { try ask() })
+            KeyWaiting.$current.withValue(waiting) { answer.give(Result { try ask() }) }
         }
         if let outcome = answer.wait(until: .now + timeout, or: cancellation) { return try outcome.get() }
         if cancellation?.isCancelled == true { throw StoreError.cancelled(database) }

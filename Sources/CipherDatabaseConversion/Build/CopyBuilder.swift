@@ -19,7 +19,7 @@ struct CopyBuilder {
     let copy: NewFile
     /// The key of the copy; `nil` for a plaintext one.
     let copyKey: FileKey?
-    let collations: [Collation]
+    let extensions: SQLExtensions
     let header: HeaderFields
     /// How long to wait for other connections to the original.
     let busyTimeout: Duration
@@ -27,34 +27,49 @@ struct CopyBuilder {
     let rebuildsIndexes: Bool
     let observer: UpgradeObserver
 
-    /// Builds the copy.
+    /// A connection to the original, with the copy attached as `copy`.
+    struct Begun {
+        let connection: Connection
+        /// Seals the copy's pages, where SQLCipher does not.
+        fileprivate let sealing: FileLayer?
+    }
+
+    /// Builds the copy, and closes the connection.
     ///
     /// The file exists already, empty; it is not synced.
-    func build() throws {
-        try withConnection { connection in
+    ///
+    /// - Parameter begun: May be in a transaction, which then holds all of the work: what others commit to the original
+    ///   meanwhile is not in the copy.
+    func build(_ begun: Begun) throws {
+        do {
+            let connection = begun.connection
+            defer { connection.close() }
             try setLayout(connection)
-            let skeleton = try CopySkeleton(connection, header: header, rebuildsIndexes: rebuildsIndexes)
+            let skeleton = try connection.building {
+                try CopySkeleton(connection, header: header, rebuildsIndexes: rebuildsIndexes)
+            }
             try connection.forgetSchemas()
             let growth = try CopyGrowth(source: source, sourceKey: sourceKey, copyKey: copyKey)
             watch(connection, growth)
             try growth.judging {
-                try fillTables(skeleton, connection)
-                guard !skeleton.indexesToFill.isEmpty else { return }
-                try connection.forgetSchemas()
-                for index in skeleton.indexesToFill { try fill(index, connection) }
+                try connection.building { try fillTables(skeleton, connection) }
+                if !skeleton.indexesToFill.isEmpty {
+                    try connection.forgetSchemas()
+                    for index in skeleton.indexesToFill { try fill(index, connection) }
+                }
+                if connection.isInTransaction { try connection.execute("COMMIT") }
             }
         }
+        try begun.sealing?.check(copy.path)
     }
 
     private func fillTables(_ skeleton: CopySkeleton, _ connection: Connection) throws {
-        try connection.execute("BEGIN")
         for table in skeleton.tables {
             try copyRows(table, connection)
             try observer.checkCancellation()
         }
         try skeleton.complete(connection)
         try copyHeader(connection)
-        try connection.execute("COMMIT")
     }
 
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
@@ -63,11 +78,13 @@ struct CopyBuilder {
             // All else that an index needs was looked up when the schema was read.
             _ = try Statement(fill, on: connection)
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
+            let name = error.unregistered?.description ?? "a function of the app's own"
             throw StoreError(
                 .missingFunction, path: source,
-                "the index \(index.name) computes with a function that only the app has",
-                advice: "drop the index before the upgrade and make it again afterwards", changed: .nothing,
-                underlying: error)
+                "the index \(index.name) computes with \(name), which is not registered",
+                advice:
+                    "give it in the configuration's functions, or drop the index before the upgrade and make it again",
+                changed: .nothing, underlying: error)
         }
         do {
             try connection.execute(fill)
@@ -76,10 +93,10 @@ struct CopyBuilder {
         }
     }
 
-    /// Lends a connection to the original, with the copy attached as `copy`.
+    /// Opens the original, with the copy attached as `copy`.
     ///
     /// This way round, for only the main file of a connection can be opened in any cipher format.
-    private func withConnection(_ body: (Connection) throws -> Void) throws {
+    func begin() throws -> Begun {
         let sealing = try copyKey.flatMap { copyKey in
             guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
             // Without a thread the pages are sealed by this one.
@@ -87,14 +104,15 @@ struct CopyBuilder {
                 (try? DetachedThread.start("seal", body)) != nil
             }
         }
-        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, collations)
+        let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, extensions)
             .open(source, busyTimeout: busyTimeout)
         do {
-            defer { connection.close() }
             try attachCopy(connection, sealing)
-            try body(connection)
+        } catch {
+            connection.close()
+            throw error
         }
-        try sealing?.check(copy.path)
+        return Begun(connection: connection, sealing: sealing)
     }
 
     private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {
@@ -179,5 +197,18 @@ struct CopyBuilder {
             observer.update(bytes: size)
             return !observer.isCancelled && growth.isBearable(size, steps: stride)
         }
+    }
+}
+
+extension Connection {
+    /// Runs `body` in a transaction: in the one that is open, where the original is pinned.
+    ///
+    /// What fails is not rolled back, for the copy is scrap then.
+    fileprivate func building<Result>(_ body: () throws -> Result) throws -> Result {
+        guard !isInTransaction else { return try body() }
+        try execute("BEGIN")
+        let result = try body()
+        try execute("COMMIT")
+        return result
     }
 }

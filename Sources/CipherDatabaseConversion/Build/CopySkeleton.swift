@@ -37,12 +37,12 @@ struct CopySkeleton {
         let mayLackRowID: Bool
     }
 
-    /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original.
+    /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original, in a transaction that is
+    /// open.
     ///
     /// - Parameter rebuildsIndexes: Whether each index is filled from the rows of its table.
     init(_ connection: Connection, header: HeaderFields, rebuildsIndexes: Bool) throws {
         let entries = try Self.entries(connection)
-        try connection.execute("BEGIN")
         try Self.setSchemaFormat(header.schemaFormat, connection)
         let roots = try Self.makeRoots(entries, connection)
         try connection.execute(
@@ -86,7 +86,6 @@ struct CopySkeleton {
             try connection.execute("DELETE FROM copy.sqlite_master WHERE rowid = \(entry.rowid)")
         }
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
-        try connection.execute("COMMIT")
     }
 
     /// How names begin that nothing in the schema has.
@@ -100,15 +99,14 @@ struct CopySkeleton {
         var entries: [Entry] = []
         try connection.forEachRow(
             """
-            SELECT rowid, type, name, tbl_name, type = 'table' AND ifnull(sql LIKE '%without%', 1)
-            FROM main.sqlite_master
+            SELECT rowid, type, name, tbl_name, sql FROM main.sqlite_master
             WHERE rootpage > 0 ORDER BY rowid
             """
         ) { row in
             entries.append(
                 Entry(
                     rowid: try row.get(at: 0), type: try row.get(at: 1), name: try row.get(at: 2),
-                    table: try row.get(at: 3), mayLackRowID: try row.get(at: 4)))
+                    table: try row.get(at: 3), mayLackRowID: row.isNull(at: 4) || row.holds("without", at: 4)))
         }
         return entries
     }

@@ -29,6 +29,13 @@ package struct DatabaseReader {
         provider: any KeyProvider, formats: [CipherSettings],
         _ body: (Connection, CipherSettings?) throws -> Result
     ) throws -> Result {
+        try readOpened(provider: provider, formats: formats) { try body($0, $1?.settings) }
+    }
+
+    /// The same with the key that opened the file; `nil` for a plaintext one.
+    func readOpened<Result>(
+        provider: any KeyProvider, formats: [CipherSettings], _ body: (Connection, FileKey?) throws -> Result
+    ) throws -> Result {
         switch try inspector.surface() {
         case .missing:
             throw StoreError.missingFile(path)
@@ -40,7 +47,7 @@ package struct DatabaseReader {
         case .opaque(let hasPlaintextHeader):
             return try FileUnlocking(inspector.paths, provider: provider, formats: formats)
                 .run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, file in
-                    try body(connection, file.fileKey.settings)
+                    try body(connection, file.fileKey)
                 }.result
         }
     }

@@ -20,8 +20,8 @@ package struct FileKey: Sendable {
 }
 
 extension ConnectionProfile {
-    /// The same under the key of a file, where it has one, with an app's collations.
-    package func with(_ fileKey: FileKey?, _ collations: [Collation] = []) -> Self {
-        with(key: fileKey?.key, format: fileKey?.settings ?? CipherSettings(), collations: collations)
+    /// The same under the key of a file, where it has one, with an app's extensions.
+    package func with(_ fileKey: FileKey?, _ extensions: SQLExtensions = SQLExtensions()) -> Self {
+        with(key: fileKey?.key, format: fileKey?.settings ?? CipherSettings(), extensions: extensions)
     }
 }

@@ -11,7 +11,7 @@ internal import CipherSystemFiles
 /// Changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
     let paths: DatabasePaths
-    private let collations: [Collation]
+    private let extensions: SQLExtensions
     /// How long to wait for other connections to the file.
     let busyTimeout: Duration
     private let isAlone: Bool
@@ -22,14 +22,15 @@ package struct Inspector {
     }
 
     /// - Parameters:
-    ///   - collations: The app's own, which its schema may need to be read.
+    ///   - extensions: The app's own, which its schema may need to be read.
     ///   - busyTimeout: How long to wait for other connections to the file.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
     package init(
-        _ paths: DatabasePaths, collations: [Collation] = [], busyTimeout: Duration = .seconds(5), isAlone: Bool = false
+        _ paths: DatabasePaths, extensions: SQLExtensions = SQLExtensions(), busyTimeout: Duration = .seconds(5),
+        isAlone: Bool = false
     ) {
         self.paths = paths
-        self.collations = collations
+        self.extensions = extensions
         self.busyTimeout = busyTimeout
         self.isAlone = isAlone
     }
@@ -170,7 +171,7 @@ package struct Inspector {
     package func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
             return try ReadOnlyAccess.withConnection(
-                paths, nil, collations, busyTimeout: busyTimeout, isAlone: isAlone
+                paths, nil, extensions, busyTimeout: busyTimeout, isAlone: isAlone
             ) { connection in
                 try checkLength(connection)
                 return try body(connection)
@@ -194,7 +195,7 @@ package struct Inspector {
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
             return try ReadOnlyAccess.withConnection(
-                paths, unlocked, collations, busyTimeout: busyTimeout, isAlone: isAlone
+                paths, unlocked, extensions, busyTimeout: busyTimeout, isAlone: isAlone
             ) { connection in
                 if try isLogOfOther(unlocked) { throw staleSidecar() }
                 try checkLength(connection)

@@ -18,18 +18,18 @@ package enum ReadOnlyAccess {
     ///   log that a killed writer left is then only read; else SQLite makes it anew.
     /// - Throws: What `body` throws, and ``StoreError`` with `busy` where another program wrote to such a file meanwhile.
     package static func withConnection<Result>(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], busyTimeout: Duration,
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, busyTimeout: Duration,
         isAlone: Bool, _ body: (Connection) throws -> Result
     ) throws -> Result {
         let hadLog = try FileSystem.exists(paths.wal)
         let hadSharedMemory = try FileSystem.exists(paths.sharedMemory)
         if try !hadSharedMemory && readsAlone(paths, fileKey) {
-            return try withFileAlone(paths, fileKey, collations, body)
+            return try withFileAlone(paths, fileKey, extensions, body)
         }
         let result: Swift.Result<Result, any Error>
         do {
             let leavesIndex = isAlone && hadLog && hadSharedMemory && Engine.current.readsLogWithoutIndex
-            let connection = try open(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
+            let connection = try open(paths, fileKey, extensions, busyTimeout, leavesIndex: leavesIndex)
             defer { connection.close() }
             result = .success(try body(connection))
         } catch {
@@ -42,26 +42,26 @@ package enum ReadOnlyAccess {
     /// Opens a connection, again where SQLite saw a log or an index that was gone when it opened it: the last connection of
     /// another process removes both as it closes.
     private static func open(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ busyTimeout: Duration,
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool
     ) throws -> Connection {
         var leavesIndex = leavesIndex
         for _ in 1..<FileSystem.looks {
             do {
-                return try connect(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
+                return try connect(paths, fileKey, extensions, busyTimeout, leavesIndex: leavesIndex)
             } catch let error as DatabaseError where error.isCannotOpen || leavesIndex && error.needsIndex {
                 leavesIndex = false
             }
         }
-        return try connect(paths, fileKey, collations, busyTimeout, leavesIndex: leavesIndex)
+        return try connect(paths, fileKey, extensions, busyTimeout, leavesIndex: leavesIndex)
     }
 
     private static func connect(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ busyTimeout: Duration,
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool
     ) throws -> Connection {
         let connection = try ConnectionProfile.inspecting(Connection.size(paths.database))
-            .with(fileKey, collations).open(paths.database, busyTimeout: busyTimeout, leavesIndex: leavesIndex)
+            .with(fileKey, extensions).open(paths.database, busyTimeout: busyTimeout, leavesIndex: leavesIndex)
         try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)
         return connection
     }
@@ -77,11 +77,11 @@ package enum ReadOnlyAccess {
     }
 
     private static func withFileAlone<Result>(
-        _ paths: DatabasePaths, _ fileKey: FileKey?, _ collations: [Collation], _ body: (Connection) throws -> Result
+        _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ body: (Connection) throws -> Result
     ) throws -> Result {
         let before = try FileSystem.status(paths.database)
         let connection = try ConnectionProfile.inspecting(Connection.size(paths.database))
-            .with(fileKey, collations).open(paths.database, ignoresLog: true)
+            .with(fileKey, extensions).open(paths.database, ignoresLog: true)
         defer { connection.close() }
         let result = Swift.Result {
             try connection.proveReadable(paths.database, isPlaintext: fileKey == nil)

@@ -88,18 +88,17 @@ package enum SidecarScan {
 
         /// Encrypted pages look random; plaintext ones are known by page 1's magic or as well-formed b-tree pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
-            var buffer = [UInt8](repeating: 0, count: pageOffset + pageSize)
             var position = first
             var finding = Finding.nothing
             while position + stride <= end {
-                guard try file.read(at: position, into: &buffer) else { return finding }
+                guard let buffer = try file.read(at: position, count: pageOffset + pageSize) else { return finding }
                 // A file may be a terabyte of nothing, and is not read to its end for that.
                 guard !buffer[..<4].elementsEqual([0, 0, 0, 0]), buffer[8..<(8 + salt.count)].elementsEqual(salt) else {
                     return finding
                 }
                 let isFirstPage = buffer[..<4].elementsEqual([0, 0, 0, 1])
                 let page = Array(buffer[pageOffset...])
-                let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : BTreePage.isWellFormed(page)
+                let isPlaintext = isFirstPage ? FileHeader.isPlaintext(page) : PageShape(page).isTree
                 if isPlaintext { return wantPlaintext ? .foreign : .own }
                 if isFirstPage { return wantPlaintext ? .own : .foreign }
                 finding = .unknown
@@ -126,46 +125,11 @@ package enum SidecarScan {
         ]
     }
 
-    /// The segments of a journal, each behind a header of its own at the next sector.
-    ///
-    /// Records are read only where SQLite would play them back: read out of step, any page can look like one of the
-    /// other kind.
     private static func journalPages(_ file: SidecarFile) throws -> [PageRun] {
-        guard let header = try JournalHeader(file), header.pageSize.isPageSize, header.isSectorSize else { return [] }
-        let (sector, pageSize) = (header.sector, header.pageSize)
-        let stride = Int64(8 + pageSize)
-        var runs: [PageRun] = []
-        var offset: Int64 = 0
-        while let segment = try file.read(at: offset, count: 12), segment.starts(with: JournalHeader.magic) {
-            let first = offset + sector
-            // A writer that syncs nothing does not count: its records go on to the end.
-            let count = segment.big32(8) == .max ? .max : Int64(segment.big32(8))
-            let end = count > (file.size - first) / stride ? file.size : first + count * stride
-            runs.append(
-                PageRun(file: file, first: first, stride: stride, pageOffset: 4, pageSize: pageSize, end: end))
-            offset = max(first, (end + sector - 1) / sector * sector)
-        }
-        return runs
-    }
-}
-
-/// The shape of a b-tree page, which random bytes have with a chance of about one in a thousand million.
-///
-/// Source: SQLite, "Database File Format", section 1.6.
-enum BTreePage {
-    static func isWellFormed(_ page: [UInt8]) -> Bool {
-        func big16(_ offset: Int) -> Int { Int(page[offset]) << 8 | Int(page[offset + 1]) }
-        let isLeaf = page[0] == 0x0d || page[0] == 0x0a
-        guard isLeaf || page[0] == 0x05 || page[0] == 0x02 else { return false }
-        let cells = big16(3)
-        let content = big16(5) == 0 ? 65536 : big16(5)
-        let pointers = isLeaf ? 8 : 12
-        // The last row of a table was deleted: nothing but the header.
-        if cells == 0 {
-            return isLeaf && page[7] == 0 && big16(1) == 0 && (page.count - 255...page.count).contains(content)
-        }
-        guard page[7] <= 60, pointers + 2 * cells <= content, content < page.count, big16(1) < page.count
-        else { return false }
-        return (0..<cells).allSatisfy { (content..<page.count).contains(big16(pointers + 2 * $0)) }
+        try JournalHeader(file)?.segments(in: file).map { segment in
+            PageRun(
+                file: file, first: segment.first, stride: segment.stride, pageOffset: JournalHeader.Segment.pageOffset,
+                pageSize: segment.pageSize, end: segment.end)
+        } ?? []
     }
 }

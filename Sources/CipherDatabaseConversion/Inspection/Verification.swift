@@ -34,12 +34,16 @@ public struct Verification: Sendable, Encodable {
     /// - Parameters:
     ///   - provider: Gives the key; asked only where the file is not plaintext.
     ///   - formats: The cipher settings to try on an opaque file, in order.
+    ///   - extensions: The app's own, which its schema may need to be checked.
+    ///   - busyTimeout: How long to wait for other connections to the file.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
     /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
     package static func run(
-        at paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], isAlone: Bool = false
+        at paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings],
+        extensions: SQLExtensions = SQLExtensions(), busyTimeout: Duration = .seconds(5), isAlone: Bool = false
     ) throws -> Verification {
-        let reader = DatabaseReader(Inspector(paths, isAlone: isAlone))
+        let reader = DatabaseReader(
+            Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone))
         do {
             return try reader.read(provider: provider, formats: formats) { connection, settings in
                 try Verification(connection, settings, path: reader.path)
@@ -49,7 +53,7 @@ public struct Verification: Sendable, Encodable {
         }
     }
 
-    private var unfinished: String?
+    private var unfinished: DatabaseError?
 
     private enum CodingKeys: String, CodingKey {
         case path, state, cipherCompatibility, everyPageAuthenticated, complaints, isTruncated, warnings
@@ -72,7 +76,8 @@ public struct Verification: Sendable, Encodable {
     }
 
     private mutating func checkStructure(_ connection: Connection) throws {
-        guard try !collect("PRAGMA integrity_check(\(Self.limit + 1))", connection), let reason = unfinished else {
+        guard try !collect(SQL(text: "PRAGMA integrity_check(\(Self.limit + 1))"), connection), let reason = unfinished
+        else {
             return
         }
         // A collation or function of the app that is not known here ends the check before it begins. The quicker check
@@ -85,20 +90,32 @@ public struct Verification: Sendable, Encodable {
             // A connection that met a damaged page runs nothing more, and gives no better reason.
             return complain("the structure could not be checked: \(error.message)")
         }
-        if try collect("PRAGMA quick_check(\(Self.limit + 1))", connection) {
-            warnings.append("the content of the indexes could not be checked: \(reason)")
+        if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {
+            warnings.append("the content of the indexes could not be checked: \(reason.message)")
+        } else if let reason = unfinished, case .tokenizer = reason.unregistered {
+            try checkEachTable(connection, reason)
         } else if let reason = unfinished {
-            complain("the structure could not be checked: \(reason)")
+            complain("the structure could not be checked: \(reason.message)")
         }
+    }
+
+    /// Checks what needs no full-text table to be opened: since SQLite 3.44 the check of a whole file asks their modules too.
+    private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
+        let tables = try connection.values(
+            SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        for table in tables where try !collect("PRAGMA quick_check(\(table))", connection) {
+            if let reason = unfinished { complain("table \(table) could not be checked: \(reason.message)") }
+        }
+        warnings.append("full-text tables and free pages could not be checked: \(reason.message)")
     }
 
     /// Collects the complaints of a check.
     ///
     /// Returns whether it ran; where it could not, ``unfinished`` holds the reason.
-    private mutating func collect(_ check: String, _ connection: Connection) throws -> Bool {
+    private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
         unfinished = nil
         do {
-            try connection.forEachRow(SQL(text: check)) { row in
+            try connection.forEachRow(check) { row in
                 let message = try row.get(String.self, at: 0)
                 if message != "ok" { complain(message) }
             }
@@ -106,7 +123,7 @@ public struct Verification: Sendable, Encodable {
         } catch let error as DatabaseError where error.isBusy || error.isOutOfMemory {
             throw StoreError(error, path: path, during: .use)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            unfinished = error.message
+            unfinished = error
         } catch let error as DatabaseError {
             complain("the check ended early: \(error.message)")
         }

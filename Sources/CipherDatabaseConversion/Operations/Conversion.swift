@@ -14,6 +14,23 @@ struct Conversion {
     let sourceKey: FileKey?
     /// The cipher settings of the file as it is to be; `nil` for a plaintext one.
     let targetSettings: CipherSettings?
+    /// Another database that the copy is made of; `nil` for the file itself.
+    var replacement: Replacement?
+
+    /// A database whose copy takes the place of the file.
+    struct Replacement {
+        let path: String
+        /// `nil` for a plaintext one.
+        let key: FileKey?
+        /// In bytes, with its log.
+        let size: Int64
+    }
+
+    private var making: ProvenCopy {
+        ProvenCopy(
+            source: replacement?.path ?? paths.database, sourceKey: replacement.map(\.key) ?? sourceKey,
+            target: paths.database, targetSettings: targetSettings, options: options)
+    }
 
     /// Converts the file.
     ///
@@ -34,9 +51,9 @@ struct Conversion {
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
         let preflight = Preflight(
-            paths: paths, settings: targetSettings, keepBackup: options.keepBackup, collations: options.collations)
+            paths: paths, settings: targetSettings, keepBackup: options.keepBackup)
         let folder = try paths.openFolder()
-        let status = try preflight.checkFiles(folder)
+        let status = try preflight.checkFiles(folder, copying: replacement?.size)
         try inspector.checkSidecarNames(isConverting: true)
         let identity = OriginalFile(paths.database, status)
         let ownership = try observer.locating {
@@ -44,7 +61,7 @@ struct Conversion {
             return try SoleOwnership.find(
                 identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
         }
-        try checkSchemaUntouched(preflight, inspector)
+        if replacement == nil { try checkSchemaUntouched(preflight, inspector) }
         let keys = try targetKeys()
         defer { keys?.cancel() }
         var report = EncryptionReport(outcome, path: paths.database)
@@ -53,13 +70,13 @@ struct Conversion {
         var record = try attempts.next(status.identity, isWriteAheadLog: isWriteAheadLog)
 
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
-        observer.totalBytes = report.bytesBefore
+        observer.totalBytes = replacement?.size ?? report.bytesBefore
         try observer.begin(.quiescing)
         let fileKey = try observer.locating {
             try holdingSource(record, folder, status, identity, ownership) { hold in
-                try hold.checkSchema(preflight)
+                if replacement == nil { try hold.checkSchema(preflight) }
                 let copy = try record.makeCopy(folder, paths)
-                let fileKey = try buildAndProve(copy, keys, status, observer, &report)
+                let fileKey = try making.make(copy, keys, owner: status, observer, &report)
                 if let finishing {
                     try observer.begin(.migrating)
                     try ReadBack(paths: paths, copy: copy, key: fileKey).lending(finishing)
@@ -80,7 +97,7 @@ struct Conversion {
     /// What can be found wrong with the schema before the file is brought to rest.
     private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
         let merged = MergedLogCheck(
-            paths: paths, key: sourceKey, collations: options.collations, busyTimeout: options.busyTimeout)
+            paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
@@ -109,7 +126,7 @@ struct Conversion {
             try record.write(folder, paths, owner: status)
             let opened = try SourceHold(
                 paths, identity, ownership, key: sourceKey, wasWriteAheadLog: record.wasWriteAheadLog,
-                busyTimeout: options.busyTimeout, collations: options.collations)
+                busyTimeout: options.busyTimeout, extensions: options.extensions)
             hold = opened
             try opened.settle()
             return try body(opened)
@@ -127,78 +144,6 @@ struct Conversion {
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
-    }
-
-    /// Fills the copy and shows that it is equal.
-    ///
-    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
-    /// Returns the key of the copy.
-    func buildAndProve(
-        _ copy: NewFile, _ keys: UpgradeKeys?, _ status: FileSystem.Status, _ observer: UpgradeObserver,
-        _ report: inout EncryptionReport
-    ) throws -> FileKey? {
-        let copyKey = try keys?.building.wait()
-        func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
-            try observer.begin(.building)
-            try build(copy, copyKey, status, rebuildsIndexes: rebuildsIndexes, observer)
-            try observer.begin(.proving)
-            return try prove(copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
-        }
-        func rebuilding() throws -> CopyProof.Outcome {
-            try copy.empty()
-            return try attempt(rebuildsIndexes: true)
-        }
-        let proven: CopyProof.Outcome
-        do {
-            proven = try attempt(rebuildsIndexes: false)
-        } catch let damage as CopyProof.DamagedIndexes {
-            proven = try rebuilding()
-            report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
-        } catch let error as DatabaseError where error.isCorrupt {
-            // What cannot be read may be an index, which the rows do not need.
-            proven = try rebuilding()
-            report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
-        }
-        report.tables = proven.tables
-        report.rows = proven.rows
-        report.warnings += proven.warnings
-        // Behind the swap nothing may fail any more.
-        report.bytesAfter = try copy.size()
-        return copyKey
-    }
-
-    private func build(
-        _ copy: NewFile, _ copyKey: FileKey?, _ status: FileSystem.Status, rebuildsIndexes: Bool,
-        _ observer: UpgradeObserver
-    ) throws {
-        try copy.setOwner(status.owner, status.group)
-        try CopyBuilder(
-            source: paths.database, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
-            collations: options.collations, header: try HeaderFields(of: paths.database, key: sourceKey),
-            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, observer: observer
-        ).build()
-    }
-
-    private func prove(
-        _ file: NewFile, _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
-    ) throws -> CopyProof.Outcome {
-        let sync = BackgroundTask("sync") { _ in try file.sync() }
-        defer { sync.cancel() }
-        let original = ProofConnection(
-            path: paths.database, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
-            collations: options.collations, busyTimeout: options.busyTimeout)
-        func copy(_ key: CipherKey?) -> ProofConnection {
-            ProofConnection(
-                path: paths.database, key: key, settings: targetSettings ?? CipherSettings(),
-                collations: options.collations, copy: file)
-        }
-        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
-        let proof = CopyProof(
-            original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
-            hasRebuiltIndexes: hasRebuiltIndexes, observer: observer)
-        let proven = try proof.run()
-        try sync.wait()
-        return proven
     }
 
     /// Keeps the backup that is asked for, and puts the copy in the original's place.

@@ -64,33 +64,39 @@ extension DatabaseConverter {
     ///   - database: The database file, encrypted or plaintext.
     ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
+    ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes is
+    ///     not checked, and how long to wait; the rest does not count.
     /// - Returns: What was found; what is wrong inside of the file is a complaint.
     /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
     ///   `needsRecovery` where a journal of a crashed writer must be rolled back first; `CancellationError`.
     public static func verify(
-        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()]
+        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
+        options: ConversionOptions = ConversionOptions()
     ) async throws -> Verification {
-        try await DetachedThread.cancellable { try verifyHere(database, keyProvider, formats, $0) }
+        try await DetachedThread.cancellable { try verifyHere(database, keyProvider, formats, options, $0) }
     }
 
-    /// Checks a database as ``verify(_:keyProvider:formats:)`` does, and blocks the thread meanwhile.
+    /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, and blocks the thread meanwhile.
     ///
     /// - Throws: ``StoreError`` as that does.
-    @available(*, noasync, message: "await verify(_:keyProvider:formats:) instead")
+    @available(*, noasync, message: "await verify(_:keyProvider:formats:options:) instead")
     public static func verifyBlocking(
-        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()]
+        _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
+        options: ConversionOptions = ConversionOptions()
     ) throws -> Verification {
-        try verifyHere(database, keyProvider, formats, nil)
+        try verifyHere(database, keyProvider, formats, options, nil)
     }
 
     private static func verifyHere(
-        _ database: URL, _ keyProvider: any KeyProvider, _ formats: [CipherSettings],
+        _ database: URL, _ keyProvider: any KeyProvider, _ formats: [CipherSettings], _ options: ConversionOptions,
         _ cancellation: UpgradeCancellation?
     ) throws -> Verification {
         try checkFormats(formats, database)
+        var options = options
+        options.cancellation = cancellation
         return try Verification.run(
-            at: DatabasePaths(try database.requiredPath()), provider: waiting(keyProvider, cancellation),
-            formats: formats)
+            at: DatabasePaths(try database.requiredPath()), provider: options.waiting(for: keyProvider),
+            formats: formats, extensions: options.extensions, busyTimeout: options.busyTimeout)
     }
 
     /// Finds out what a database file is, and changes nothing.
@@ -123,15 +129,9 @@ extension DatabaseConverter {
         _ cancellation: UpgradeCancellation?
     ) throws -> Inspection {
         try checkFormats(formats, database)
-        return try Inspector(DatabasePaths(try database.requiredPath()))
-            .inspect(provider: keyProvider.map { waiting($0, cancellation) }, formats: formats)
-    }
-
-    private static func waiting(
-        _ provider: any KeyProvider, _ cancellation: UpgradeCancellation?
-    ) -> any KeyProvider {
         var options = ConversionOptions()
         options.cancellation = cancellation
-        return options.waiting(for: provider)
+        return try Inspector(DatabasePaths(try database.requiredPath()))
+            .inspect(provider: keyProvider.map(options.waiting), formats: formats)
     }
 }

@@ -1,7 +1,7 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// What an encryption upgrade, a decryption or a change of key did, for logs and roll-out statistics.
+/// What an encryption upgrade, a decryption, a change of key, a backup, a restore or a vacuum did, for logs and roll-out statistics.
 ///
 /// Holds no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
@@ -23,11 +23,17 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case alreadyRekeyed
         /// The encrypted copy was built, proven and discarded; the file is plaintext as before.
         case shadow
+        /// A proven, encrypted copy was made under another name.
+        case backedUp
+        /// The proven copy of a backup is the database now.
+        case restored
+        /// The proven copy of the file, which has no free pages, took its place.
+        case vacuumed
     }
 
     /// How the run ended.
     public var outcome: Outcome
-    /// The database, without symbolic links.
+    /// The database, without symbolic links; of a backup, the file that was made.
     public var path: String
     /// How many tables were copied and compared, shadow tables of virtual tables included.
     public var tables: Int

@@ -22,10 +22,23 @@ package struct FreshDatabase {
     package func publish<Report>(
         _ fill: (Connection) throws -> Report
     ) throws -> (FileKey?, Report, warnings: [String]) {
+        try checkFolder()
+        let key = try isEncrypted ? upgrade.newFileKey() : nil
+        let ((fileKey, report), warnings) = try place { try build($0, key, fill) }
+        return (fileKey, report, warnings)
+    }
+
+    private func checkFolder() throws {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(paths.folder, "the folder cannot be written", .write)
         }
-        let key = try isEncrypted ? upgrade.newFileKey() : nil
+    }
+
+    /// Gives a database its name once it was made whole and synced, unless something has that name by then.
+    ///
+    /// - Returns: What `make` returned; what is to be told of an empty file that was replaced.
+    func place<Made>(_ make: (NewFile) throws -> Made) throws -> (made: Made, warnings: [String]) {
+        try checkFolder()
         let folder = try paths.openFolder()
         try Preflight.checkNames(folder, paths)
         try Leftovers.sweep(paths)
@@ -33,14 +46,14 @@ package struct FreshDatabase {
             var record = try AttemptRecord(attempts: 1, original: folder.status(paths.name)?.identity.inode)
             try record.write(folder, paths)
             let copy = try record.makeCopy(folder, paths)
-            let (fileKey, report) = try build(copy, key, fill)
+            let made = try make(copy)
             var warnings = try publish(copy, record.copyName(paths))
             do {
                 try AttemptRecord.remove(paths)
             } catch {
                 warnings.append("\(paths.attemptName) could not be removed, the next launch tries again: \(error)")
             }
-            return (fileKey, report, warnings)
+            return (made, warnings)
         } catch {
             let isSwept = (try? Leftovers.sweep(paths)) != nil
             if isSwept { try? AttemptRecord.remove(paths) }
@@ -57,7 +70,7 @@ package struct FreshDatabase {
             try FileKey($0, salt: $0.salt ?? SecretBytes.random(count: CipherKey.saltLength), settings)
         }
         let report = try ReadBack(paths: paths, copy: copy, key: fileKey).lending { connection in
-            try ConnectionProfile.scratch.with(collations: upgrade.options.collations).apply(to: connection)
+            try ConnectionProfile.scratch.with(extensions: upgrade.options.extensions).apply(to: connection)
             return try fill(connection)
         }
         // What the provider gives to the next launch must open the file.

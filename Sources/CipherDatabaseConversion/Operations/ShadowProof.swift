@@ -32,7 +32,7 @@ package struct ShadowProof {
         let observer = UpgradeObserver(
             path: paths.database, report: options.progress, cancellation: options.cancellation)
         let preflight = Preflight(
-            paths: paths, settings: options.format, keepBackup: false, collations: options.collations)
+            paths: paths, settings: options.format, keepBackup: false)
         let folder = try paths.openFolder()
         let status = try preflight.checkFiles(folder)
         var report = EncryptionReport(.shadow, path: paths.database)
@@ -42,7 +42,7 @@ package struct ShadowProof {
         let isReadable: Void? = try inspector.readingPlaintext { snapshot in
             try preflight.checkSchema(snapshot)
             try MergedLogCheck(
-                paths: paths, key: nil, collations: options.collations, busyTimeout: options.busyTimeout
+                paths: paths, key: nil, extensions: options.extensions, busyTimeout: options.busyTimeout
             ).check(snapshot)
             let key = try upgrade.newFileKey()
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.format)
@@ -52,10 +52,11 @@ package struct ShadowProof {
             let copy = try NewFile(withoutNameIn: folder, path: paths.database)
             try observer.locating {
                 try observer.begin(.quiescing)
-                try withoutChange(snapshot) {
-                    let conversion = Conversion(
-                        paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
-                    let copyKey = try conversion.buildAndProve(copy, keys, status, observer, &report)
+                try snapshot.whileUnchanged(paths, "during the shadow proof") {
+                    let copyKey = try ProvenCopy(
+                        source: paths.database, sourceKey: nil, target: paths.database,
+                        targetSettings: options.format, options: options
+                    ).make(copy, keys, owner: status, observer, &report)
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
                     try ReadBack(paths: paths, copy: copy, key: copyKey).lending(rehearse)
@@ -68,27 +69,6 @@ package struct ShadowProof {
         report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
         return report
-    }
-
-    /// Runs `body` over one state of the file.
-    ///
-    /// The open transaction does one thing more: the builder's connection, which can write, is not the last one at its
-    /// end, and so does not checkpoint the log.
-    private func withoutChange(_ snapshot: Connection, _ body: () throws -> Void) throws {
-        let before = try snapshot.value(Int.self, "PRAGMA data_version")
-        try snapshot.execute("BEGIN")
-        try snapshot.proveReadable()
-        let result = Result { try body() }
-        try snapshot.execute("COMMIT")
-        guard try snapshot.value(Int.self, "PRAGMA data_version") == before else {
-            throw StoreError.busy(
-                paths.database, "another connection wrote to the database during the shadow proof", retry: .now)
-        }
-        do {
-            try result.get()
-        } catch let error as DatabaseError {
-            throw Inspector(paths).readFailure(error, during: .conversion)
-        }
     }
 
     /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.

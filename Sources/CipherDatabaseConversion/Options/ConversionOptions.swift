@@ -8,6 +8,14 @@ public struct ConversionOptions: Sendable {
     public var format = CipherSettings()
     /// The collations that the schema uses, as the app registers them.
     public var collations: [Collation] = []
+    /// The functions that the schema calls, as the app registers them.
+    ///
+    /// Rows are copied without them, too. An index that is filled anew from its rows needs those that it computes with.
+    public var functions: [SQLFunction] = []
+    /// The tokenizers of the schema's full-text tables, as the app registers them.
+    ///
+    /// Full-text tables are copied without them, too.
+    public var tokenizers: [Tokenizer] = []
     /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and so
     /// on where something has that name.
     public var keepBackup = false
@@ -30,11 +38,17 @@ public struct ConversionOptions: Sendable {
     /// The defaults.
     public init() {}
 
+    /// What is registered on each connection.
+    package var extensions: SQLExtensions {
+        get { SQLExtensions(collations: collations, functions: functions, tokenizers: tokenizers) }
+        set { (collations, functions, tokenizers) = (newValue.collations, newValue.functions, newValue.tokenizers) }
+    }
+
     /// Looks at a file.
     ///
     /// - Parameter isAlone: Whether no other connection of this process is opened to the file meanwhile.
     package func inspector(_ paths: DatabasePaths, isAlone: Bool = false) -> Inspector {
-        Inspector(paths, collations: collations, busyTimeout: busyTimeout, isAlone: isAlone)
+        Inspector(paths, extensions: extensions, busyTimeout: busyTimeout, isAlone: isAlone)
     }
 
     /// A provider that is waited for no longer than that.

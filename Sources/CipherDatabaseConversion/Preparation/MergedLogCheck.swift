@@ -10,7 +10,7 @@ struct MergedLogCheck {
     let paths: DatabasePaths
     /// The key of the file; `nil` for a plaintext one.
     let key: FileKey?
-    let collations: [Collation]
+    let extensions: SQLExtensions
     let busyTimeout: Duration
 
     /// Refuses a log that damages the file, before anything is written.
@@ -19,7 +19,7 @@ struct MergedLogCheck {
     /// - Throws: ``StoreError`` with `staleSidecar`.
     func check(_ connection: Connection) throws {
         guard try holdsCommits(), case let together = try faults(connection), !together.isEmpty else { return }
-        let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, collations)
+        let file = try ConnectionProfile.inspecting(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout, ignoresLog: true)
         defer { file.close() }
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }

@@ -17,19 +17,19 @@ package struct Preflight {
     /// The settings of the copy; `nil` for a plaintext one.
     package let settings: CipherSettings?
     package let keepBackup: Bool
-    package let collations: [Collation]
 
-    package init(paths: DatabasePaths, settings: CipherSettings?, keepBackup: Bool, collations: [Collation]) {
+    package init(paths: DatabasePaths, settings: CipherSettings?, keepBackup: Bool) {
         self.paths = paths
         self.settings = settings
         self.keepBackup = keepBackup
-        self.collations = collations
     }
 
     /// Permissions, owner, room and names.
     ///
     /// Returns the file's status.
-    package func checkFiles(_ folder: Folder) throws -> FileSystem.Status {
+    ///
+    /// - Parameter content: How many bytes are copied; `nil` for those of the file with its log.
+    package func checkFiles(_ folder: Folder, copying content: Int64? = nil) throws -> FileSystem.Status {
         // Refuses a link that took the place of what a search saw.
         _ = try paths.status()
         guard let status = try folder.status(paths.name) else {
@@ -59,7 +59,8 @@ package struct Preflight {
                 .permission, path: paths.database, "this user is not in the file's group, which must stay the same",
                 advice: "run as a member of the group, or give the file a group of this user's (chgrp)")
         }
-        try checkRoom(status)
+        let content = try content ?? status.size + (FileSystem.size(paths.wal) ?? 0)
+        try Self.checkRoom(for: content, settings, paths, besides: keepBackup ? content : 0)
         return status
     }
 
@@ -89,12 +90,19 @@ package struct Preflight {
             advice: "mount the folder that it lies in, or run the upgrade where the file is", changed: .nothing)
     }
 
-    /// The copy is about as large as the file with its log, plus what encryption adds to each page.
-    private func checkRoom(_ status: FileSystem.Status) throws {
-        let content = status.size + (try FileSystem.size(paths.wal) ?? 0)
+    /// The copy is about as large as what is copied, plus what encryption adds to each page.
+    ///
+    /// - Parameters:
+    ///   - content: The bytes that are copied.
+    ///   - settings: Those of the copy; `nil` for a plaintext one.
+    ///   - paths: What the copy is to become.
+    ///   - more: The bytes that are written besides.
+    static func checkRoom(
+        for content: Int64, _ settings: CipherSettings?, _ paths: DatabasePaths, besides more: Int64 = 0
+    ) throws {
         let usable = settings.map { Double($0.pageSize - $0.reservedBytes) / Double($0.pageSize) } ?? 1
         let copy = Int64(Double(content) / usable * 1.02) + 128 * 1024
-        let needed = copy + (keepBackup ? content : 0)
+        let needed = copy + more
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
             throw StoreError.noSpace(
@@ -112,12 +120,17 @@ package struct Preflight {
     ///
     /// A stand-in would build indexes that the app sees as corrupt.
     package func checkSchema(_ connection: Connection) throws {
+        try Self.checkSchema(connection, paths.database)
+    }
+
+    /// The same of the database at a path.
+    static func checkSchema(_ connection: Connection, _ path: String) throws {
         try SchemaEntryCheck.check(connection)
         let missing = try SchemaCollations.missing(connection)
         guard missing.isEmpty else {
             let names = missing.joined(separator: ", ")
             throw StoreError(
-                .missingCollation, path: paths.database,
+                .missingCollation, path: path,
                 "the schema sorts by collations that are not registered: \(names)",
                 advice: "give the app's own comparison in the configuration's collations", changed: .nothing)
         }

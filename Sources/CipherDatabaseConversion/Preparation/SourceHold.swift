@@ -29,7 +29,7 @@ package final class SourceHold {
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, key: FileKey?,
-        wasWriteAheadLog: Bool, busyTimeout: Duration, collations: [Collation]
+        wasWriteAheadLog: Bool, busyTimeout: Duration, extensions: SQLExtensions
     ) throws {
         self.paths = paths
         self.identity = identity
@@ -43,7 +43,7 @@ package final class SourceHold {
         // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
         // is refused.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
-        connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, collations)
+        connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout)
         try connection.proveReadable(paths.database, isPlaintext: key == nil)
     }
@@ -72,11 +72,12 @@ package final class SourceHold {
             paths.database, "another connection keeps writing the file", retry: .afterClosing, changed: nil)
     }
 
+    /// Leaves WAL mode, by which SQLite brings the log into the file while it has the file locked against everybody.
+    ///
+    /// A checkpoint beforehand would run beside others, and could lose what one of them commits meanwhile:
+    /// ``Checkpointer``.
     private func leaveWriteAheadLog() throws {
-        if try connection.value(String.self, "PRAGMA journal_mode") == "wal" {
-            // A busy checkpoint is told in a row, not as an error.
-            guard try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { throw Self.busy(paths) }
-        } else {
+        if try connection.value(String.self, "PRAGMA journal_mode") != "wal" {
             // From PERSIST to DELETE, SQLite removes the spent journal that an app in PERSIST or TRUNCATE mode leaves.
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         }

@@ -166,12 +166,12 @@ package struct CopyProof {
         var tables: [(name: SchemaName, root: Int64, mayLackRowID: Bool)] = []
         try connection.forEachRow(
             """
-            SELECT name, rootpage, ifnull(sql LIKE '%without%', 1), sql LIKE '%check%' OR sql LIKE '%strict%'
-            FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
+            SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid
             """
         ) { row in
-            tables.append((try row.get(at: 0), try row.get(at: 1), try row.get(at: 2)))
-            if try row.get(Bool?.self, at: 3) == true { plan.constrained.append(try row.get(at: 0)) }
+            let mayLackRowID = row.isNull(at: 2) || row.holds("without", at: 2)
+            tables.append((try row.get(at: 0), try row.get(at: 1), mayLackRowID))
+            if row.holds("check", at: 2) || row.holds("strict", at: 2) { plan.constrained.append(try row.get(at: 0)) }
         }
         // Read once, for the schema table has no index.
         var roots: [SchemaName: Int64] = [:]

@@ -24,16 +24,20 @@ struct IntegrityComplaints: Sendable, Equatable {
         failure = try run("PRAGMA integrity_check(1000000000)", connection)
         guard let failure else { return }
         kinds = [:]
-        guard try run("PRAGMA quick_check(1000000000)", connection) == nil else { return }
+        if try run("PRAGMA quick_check(1000000000)", connection) != nil {
+            guard Engine.current.checksTables else { return }
+            // Since SQLite 3.44 it asks the modules of virtual tables, and one may need a tokenizer that only the app has.
+            kinds = [:]
+            let all = try connection.values(
+                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+            for table in all { _ = try run("PRAGMA quick_check(\(table))", connection) }
+        }
         for table in tables {
             let reason =
-                try Self.checksTables ? run("PRAGMA integrity_check(\(table))", connection) : failure
+                try Engine.current.checksTables ? run("PRAGMA integrity_check(\(table))", connection) : failure
             if let reason { unchecked.append("the indexes of table \(table) (\(reason))") }
         }
     }
-
-    /// One table alone can be checked since SQLite 3.33.
-    private static var checksTables: Bool { Engine.current.sqliteVersionNumber >= 3_033_000 }
 
     /// Runs one check.
     ///
@@ -60,7 +64,7 @@ struct IntegrityComplaints: Sendable, Equatable {
     /// the app's functions or for the size of what a CHECK computes.
     static func ofValues(in tables: [SchemaName], _ connection: Connection) throws -> [String] {
         let checks: [SQL] =
-            checksTables
+            Engine.current.checksTables
             ? tables.map { "PRAGMA quick_check(\($0))" } : tables.isEmpty ? [] : ["PRAGMA quick_check"]
         var found: Set<String> = []
         for check in checks {

@@ -7,20 +7,22 @@ package struct ProofConnection: Sendable {
     /// `nil` for a plaintext file.
     let key: CipherKey?
     let settings: CipherSettings
-    let collations: [Collation]
+    let extensions: SQLExtensions
     /// How long to wait for other connections to the file.
     let busyTimeout: Duration
     /// The file, where it is the copy: its name need not lead to it.
     var copy: NewFile?
+    /// Connections that were opened ahead and see one commit; `nil` where nobody writes the file.
+    private var pinned: PinnedConnections?
 
     package init(
-        path: String, key: CipherKey?, settings: CipherSettings, collations: [Collation],
+        path: String, key: CipherKey?, settings: CipherSettings, extensions: SQLExtensions,
         busyTimeout: Duration = .seconds(5), copy: NewFile? = nil
     ) {
         self.path = path
         self.key = key
         self.settings = settings
-        self.collations = collations
+        self.extensions = extensions
         self.busyTimeout = busyTimeout
         self.copy = copy
     }
@@ -35,12 +37,54 @@ package struct ProofConnection: Sendable {
     func open(
         _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
     ) throws -> Connection {
+        let connection = try pinned?.take(mode) ?? open(mode)
+        connection.setProgressHandler(every: steps) { !isCancelled() }
+        return connection
+    }
+
+    private func open(_ mode: Connection.Mode) throws -> Connection {
         var profile = ConnectionProfile.proving(try copy?.size() ?? Connection.size(path))
-            .with(key: key, format: settings, collations: collations)
+            .with(key: key, format: settings, extensions: extensions)
         profile.mode = mode
         let connection = try profile.open(path, busyTimeout: busyTimeout, through: copy?.layer())
         try connection.proveReadable()
-        connection.setProgressHandler(every: steps) { !isCancelled() }
+        return connection
+    }
+
+    /// The same with all connections that a proof needs open already, each in a transaction.
+    ///
+    /// Nobody may commit to the file until this returns; later commits are not seen.
+    func pinning() throws -> ProofConnection {
+        func pin(_ mode: Connection.Mode) throws -> Connection {
+            let connection = try open(mode)
+            try connection.pinSnapshot()
+            return connection
+        }
+        var pinning = self
+        pinning.pinned = PinnedConnections(
+            // For two workers, and for what the engine's own check says of the original.
+            readers: [try pin(.readOnly), try pin(.readOnly), try pin(.readOnly)],
+            // For what the definitions of tables forbid.
+            others: [try pin(.readWrite)])
+        return pinning
+    }
+}
+
+/// Connections that each see the same commit of a file.
+// Unchecked, and safe between threads: the connections are handed out under `lock`, each once, and used by who took it.
+private final class PinnedConnections: @unchecked Sendable {
+    private let lock = Lock()
+    private var readers: [Connection]
+    private var others: [Connection]
+
+    init(readers: [Connection], others: [Connection]) {
+        self.readers = readers
+        self.others = others
+    }
+
+    func take(_ mode: Connection.Mode) -> Connection {
+        let connection = lock.withLock { mode == .readOnly ? readers.popLast() : others.popLast() }
+        guard let connection else { preconditionFailure("a proof opens its original more often than it says") }
         return connection
     }
 }

@@ -126,7 +126,7 @@ struct TakenNameTests {
     }
 
     @Test(
-        "What is no regular file never holds up a run, and is refused by name or left alone", .timeLimit(.minutes(1)),
+        "What is no regular file never holds up a run, and is refused by name or left alone", .timeLimit(.minutes(20)),
         arguments: Obstacle.allCases, endings)
     func obstacle(_ obstacle: Obstacle, ending: String) throws {
         for isEncrypted in [true, false] {

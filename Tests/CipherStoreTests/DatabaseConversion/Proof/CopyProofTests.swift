@@ -17,7 +17,7 @@ struct CopyProofTests {
         let original = try LegacyFile { try $0.executeScript(text: script) }
         let copy = try LegacyFile { try $0.executeScript(text: script + change) }
         func opened(_ file: LegacyFile) -> ProofConnection {
-            ProofConnection(path: file.path, key: nil, settings: CipherSettings(), collations: [])
+            ProofConnection(path: file.path, key: nil, settings: CipherSettings(), extensions: SQLExtensions())
         }
         return try CopyProof(
             original: opened(original), copy: opened(copy), copyWithDerivedKey: opened(copy),

@@ -1,0 +1,147 @@
+public import CipherKeyProviders
+public import CipherSQLite
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension DatabaseConverter {
+    // MARK: Backing up
+
+    /// Makes a proven, encrypted copy of a database under another name, while others may write the database.
+    ///
+    /// The backup is one commit of the database, compared with it row by row as an encryption is, and appears under its name
+    /// whole, in one step that replaces nothing. It needs no `-wal` beside it. The database stays as it is. In WAL mode others
+    /// go on writing, and the log grows meanwhile; in any other mode writers wait until the backup is there, for as long as
+    /// they wait for a lock. An open ``EncryptedStore`` makes its own: its writers never fail for that.
+    ///
+    /// Cancelling the task ends the backup until it has its name; nothing is left of it then.
+    ///
+    /// - Parameters:
+    ///   - database: The database file.
+    ///   - backup: Where the backup is to be. Its directory must exist, and nothing may have its name.
+    ///   - keyProvider: Is asked for the key of the database, on another thread; makes none.
+    ///   - backupKeyProvider: Gives the key of the backup, and may make it; `nil` for the key and the cipher format of the
+    ///     database.
+    ///   - formats: The cipher formats that the database may have, in the order in which they are tried.
+    ///   - options: How the run goes; its format is that of the backup where that has a key of its own.
+    ///   - progress: Is told how far the backup is, on the thread that works.
+    /// - Returns: What was copied and compared; its path is that of the backup.
+    /// - Throws: ``StoreError``, with `nameTaken` where something has the name of the backup, with `missingFile` where the
+    ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with `unexpectedPlaintext`
+    ///   where the database is plaintext and the backup was given no key, with `busy` where another connection keeps the lock
+    ///   of a writer; `CancellationError`.
+    @discardableResult
+    public static func backup(
+        of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> EncryptionReport {
+        try await DetachedThread.cancellable { cancellation in
+            try backupHere(
+                database, backup, keyProvider, backupKeyProvider, formats,
+                checked(options, database, progress, cancellation))
+        }
+    }
+
+    /// Backs a database up as ``backup(of:to:keyProvider:backupKeyProvider:formats:options:progress:)`` does, and blocks the
+    /// thread meanwhile.
+    ///
+    /// The cancellation ends the backup from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where the backup was cancelled in time.
+    @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
+    @discardableResult
+    public static func backupBlocking(
+        of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> EncryptionReport {
+        try backupHere(
+            database, backup, keyProvider, backupKeyProvider, formats,
+            checked(options, database, progress, cancellation))
+    }
+
+    private static func backupHere(
+        _ database: URL, _ backup: URL, _ keyProvider: any KeyProvider, _ backupKeyProvider: (any KeyProvider)?,
+        _ formats: [CipherSettings], _ options: ConversionOptions
+    ) throws -> EncryptionReport {
+        try checkFormats(formats, database)
+        return try FileBackup(
+            of: DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
+            to: backup.requiredPath(), backupProvider: backupKeyProvider, options: options
+        ).run()
+    }
+
+    // MARK: Restoring
+
+    /// Has a backup take the place of a database, or be one where there is none.
+    ///
+    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside the database
+    /// under the database's key, compared with the backup row by row, and takes the database's place in one step: at every
+    /// instant the file at the database's name is the whole old database or the whole new one. After a crash, call again.
+    /// Nobody may have the database open. It keeps its cipher format, journal mode, owner and mode; its rows are gone.
+    ///
+    /// A database that cannot be opened is not replaced, for its log may hold what nobody has seen: move it away with what
+    /// lies beside it, and restore where there is nothing.
+    ///
+    /// Cancelling the task ends the run until the copy takes the database's place.
+    ///
+    /// - Parameters:
+    ///   - database: The database file; it may be missing, and its directory must exist.
+    ///   - backup: The backup, with its `-wal` where it has one; it may be plaintext.
+    ///   - keyProvider: Gives the key of the database, on another thread; makes it where there is no database.
+    ///   - backupKeyProvider: Gives the key of the backup; `nil` for that of the database.
+    ///   - formats: The cipher formats that the database and the backup may have, in the order in which they are tried.
+    ///   - options: How the run goes; its format is that of a database that is missing.
+    ///   - progress: Is told how far the run is, on the thread that works.
+    /// - Returns: What was copied and compared.
+    /// - Throws: ``StoreError``, with `missingFile` where there is no backup, with `corrupt` where it is damaged, with
+    ///   `staleSidecar`, with `keyDoesNotFit` where a key opens the backup or the database in none of the formats, with
+    ///   `unexpectedPlaintext` where the database is not encrypted, with `busy` where somebody uses it; `CancellationError`.
+    ///   Until the swap no row has changed.
+    @discardableResult
+    public static func restore(
+        _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> EncryptionReport {
+        try await DetachedThread.cancellable { cancellation in
+            try restoreHere(
+                database, backup, keyProvider, backupKeyProvider, formats,
+                checked(options, database, progress, cancellation))
+        }
+    }
+
+    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, and blocks the thread
+    /// meanwhile.
+    ///
+    /// The cancellation ends the run from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where the run was cancelled in time.
+    @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
+    @discardableResult
+    public static func restoreBlocking(
+        _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> EncryptionReport {
+        try restoreHere(
+            database, backup, keyProvider, backupKeyProvider, formats,
+            checked(options, database, progress, cancellation))
+    }
+
+    private static func restoreHere(
+        _ database: URL, _ backup: URL, _ keyProvider: any KeyProvider, _ backupKeyProvider: (any KeyProvider)?,
+        _ formats: [CipherSettings], _ options: ConversionOptions
+    ) throws -> EncryptionReport {
+        try checkFormats(formats, database)
+        return try DatabaseRestore(
+            of: backup.requiredPath(), backupProvider: backupKeyProvider, to: DatabasePaths(database.requiredPath()),
+            provider: keyProvider, formats: formats, backupFormats: formats, options: options
+        ).run()
+    }
+}

@@ -1,0 +1,180 @@
+internal import CipherErrors
+package import CipherKeyProviders
+package import CipherSQLite
+internal import CipherSystemFiles
+
+/// Has the proven copy of a backup take the place of a database, or be one where there is none.
+///
+/// The backup is checked first, page by page, and never written. Its copy is built beside the database under the database's
+/// key, is compared with it, and takes its place as that of an encryption does: at every instant the name holds the whole
+/// old database or the whole new one.
+package struct DatabaseRestore {
+    private let upgrade: EncryptionUpgrade
+    private let backup: DatabasePaths
+    private let backupProvider: any KeyProvider
+    private let formats: [CipherSettings]
+    private let backupFormats: [CipherSettings]
+
+    private var paths: DatabasePaths { upgrade.paths }
+    private var options: ConversionOptions { upgrade.options }
+
+    /// - Parameters:
+    ///   - backup: The backup, encrypted or plaintext.
+    ///   - backupProvider: Gives its key; `nil` for the database's.
+    ///   - paths: The database.
+    ///   - provider: Gives the key of the database; the new one has what it gives then.
+    ///   - formats: The cipher settings that the present database may have, in the order in which they are tried.
+    ///   - backupFormats: The same of the backup.
+    ///   - options: Its format is that of the database where there is none yet.
+    package init(
+        of backup: String, backupProvider: (any KeyProvider)?, to paths: DatabasePaths, provider: any KeyProvider,
+        formats: [CipherSettings], backupFormats: [CipherSettings], options: ConversionOptions
+    ) throws {
+        var options = options
+        options.keepBackup = false
+        options.createsMissingFile = true
+        upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
+        self.backup = try DatabasePaths(backup)
+        self.backupProvider = options.waiting(for: backupProvider ?? provider)
+        self.formats = formats
+        self.backupFormats = backupFormats
+    }
+
+    /// Restores.
+    ///
+    /// - Parameter check: Refuses a backup by throwing.
+    /// - Throws: ``StoreError``. Until the swap no row of the database has changed.
+    package func run(_ check: (Connection) throws -> Void = { _ in }) throws -> EncryptionReport {
+        try checkNames()
+        return try options.withLockedFile(paths) { inspector, content in
+            try proveBackup()
+            return try readingBackup(check) { replacement in
+                switch content {
+                case .empty: try create(replacement)
+                case .plaintext:
+                    throw StoreError(
+                        .unexpectedPlaintext, path: paths.database,
+                        "the database that the backup is to replace is not encrypted",
+                        advice: "encrypt it first, or move it away with what lies beside it", changed: .nothing)
+                case .opaque(let hasPlaintextHeader):
+                    try replace(by: replacement, inspector, hasPlaintextHeader: hasPlaintextHeader)
+                }
+            }
+        }
+    }
+
+    private func checkNames() throws {
+        try paths.checkInputs(of: upgrade.provider)
+        try paths.checkInputs(of: backupProvider)
+        try paths.checkInputs([backup.database])
+        guard try FileSystem.exists(backup.database) else { throw StoreError.missingFile(backup.database) }
+        guard !SmallFile.isSame(backup.database, paths.database) else {
+            throw StoreError(
+                .nameTaken, path: backup.database, "the backup is the database itself",
+                advice: "give the path of a backup", changed: .nothing)
+        }
+    }
+
+    // MARK: The backup
+
+    private func proveBackup() throws {
+        let found = try Verification.run(at: backup, provider: backupProvider, formats: backupFormats)
+        if let complaint = found.complaints.first {
+            throw StoreError(
+                .corrupt, path: backup.database, "the backup is damaged: \(complaint)",
+                advice: "restore another backup", changed: .nothing)
+        }
+        guard found.state != .empty else {
+            throw StoreError(
+                .corrupt, path: backup.database, "the backup is an empty file", advice: "restore another backup",
+                changed: .nothing)
+        }
+    }
+
+    /// Lends the backup while a connection that only reads is open to it, so that no other one is the last to close, which
+    /// would bring a log into the file.
+    ///
+    /// Once the database was replaced nothing fails any more: its copy was compared with the backup before.
+    private func readingBackup(
+        _ check: (Connection) throws -> Void, _ body: (Conversion.Replacement) throws -> EncryptionReport
+    ) throws -> EncryptionReport {
+        var report: EncryptionReport?
+        do {
+            try DatabaseReader(options.inspector(backup)).readOpened(provider: backupProvider, formats: backupFormats) {
+                snapshot, fileKey in
+                try Preflight.checkSchema(snapshot, backup.database)
+                try check(snapshot)
+                try snapshot.whileUnchanged(backup, "while it was restored") {
+                    report = try body(
+                        Conversion.Replacement(
+                            path: backup.database, key: fileKey, size: try Connection.size(backup.database)))
+                }
+            }
+        } catch {
+            report?.warnings.append("the database was replaced; afterwards the backup could not be read: \(error)")
+            guard report != nil else { throw error }
+        }
+        guard let report else { throw StoreError.missingFile(backup.database) }
+        return report
+    }
+
+    // MARK: The database
+
+    private func keys(_ settings: CipherSettings) throws -> UpgradeKeys {
+        let key = try upgrade.provider.checkedKey(for: .createOrExisting, database: paths.database)
+        try key.checkSalt(for: settings, path: paths.database)
+        return try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: settings)
+    }
+
+    private func replace(
+        by replacement: Conversion.Replacement, _ inspector: Inspector, hasPlaintextHeader: Bool
+    ) throws -> EncryptionReport {
+        let file = try unlocked(inspector, hasPlaintextHeader: hasPlaintextHeader)
+        // Nothing is written in the oldest formats.
+        let settings = file.fileKey.settings.compatibility >= 3 ? file.fileKey.settings : options.format
+        var conversion = Conversion(
+            paths: paths, options: options, sourceKey: file.fileKey, targetSettings: settings)
+        conversion.replacement = replacement
+        return try conversion.run(
+            .restored, inspector, isWriteAheadLog: file.isWriteAheadLog, targetKeys: { try keys(settings) }
+        ).report
+    }
+
+    /// What opens the present database, of which a restore leaves nothing.
+    private func unlocked(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> FileUnlocking.Unlocked {
+        do {
+            return try FileUnlocking(
+                paths, provider: upgrade.provider, formats: formats, rollsBackJournal: true
+            ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }.file
+        } catch let error as StoreError where [.keyDoesNotFit, .corrupt, .staleSidecar].contains(error.code) {
+            throw StoreError(
+                error.code, path: error.path, error.detail,
+                advice: "check the key; to restore all the same, move the database and what lies beside it away",
+                changed: .nothing, underlying: error.underlying)
+        }
+    }
+
+    private func create(_ replacement: Conversion.Replacement) throws -> EncryptionReport {
+        let began = ContinuousClock.now
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        observer.totalBytes = replacement.size
+        try Preflight.checkRoom(for: replacement.size, options.format, paths)
+        let keys = try keys(options.format)
+        defer { keys.cancel() }
+        var report = EncryptionReport(.restored, path: paths.database)
+        report.warnings += try FreshDatabase(paths: paths, upgrade: upgrade).place { copy in
+            try observer.locating {
+                _ = try ProvenCopy(
+                    source: replacement.path, sourceKey: replacement.key, target: paths.database,
+                    targetSettings: options.format, options: options
+                ).make(copy, keys, owner: nil, observer, &report)
+                try observer.begin(.swapping)
+            }
+        }.warnings
+        observer.finish()
+        report.seconds = (ContinuousClock.now - began).inSeconds
+        report.stageSeconds = observer.secondsByName
+        return report
+    }
+}

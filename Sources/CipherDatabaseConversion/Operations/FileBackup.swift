@@ -1,0 +1,49 @@
+internal import CipherErrors
+package import CipherKeyProviders
+package import CipherSQLite
+internal import CipherSystemFiles
+
+/// A backup of a database that is not open here; others may have it open.
+package struct FileBackup {
+    private let paths: DatabasePaths
+    private let provider: any KeyProvider
+    private let formats: [CipherSettings]
+    private let target: String
+    private let backupProvider: (any KeyProvider)?
+    private let options: ConversionOptions
+
+    /// - Parameters:
+    ///   - provider: Gives the key of the database; asked only where it is encrypted.
+    ///   - formats: The cipher settings that the database may have, in the order in which they are tried.
+    ///   - target: The name of the backup.
+    ///   - backupProvider: Gives the key of the backup; `nil` for the key and the format of the database.
+    package init(
+        of paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], to target: String,
+        backupProvider: (any KeyProvider)?, options: ConversionOptions
+    ) {
+        self.paths = paths
+        self.provider = options.waiting(for: provider)
+        self.formats = formats
+        self.target = target
+        self.backupProvider = backupProvider
+        self.options = options
+    }
+
+    /// Makes the backup; the database and what lies beside it stay as they are.
+    ///
+    /// - Throws: ``StoreError``. There is nothing under the target's name then.
+    package func run() throws -> EncryptionReport {
+        // A connection that only reads is open until the end, so that no other one is the last to close, which would bring
+        // the log into the file.
+        try StoreError.typing(paths.database) {
+            try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
+                [paths, options] _, fileKey in
+                try DatabaseBackup(of: paths.database, fileKey, to: target, provider: backupProvider, options: options)
+                    .run {
+                        try LockedWriter(
+                            paths.database, fileKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
+                    }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// A copy of a database that is built, and shown to be equal to it.
+struct ProvenCopy {
+    /// The database that is copied.
+    let source: String
+    /// The key of the database; `nil` for a plaintext one.
+    ///
+    /// It has been tried.
+    let sourceKey: FileKey?
+    /// What the copy is to become, for errors.
+    let target: String
+    /// The cipher settings of the copy; `nil` for a plaintext one.
+    let targetSettings: CipherSettings?
+    let options: ConversionOptions
+    /// Keeps others from committing, where they may write the database; `nil` where it is at rest.
+    var holdingWriters: (() throws -> any WriterHold)?
+
+    /// Fills the copy and shows that it is equal.
+    ///
+    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
+    ///
+    /// - Parameter owner: Whose owner and group the copy gets; `nil` for this user's.
+    /// - Returns: The key of the copy.
+    func make(
+        _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, _ observer: UpgradeObserver,
+        _ report: inout EncryptionReport
+    ) throws -> FileKey? {
+        let copyKey = try keys?.building.wait()
+        func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
+            try observer.begin(.building)
+            if let owner { try copy.setOwner(owner.owner, owner.group) }
+            let hold = try holdingWriters?()
+            defer { hold?.end() }
+            let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
+            try observer.begin(.proving)
+            return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
+        }
+        func rebuilding() throws -> CopyProof.Outcome {
+            try copy.empty()
+            return try attempt(rebuildsIndexes: true)
+        }
+        let proven: CopyProof.Outcome
+        do {
+            proven = try attempt(rebuildsIndexes: false)
+        } catch let damage as CopyProof.DamagedIndexes {
+            proven = try rebuilding()
+            report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
+        } catch let error as DatabaseError where error.isCorrupt {
+            // What cannot be read may be an index, which the rows do not need.
+            proven = try rebuilding()
+            report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
+        }
+        report.tables = proven.tables
+        report.rows = proven.rows
+        report.warnings += proven.warnings
+        // Behind the swap nothing may fail any more.
+        report.bytesAfter = try copy.size()
+        return copyKey
+    }
+
+    /// Fills the copy.
+    ///
+    /// - Returns: How the proof opens the original: as the builder saw it.
+    private func build(
+        _ copy: NewFile, _ copyKey: FileKey?, rebuildsIndexes: Bool, _ hold: (any WriterHold)?,
+        _ observer: UpgradeObserver
+    ) throws -> ProofConnection {
+        var original = ProofConnection(
+            path: source, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
+            extensions: options.extensions, busyTimeout: options.busyTimeout)
+        let builder = CopyBuilder(
+            source: source, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
+            extensions: options.extensions, header: try HeaderFields(of: source, key: sourceKey),
+            busyTimeout: options.busyTimeout, rebuildsIndexes: rebuildsIndexes, observer: observer)
+        let begun = try builder.begin()
+        if let hold {
+            try begun.connection.pinSnapshot()
+            original = try original.pinning()
+            if hold.isWriteAheadLog { hold.end() }
+            try Preflight.checkSchema(begun.connection, source)
+        }
+        try builder.build(begun)
+        return original
+    }
+
+    private func prove(
+        _ original: ProofConnection, _ file: NewFile, _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool,
+        _ observer: UpgradeObserver
+    ) throws -> CopyProof.Outcome {
+        let sync = BackgroundTask("sync") { _ in try file.sync() }
+        defer { sync.cancel() }
+        func copy(_ key: CipherKey?) -> ProofConnection {
+            ProofConnection(
+                path: target, key: key, settings: targetSettings ?? CipherSettings(),
+                extensions: options.extensions, copy: file)
+        }
+        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        let proof = CopyProof(
+            original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
+            hasRebuiltIndexes: hasRebuiltIndexes, observer: observer)
+        let proven = try proof.run()
+        try sync.wait()
+        return proven
+    }
+}

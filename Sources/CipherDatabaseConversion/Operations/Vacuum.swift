@@ -1,0 +1,46 @@
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Has the proven copy of a file, which has no free pages, take its place under the same key.
+package struct Vacuum {
+    private let paths: DatabasePaths
+    private let fileKey: FileKey?
+    private var options: ConversionOptions
+
+    /// - Parameter fileKey: The key of the file; `nil` for a plaintext one.
+    package init(_ paths: DatabasePaths, _ fileKey: FileKey?, options: ConversionOptions) {
+        self.paths = paths
+        self.fileKey = fileKey
+        self.options = options
+        self.options.keepBackup = false
+    }
+
+    /// Replaces the file.
+    ///
+    /// - Throws: ``StoreError``, with `busy` where anybody has it open. Until the swap no row has changed.
+    package func run() throws -> EncryptionReport {
+        try options.withLockedFile(paths) { inspector, content in
+            try Conversion(
+                paths: paths, options: options, sourceKey: fileKey, targetSettings: fileKey?.settings
+            ).run(
+                .vacuumed, inspector, isWriteAheadLog: isWriteAheadLog(inspector, content), targetKeys: { try keys() }
+            ).report
+        }
+    }
+
+    private func isWriteAheadLog(_ inspector: Inspector, _ content: FileContent) throws -> Bool {
+        guard let fileKey else { return try inspector.header().isWriteAheadLog }
+        guard case .opaque(let hasPlaintextHeader) = content,
+            let mode = try inspector.readingEncrypted(
+                key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: hasPlaintextHeader,
+                { connection, _ in try ReadOnlyAccess.journalMode(of: connection) })
+        else { throw inspector.keyDoesNotFit() }
+        return mode == "wal"
+    }
+
+    /// The same key over the same salt, read anew, so that the proof shares no key object with the builder.
+    private func keys() throws -> UpgradeKeys? {
+        try fileKey.map { try UpgradeKeys($0.key, again: CipherKey(text: $0.key.text), settings: $0.settings) }
+    }
+}

@@ -1,0 +1,64 @@
+internal import CipherErrors
+public import CipherSQLite
+internal import CipherSystemFiles
+
+/// Gives the key that an async closure of the app returns: one that asks a server, another process or the user.
+///
+/// The closure runs in a task of its own while the thread that asks waits. The task is cancelled when nobody waits any more:
+/// after the `keyTimeout` of the options, and when the opening is cancelled.
+public struct AsyncKeyProvider: KeyProvider {
+    private let body: @Sendable (KeyPurpose, String) async throws -> CipherKey
+
+    package init(_ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) async throws -> CipherKey) {
+        self.body = body
+    }
+
+    /// Gives the closure's key, and blocks the thread until it has it.
+    ///
+    /// - Throws: ``StoreError`` with `keyMalformed` where the closure throws a `KeyError`; every other error of the
+    ///   closure as it is.
+    public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        let answer = BlockingAnswer<CipherKey>()
+        let task = Task { [body] in
+            do {
+                answer.give(.success(try await body(purpose, database)))
+            } catch {
+                answer.give(.failure(error))
+            }
+        }
+        let waiting = KeyWaiting.current
+        while true {
+            if let outcome = answer.wait(until: .now + .seconds(3_600), or: waiting) {
+                do {
+                    return try outcome.get()
+                } catch let error as KeyError {
+                    throw StoreError(error, origin: "the app's key closure")
+                }
+            }
+            if waiting?.isCancelled == true {
+                task.cancel()
+                throw CancellationError()
+            }
+        }
+    }
+}
+
+extension KeyProvider where Self == AsyncKeyProvider {
+    /// The key that an async closure returns, given the purpose and the path of the database.
+    ///
+    /// ```swift
+    /// let store = try await EncryptedStore.open(
+    ///     configuration, directory: directory, keyProvider: .async { _, _ in try await vault.key() })
+    /// ```
+    public static func async(
+        _ body: @escaping @Sendable (_ purpose: KeyPurpose, _ database: String) async throws -> CipherKey
+    ) -> AsyncKeyProvider {
+        AsyncKeyProvider(body)
+    }
+}
+
+/// Whether somebody waits for the key that is asked for.
+enum KeyWaiting {
+    /// Cancelled when nobody does; `nil` where that is not known.
+    @TaskLocal static var current: UpgradeCancellation?
+}

@@ -1,0 +1,262 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Restores of backups, and backups of databases that are not open here.
+@Suite(.timeLimit(.minutes(20)))
+struct RestoreTests {
+    private let folder: TemporaryFolder
+    private let backups: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        backups = try TemporaryFolder()
+    }
+
+    private var database: URL { folder.url.appending(path: "app.db") }
+    private var backup: URL { backups.url.appending(path: "backup.db") }
+
+    private static func script(_ body: String, rows: Int = 300) -> String {
+        """
+        CREATE TABLE note(id INTEGER PRIMARY KEY, body TEXT, payload BLOB);
+        CREATE INDEX note_body ON note(body);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+        INSERT INTO note SELECT i, '\(body) ' || i, zeroblob(i % 900) FROM n;
+        PRAGMA user_version = 7;
+        """
+    }
+
+    private func make(
+        _ url: URL, _ body: String, mode: String = "DELETE", key: UInt8? = 7, unclosed: Bool = false
+    ) throws {
+        try LegacyFile.write(
+            url.path(percentEncoded: false), key: try key.map { try TestKeys.raw($0) }, settings: CipherSettings(),
+            unclosed: unclosed, script: "PRAGMA journal_mode = \(mode); \(Self.script(body))")
+    }
+
+    private func first(_ url: URL? = nil, _ key: UInt8 = 7) throws -> String? {
+        let connection = try Connection(
+            path: (url ?? database).path(percentEncoded: false), mode: .readWrite, key: TestKeys.raw(key),
+            settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+        return try connection.value(String.self, "SELECT body FROM note WHERE id = 1")
+    }
+
+    private func mode() throws -> String? {
+        let connection = try Connection(
+            path: database.path(percentEncoded: false), mode: .readWrite, key: TestKeys.raw(),
+            settings: CipherSettings())
+        defer { connection.close() }
+        return try connection.value(String.self, "PRAGMA journal_mode")
+    }
+
+    private static let keys = TestKeys.provider()
+    private static let otherKeys = TestKeys.provider { try TestKeys.raw(8) }
+
+    private var impatient: ConversionOptions {
+        var options = ConversionOptions()
+        options.busyTimeout = .milliseconds(50)
+        return options
+    }
+
+    // MARK: Backing up a file
+
+    @Test(
+        "A database with rows in its log is backed up, and neither it nor its log changes",
+        arguments: ["WAL", "DELETE"])
+    func backsUpFile(mode: String) async throws {
+        try make(database, "one", mode: mode, unclosed: mode == "WAL")
+        let before = try FolderDigest(folder.url, ignoring: ["-shm"])
+        let report = try await DatabaseConverter.backup(of: database, to: backup, keyProvider: Self.keys)
+        #expect(report.outcome == .backedUp)
+        #expect(report.rows == 300)
+        #expect(try FolderDigest(folder.url, ignoring: ["-shm"]) == before)
+        #expect(try backups.names == ["backup.db"])
+        #expect(try first(backup) == "one 1")
+    }
+
+    @Test("A plaintext database is backed up under a key, and refused without one")
+    func backsUpPlaintext() async throws {
+        try make(database, "one", key: nil)
+        let error = try await failure(StoreError.self) {
+            try await DatabaseConverter.backup(of: database, to: backup, keyProvider: Self.keys)
+        }
+        #expect(error.code == .unexpectedPlaintext)
+        #expect(try backups.names.isEmpty)
+        try await DatabaseConverter.backup(
+            of: database, to: backup, keyProvider: Self.keys, backupKeyProvider: Self.otherKeys)
+        #expect(try first(backup, 8) == "one 1")
+    }
+
+    @Test("A key that does not fit, and a writer that keeps its lock, leave no backup")
+    func backupRefused() async throws {
+        try make(database, "one", mode: "WAL")
+        let error = try await failure(StoreError.self) {
+            try await DatabaseConverter.backup(of: database, to: backup, keyProvider: Self.otherKeys)
+        }
+        #expect(error.code == .keyDoesNotFit)
+        let writer = try Connection(
+            path: database.path(percentEncoded: false), mode: .readWrite, key: TestKeys.raw(),
+            settings: CipherSettings())
+        defer { writer.close() }
+        try writer.execute("BEGIN IMMEDIATE")
+        let busy = try await failure(StoreError.self) {
+            try await DatabaseConverter.backup(
+                of: database, to: backup, keyProvider: Self.keys, options: impatient)
+        }
+        #expect(busy.code == .busy)
+        #expect(try backups.names.isEmpty)
+    }
+
+    // MARK: Restoring
+
+    @Test(
+        "A backup takes the place of a database, which keeps its key, journal mode and file mode",
+        arguments: ["WAL", "DELETE"])
+    func replaces(mode: String) async throws {
+        try make(database, "new", mode: mode, unclosed: mode == "WAL")
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: folder.path("app.db"))
+        try make(backup, "old", key: 8)
+        let before = try FolderDigest(backups.url)
+        let report = try await DatabaseConverter.restore(
+            database, from: backup, keyProvider: Self.keys, backupKeyProvider: Self.otherKeys)
+        #expect(report.outcome == .restored)
+        #expect(report.rows == 300)
+        #expect(try first() == "old 1")
+        #expect(try self.mode() == mode.lowercased())
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder.path("app.db"))
+        #expect(attributes[.posixPermissions] as? Int == 0o640)
+        #expect(try FolderDigest(backups.url) == before)
+        #expect(try folder.names.filter { $0 != "app.db" }.isEmpty)
+    }
+
+    @Test("A backup becomes a database where there is none, or an empty file", arguments: [false, true])
+    func makes(isEmpty: Bool) async throws {
+        if isEmpty { try folder.write("", to: "app.db") }
+        try make(backup, "old", mode: "WAL", unclosed: true)
+        let before = try FolderDigest(backups.url, ignoring: ["-shm"])
+        let report = try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        #expect(report.outcome == .restored)
+        #expect(try first() == "old 1")
+        #expect(try folder.names == ["app.db"])
+        #expect(try FolderDigest(backups.url, ignoring: ["-shm"]) == before)
+    }
+
+    @Test("A plaintext backup is restored under the database's key")
+    func plaintextBackup() async throws {
+        try make(database, "new")
+        try make(backup, "old", key: nil)
+        try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        #expect(try first() == "old 1")
+    }
+
+    @Test("A damaged, cut, empty, foreign or missing backup is refused, and the database stays as it was")
+    func badBackups() async throws {
+        try make(database, "new")
+        try make(backup, "old")
+        let whole = try Data(contentsOf: backup)
+        var damaged = whole
+        // Behind the first pages, which opening reads.
+        damaged[whole.count - 2_000] ^= 1
+        var noise = whole
+        noise.replaceSubrange(0..<4096, with: Data(repeating: 90, count: 4096))
+        let cases: [(String, Data?, StoreError.Code)] = [
+            ("damaged", damaged, .corrupt), ("cut", whole.prefix(whole.count - 4096), .corrupt),
+            ("empty", Data(), .corrupt), ("noise", noise, .keyDoesNotFit), ("missing", nil, .missingFile),
+        ]
+        for (name, content, code) in cases {
+            try? FileManager.default.removeItem(at: backup)
+            try content?.write(to: backup)
+            let before = try FolderDigest(folder.url)
+            let beforeBackup = try FolderDigest(backups.url)
+            let error = try await failure(StoreError.self) {
+                try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+            }
+            // Without a check of all pages a cut file may show as one that cannot be read.
+            #expect(error.code == code, "\(name): \(error)")
+            #expect(try FolderDigest(folder.url) == before, "\(name)")
+            #expect(try FolderDigest(backups.url) == beforeBackup, "\(name)")
+        }
+        try whole.write(to: backup)
+        try Data("not a log of this file".utf8).write(to: backups.url.appending(path: "backup.db-wal"))
+        let before = try FolderDigest(folder.url)
+        await #expect(throws: StoreError.self) {
+            try await DatabaseConverter.restore(database, from: backup, keyProvider: Self.keys)
+        }
+        #expect(try FolderDigest(folder.url) == before)
+        #expect(try first() == "new 1")
+    }
+
+    @Test("A key that opens neither, a plaintext database, one in use and the database itself are refused")
+    func refusals() async throws {
+        try make(backup, "old")
+        func refused(
+            _ keys: any KeyProvider, _ backupKeys: (any KeyProvider)? = nil, from source: URL? = nil
+        ) async throws -> StoreError {
+            let before = try FolderDigest(folder.url)
+            let error = try await failure(StoreError.self) {
+                try await DatabaseConverter.restore(
+                    database, from: source ?? backup, keyProvider: keys, backupKeyProvider: backupKeys,
+                    options: impatient)
+            }
+            #expect(try FolderDigest(folder.url) == before)
+            return error
+        }
+        try make(database, "new")
+        let wrongBackup = try await refused(Self.keys, Self.otherKeys)
+        #expect(wrongBackup.code == .keyDoesNotFit)
+        #expect(wrongBackup.path?.hasSuffix("backup.db") == true)
+        let wrongDatabase = try await refused(Self.otherKeys, Self.keys)
+        #expect(wrongDatabase.code == .keyDoesNotFit)
+        #expect(wrongDatabase.path?.hasSuffix("app.db") == true)
+        #expect(wrongDatabase.advice.contains("move the database"))
+        let itself = try await refused(Self.keys, from: database)
+        #expect(itself.code == .nameTaken)
+        let user = try Connection(
+            path: database.path(percentEncoded: false), mode: .readWrite, key: TestKeys.raw(),
+            settings: CipherSettings())
+        try user.execute("BEGIN")
+        try user.proveReadable()
+        let busy = try await failure(StoreError.self) {
+            try await DatabaseConverter.restore(
+                database, from: backup, keyProvider: Self.keys, options: impatient)
+        }
+        #expect(busy.code == .busy)
+        try user.execute("COMMIT")
+        user.close()
+        #expect(try first() == "new 1")
+        try FileManager.default.removeItem(at: database)
+        try make(database, "new", key: nil)
+        let plaintext = try await refused(Self.keys)
+        #expect(plaintext.code == .unexpectedPlaintext)
+    }
+
+    @Test("A cancelled restore leaves the database as it was", arguments: [UpgradeStage.building, .proving, .swapping])
+    func cancelled(stage: UpgradeStage) async throws {
+        try make(database, "new")
+        try make(backup, "old")
+        let cancellation = UpgradeCancellation()
+        let error = try await failure(StoreError.self) {
+            try await DetachedThread.run { [database, backup] in
+                try Self.blocking(database, backup, cancellation) { if $0.stage == stage { cancellation.cancel() } }
+            }
+        }
+        #expect(error.code == .cancelled)
+        #expect(try folder.names == ["app.db"])
+        #expect(try first() == "new 1")
+    }
+
+    private static func blocking(
+        _ database: URL, _ backup: URL, _ cancellation: UpgradeCancellation,
+        _ progress: @escaping @Sendable (UpgradeProgress) -> Void
+    ) throws {
+        try DatabaseConverter.restoreBlocking(
+            database, from: backup, keyProvider: keys, progress: progress, cancellation: cancellation)
+    }
+}
