@@ -28,7 +28,7 @@ package struct TableVersionsSource: SchemaSource {
             try wanted.keepReference(of: kept.table, SQLName(kept.column), to: kept.leftover)
         }
         let vanished = try VanishedTable(
-            LeftoverTables.commonName, wanted: wanted, state: leftovers.state, collations: goal.collations)
+            LeftoverTables.commonName, wanted: wanted, state: leftovers.state, extensions: goal.extensions)
         plan.operations += leftovers.before + vanished.before
         let comparison = SchemaComparison(
             wanted: wanted, policy: goal.destructiveChanges, unnamedTables: .keep, rowsFollow: true)
@@ -51,7 +51,7 @@ package struct TableVersionsSource: SchemaSource {
     }
 
     private func wantedSchema() throws -> WantedSchema {
-        var wanted = try WantedSchema(collations: goal.collations)
+        var wanted = try WantedSchema(extensions: goal.extensions)
         wanted.renames.origin = .tableVersions
         try wanted.add(TableVersionRecord.createSQL, at: "tableVersions")
         for table in tables {

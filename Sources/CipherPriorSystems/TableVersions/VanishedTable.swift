@@ -22,7 +22,7 @@ struct VanishedTable {
     private let origins: TableOrigins
 
     /// - Parameter name: A name that no table has any more.
-    init(_ name: String, wanted: WantedSchema, state: DatabaseState, collations: [Collation]) throws {
+    init(_ name: String, wanted: WantedSchema, state: DatabaseState, extensions: SQLExtensions) throws {
         self.name = name
         self.wanted = wanted
         self.state = state
@@ -32,7 +32,7 @@ struct VanishedTable {
             || state.objects.contains { SQLName(name).isMentioned(in: $0.sql) }
         guard isUsed, state.table(name) == nil, !state.objects.contains(where: { SQLName($0.name) == SQLName(name) })
         else { return }
-        try mendObjects(collations)
+        try mendObjects(extensions)
         try mendForeignKeys()
     }
 
@@ -45,14 +45,14 @@ struct VanishedTable {
 
     // MARK: Views and triggers
 
-    private mutating func mendObjects(_ collations: [Collation]) throws {
+    private mutating func mendObjects(_ extensions: SQLExtensions) throws {
         let old = SQLName(name)
         let declared = Set(wanted.objects.map { SQLName($0.name) })
         let named = state.objects.filter { object in
             object.type != "index" && !declared.contains(SQLName(object.name)) && old.isMentioned(in: object.sql)
         }
         guard !named.isEmpty else { return }
-        let scratch = try ScratchDatabase(after: state.connection, collations)
+        let scratch = try ScratchDatabase(after: state.connection, extensions)
         let dangling = try scratch.dangling()
         let affected = named.filter { dangling.messages(about: $0).contains(where: old.isMentioned) }
         guard !affected.isEmpty else { return }

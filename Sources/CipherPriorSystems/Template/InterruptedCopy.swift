@@ -18,7 +18,7 @@ package struct InterruptedCopy {
     package let copy: DatabasePaths
     /// Whether its name is a symbolic link's: the app's upgrade makes none, so what it leads to is not ours to take.
     private let isLink: Bool
-    private let collations: [Collation]
+    private let extensions: SQLExtensions
     /// How long to wait for other connections to either.
     private let busyTimeout: Duration
     private let version: RecordedVersion
@@ -27,13 +27,13 @@ package struct InterruptedCopy {
 
     /// Returns `nil` where the schema comes from elsewhere than a template.
     package init(
-        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, collations: [Collation],
+        _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, extensions: SQLExtensions,
         busyTimeout: Duration
     ) throws {
         self.paths = paths
         copy = DatabasePaths(template.temporaryName(of: paths.name), beside: paths)
         isLink = try FileSystem.status(copy.database, followLinks: false)?.isSymbolicLink == true
-        self.collations = collations
+        self.extensions = extensions
         self.busyTimeout = busyTimeout
         version = recordedVersion
         self.template = template.file
@@ -91,7 +91,7 @@ package struct InterruptedCopy {
 
     /// Whether the copy holds tables.
     private func copyHoldsTables() throws -> Bool {
-        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
+        let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return false
         case .staleSidecar: throw inspector.staleSidecar()
@@ -112,7 +112,7 @@ package struct InterruptedCopy {
     /// In WAL mode the rows may all have been in a log that was deleted before its database, or that was left behind when
     /// the copy was renamed.
     private func findingBesideDatabase() throws -> Finding {
-        let inspector = Inspector(paths, collations: collations, busyTimeout: busyTimeout)
+        let inspector = Inspector(paths, extensions: extensions, busyTimeout: busyTimeout)
         let facts = try inspector.readingPlaintext {
             (holdsTables: try Self.holdsTables($0), isKnown: try HistoryTable.exists($0))
         }
@@ -177,7 +177,7 @@ package struct InterruptedCopy {
         let isWriteAheadLog = try Inspector(copy).header().isWriteAheadLog
         let hold = try SourceHold(
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
-            collations: collations)
+            extensions: extensions)
         var warnings = [
             "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
                 + "it had deleted"
@@ -240,7 +240,7 @@ package struct InterruptedCopy {
         let hold = try SourceHold(
             paths, identity, SoleOwnership.find(identity, timeout: busyTimeout), key: nil,
             wasWriteAheadLog: try Inspector(paths).header().isWriteAheadLog, busyTimeout: busyTimeout,
-            collations: collations)
+            extensions: extensions)
         do {
             try hold.settle()
             return try hold.becomeOldFile()
@@ -294,7 +294,7 @@ package struct InterruptedCopy {
 
     /// A table of the copy with rows that the database lacks.
     private func tableLacking(_ open: () throws -> Connection) throws -> String? {
-        let inspector = Inspector(copy, collations: collations, busyTimeout: busyTimeout)
+        let inspector = Inspector(copy, extensions: extensions, busyTimeout: busyTimeout)
         switch try inspector.surface() {
         case .missing, .empty: return nil
         case .staleSidecar: throw inspector.staleSidecar()
@@ -327,9 +327,11 @@ package struct InterruptedCopy {
 
     private func rows(of table: RowComparison.Table, _ name: String) -> RowComparison {
         var rows = RowComparison(table: table)
-        if case .table(let column) = version, SQLName(column.table) == SQLName(name) {
-            // The record of the version is newer in one of them.
-            rows.condition = column.condition.isEmpty ? " WHERE 0" : " WHERE NOT coalesce((\(column.terms)), 0)"
+        guard version.tables.contains(SQLName(name)) else { return rows }
+        // The record of the version is newer in one of them.
+        rows.condition = " WHERE 0"
+        if case .table(let column) = version, !column.condition.isEmpty {
+            rows.condition = " WHERE NOT coalesce((\(column.terms)), 0)"
         }
         return rows
     }
@@ -338,16 +340,16 @@ package struct InterruptedCopy {
     ///
     /// Where it cannot be read, the copy is not whole.
     private func isAhead() throws -> Bool {
-        guard try Inspector(copy, collations: collations, busyTimeout: busyTimeout).surface() == .plaintext else {
+        guard try Inspector(copy, extensions: extensions, busyTimeout: busyTimeout).surface() == .plaintext else {
             return false
         }
         do {
             // Nothing is left beside either.
             return try ReadOnlyAccess.withConnection(
-                copy, nil, collations, busyTimeout: busyTimeout, isAlone: false
+                copy, nil, extensions, busyTimeout: busyTimeout, isAlone: false
             ) { _ in
                 try ReadOnlyAccess.withConnection(
-                    paths, nil, collations, busyTimeout: busyTimeout, isAlone: false
+                    paths, nil, extensions, busyTimeout: busyTimeout, isAlone: false
                 ) { connection in
                     try connection.attachPlaintext(copy.database, as: Self.schema, isReadOnly: true)
                     try connection.attachPlaintext(template, as: Self.templateSchema, isReadOnly: true)

@@ -8,11 +8,11 @@ internal import CipherSchemaMigration
 /// The database that an app ships as the model of the user's: read through SQLite alone, and never written.
 struct TemplateDatabase {
     let path: String
-    private let collations: [Collation]
+    private let extensions: SQLExtensions
 
-    init(path: String, collations: [Collation]) {
+    init(path: String, extensions: SQLExtensions) {
         self.path = path
-        self.collations = collations
+        self.extensions = extensions
     }
 
     /// What the template holds besides rows.
@@ -37,7 +37,7 @@ struct TemplateDatabase {
     ///
     /// - Throws: ``StoreError`` that names the template, where it is missing, encrypted, empty or damaged.
     func read<Result>(_ body: (Connection) throws -> Result) throws -> Result {
-        let inspector = Inspector(try DatabasePaths(path), collations: collations)
+        let inspector = Inspector(try DatabasePaths(path), extensions: extensions)
         switch try inspector.surface() {
         case .missing:
             throw StoreError(
@@ -67,7 +67,7 @@ struct TemplateDatabase {
             var content = try readObjects(connection)
             guard !content.tables.isEmpty else { throw failure("the template is empty: it has no table") }
             switch record {
-            case .userVersion:
+            case .userVersion, .migrations:
                 // 0 is what a template has whose maker recorded nothing.
                 let version = try record.read(from: connection, databasePath: path, fractions)
                 content.version = version == .zero ? nil : version

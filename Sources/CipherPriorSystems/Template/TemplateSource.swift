@@ -17,7 +17,7 @@ package struct TemplateSource: SchemaSource {
     package init(_ template: SchemaTemplate, goal: SchemaGoal) {
         self.template = template
         self.goal = goal
-        database = TemplateDatabase(path: template.file, collations: goal.collations)
+        database = TemplateDatabase(path: template.file, extensions: goal.extensions)
     }
 
     package func plan(for state: DatabaseState) throws -> Plan {
@@ -29,7 +29,7 @@ package struct TemplateSource: SchemaSource {
         let wanted = try wantedSchema(content)
         var plan = Plan(from: state.recorded, to: goal.version, fingerprint: wanted.fingerprint)
         let comparison = SchemaComparison(
-            wanted: wanted, policy: goal.destructiveChanges, keptTables: goal.recordTable,
+            wanted: wanted, policy: goal.destructiveChanges, keptTables: goal.recordedVersion.tables,
             rowsFollow: true)
         plan.add(try comparison.changes(for: state))
         try addSeeds(content, state, &plan)
@@ -52,7 +52,7 @@ package struct TemplateSource: SchemaSource {
     }
 
     private func wantedSchema(_ content: TemplateDatabase.Content) throws -> WantedSchema {
-        var wanted = try WantedSchema(collations: goal.collations)
+        var wanted = try WantedSchema(extensions: goal.extensions)
         for table in content.tables { try wanted.add(table.sql, at: "\(template.file): \(table.name)") }
         for object in content.objects { try wanted.add(object.sql, at: "\(template.file): \(object.name)") }
         wanted.renames.origin = .template

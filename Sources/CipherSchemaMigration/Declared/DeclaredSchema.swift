@@ -6,12 +6,12 @@ internal import CipherSQLite
 /// Makes a wanted schema of declared tables, and finds the place where a declaration is wrong.
 struct DeclaredSchema {
     let tables: [DeclaredTable]
-    let collations: [Collation]
+    let extensions: SQLExtensions
 
     /// - Throws: ``StoreError`` with `configuration`, which names the table and the column.
     func wanted() throws -> WantedSchema {
         try checkNames()
-        var wanted = try WantedSchema(collations: collations)
+        var wanted = try WantedSchema(extensions: extensions)
         for table in tables { try add(table, to: &wanted) }
         for table in tables {
             for index in table.indexes {

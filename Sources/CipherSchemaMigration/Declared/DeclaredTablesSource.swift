@@ -12,9 +12,9 @@ package struct DeclaredTablesSource: SchemaSource {
     }
 
     package func plan(for state: DatabaseState) throws -> Plan {
-        let wanted = try DeclaredSchema(tables: tables, collations: goal.collations).wanted()
+        let wanted = try DeclaredSchema(tables: tables, extensions: goal.extensions).wanted()
         let comparison = SchemaComparison(
-            wanted: wanted, policy: goal.destructiveChanges, keptTables: goal.recordTable,
+            wanted: wanted, policy: goal.destructiveChanges, keptTables: goal.recordedVersion.tables,
             rowsFollow: goal.hasHooksOnRows)
         var plan = Plan(from: state.recorded, to: goal.version, fingerprint: wanted.fingerprint)
         plan.add(try comparison.changes(for: state))

@@ -109,13 +109,17 @@ struct TableRowCounts {
     /// Whether a row that is added to a table may take others away, by a constraint of its own or by what a module makes of
     /// it.
     static func replacesRows(_ name: Name, _ connection: Connection) throws -> Bool {
-        return try connection.value(
-            Bool.self,
+        var replacesRows = false
+        try connection.forEachRow(
             """
-            SELECT EXISTS (SELECT 1 FROM \(name.catalog)
+            SELECT rootpage IS NULL OR rootpage = 0, sql FROM \(name.catalog)
             WHERE type = 'table' AND name = \(name.table.text) COLLATE NOCASE
-            AND (sql LIKE '%replace%' OR coalesce(rootpage, 0) = 0))
-            """) ?? false
+            """
+        ) { row in
+            let hasNoTree = try row.get(Bool.self, at: 0)
+            replacesRows = replacesRows || hasNoTree || row.holds("replace", at: 1)
+        }
+        return replacesRows
     }
 
     /// How many values a column holds; `nil` where there is no such column, or none was counted.

@@ -7,19 +7,19 @@ internal import CipherSQLite
 struct PlanTrial {
     private let plan: Plan
     private let source: Connection
-    private let collations: [Collation]
+    private let extensions: SQLExtensions
 
-    init(_ plan: Plan, on source: Connection, collations: [Collation]) {
+    init(_ plan: Plan, on source: Connection, extensions: SQLExtensions) {
         self.plan = plan
         self.source = source
-        self.collations = collations
+        self.extensions = extensions
     }
 
     /// - Throws: ``StoreError`` with `migration`, naming the operation that would fail, or the view or trigger that would
     ///   no longer work.
     func run() throws {
         guard plan.operations.contains(where: { $0.kind != .stamp }) else { return }
-        let scratch = try ScratchDatabase(after: source, collations)
+        let scratch = try ScratchDatabase(after: source, extensions)
         // What needs the app's own modules or functions, only the real database can tell.
         guard scratch.isComplete else { return }
         let before = try scratch.dangling()

@@ -1,6 +1,7 @@
 internal import CipherCatalog
 internal import CipherErrors
 internal import CipherHistory
+internal import CipherSQLText
 internal import CipherSQLite
 
 extension RecordedVersion {
@@ -9,6 +10,7 @@ extension RecordedVersion {
     /// Code of the app's that is left over, or an older release after a decryption, would begin the old upgrades again by a
     /// stale number. A record outside of the database is no part of the transaction, and is left to the app.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
+        if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
         for column in columns where state.table(column.table) != nil {
             let found: SchemaVersion?
             do {
@@ -28,6 +30,34 @@ extension RecordedVersion {
                 reason: "the app's own record of the version is \(found?.description ?? "missing")")
         }
         return nil
+    }
+}
+
+extension RecordedVersion.AppliedMigrations {
+    /// What adds the migrations up to a version to the table; `nil` where none is missing, or where it holds more than names.
+    fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
+        guard let present = state.table(table),
+            present.columns.allSatisfy({ !$0.isNotNull || SQLName($0.name) == SQLName(column) || $0.defaultSQL != nil })
+        else { return nil }
+        let found: SchemaVersion
+        do {
+            found = try read(from: state.connection, databasePath: state.connection.path)
+        } catch let error as StoreError where [.recordedVersion, .downgrade].contains(error.code) {
+            // It counts no longer, or another version is assumed.
+            return nil
+        }
+        let missing = identifiers.indices.filter { found < SchemaVersion($0 + 1) && SchemaVersion($0 + 1) <= version }
+        guard !missing.isEmpty else { return nil }
+        let (target, name) = ("main.\(SQL.quoted(identifier: table))", SQL.quoted(identifier: column))
+        return Plan.Operation(
+            .sql, table: table, object: "\(table).\(column)",
+            sql: missing.map {
+                let text = SQL.quoted(text: identifiers[$0])
+                // A template or a step may have brought it meanwhile.
+                return "INSERT INTO \(target) (\(name)) SELECT \(text) "
+                    + "WHERE NOT EXISTS (SELECT 1 FROM \(target) WHERE \(name) = \(text))"
+            },
+            reason: "the app's own record of the version is \(found)")
     }
 }
 

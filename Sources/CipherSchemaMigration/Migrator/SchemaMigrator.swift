@@ -43,7 +43,7 @@ package struct SchemaMigrator {
     package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
-            if isTried { try PlanTrial(plan, on: connection, collations: goal.collations).run() }
+            if isTried { try PlanTrial(plan, on: connection, extensions: goal.extensions).run() }
             return plan
         }
     }

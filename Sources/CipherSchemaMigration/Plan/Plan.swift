@@ -27,7 +27,7 @@ public struct Plan: Sendable, Equatable {
     /// Whether the whole plan ran on the real rows, with the changes in memory, before it was told.
     public var isRehearsed = false
     /// Whether the schema is as it should be, so that at most the record of the version is to be put right.
-    var isRecordOnly = false
+    package internal(set) var isRecordOnly = false
     /// What the tables that it renames, or columns of which it renames, were before, by their new names.
     var origins: [SQLName: Origin] = [:]
 

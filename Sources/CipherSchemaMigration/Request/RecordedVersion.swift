@@ -12,6 +12,8 @@ public enum RecordedVersion: Sendable {
     /// Where apps that update in steps keep it: `db_version.db_version_num`, which is the next update to run, else
     /// `tb_clientstage.version` of the row `id` = 1 and `tableno` = 0, else a `PRAGMA user_version` above 0.
     case stepRecords
+    /// A table with a row for each migration that was applied, such as GRDB's; the version is their number.
+    case migrations(AppliedMigrations)
     /// A number or text in a property list beside the database.
     case propertyList(file: String, key: String)
     /// The app's own way, given the path of the database; `nil` where nothing is recorded.

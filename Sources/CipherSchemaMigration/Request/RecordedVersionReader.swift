@@ -21,7 +21,7 @@ extension RecordedVersion {
     /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
     ///   `user_version` that was never set is 0.
     /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
-    ///   the value. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
+    ///   the value. With `downgrade` where a list of migrations is shorter than what was applied. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
     ) throws -> SchemaVersion? {
@@ -45,6 +45,8 @@ extension RecordedVersion {
             let version = try Self.userVersion.read(from: connection, databasePath: databasePath, fractions)
             // A database whose version was never set says 0.
             return version == .zero ? nil : version
+        case .migrations(let migrations):
+            return try migrations.read(from: connection, databasePath: databasePath)
         case .propertyList(let file, let key):
             return try Self.readPropertyList(file: file, key: key, databasePath: databasePath, fractions, assumed)
         case .custom(let body):
@@ -112,12 +114,15 @@ extension RecordedVersion {
         switch self {
         case .table(let column): [column]
         case .stepRecords: VersionColumn.ofSteps
-        case .userVersion, .propertyList, .custom: []
+        case .userVersion, .migrations, .propertyList, .custom: []
         }
     }
 
     /// The tables of an app's that hold nothing but its record.
-    package var tables: Set<SQLName> { Set(columns.map { SQLName($0.table) }) }
+    package var tables: Set<SQLName> {
+        if case .migrations(let migrations) = self { return [SQLName(migrations.table)] }
+        return Set(columns.map { SQLName($0.table) })
+    }
 
     /// What must be there of a database with tables; `nil` where a version may be recorded nowhere.
     package var place: String? {
@@ -125,7 +130,7 @@ extension RecordedVersion {
         case .table(let column): "a row of \(column.table) with its \(column.column)"
         case .propertyList(let file, let key): "\"\(ConfigurationNode.shown(key))\" in \(file)"
         // What changes the schema in steps says more of such a database.
-        case .userVersion, .stepRecords, .custom: nil
+        case .userVersion, .stepRecords, .migrations, .custom: nil
         }
     }
 }
@@ -141,28 +146,36 @@ extension RecordedVersion.VersionColumn {
     func read(
         from connection: Connection, databasePath: String, _ fractions: RecordedVersion.Fractions
     ) throws -> SchemaVersion? {
-        guard let name = try ownTable(connection, databasePath) else { return nil }
+        var highest: SchemaVersion?
+        try forEachValue(from: connection, databasePath: databasePath) { value in
+            let value = RecordedValue(value)
+            guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "\(place) holds a value that is not a version",
+                    advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+            }
+            highest = highest.map { max($0, version) } ?? version
+        }
+        return highest
+    }
+
+    /// The column, for errors.
+    var place: String { "the column \"\(column)\" of the table \"\(table)\"" }
+
+    /// Lends the value of each row that matches, if there is the table.
+    func forEachValue(
+        from connection: Connection, databasePath: String, _ body: (Value) throws -> Void
+    ) throws {
+        guard let name = try ownTable(connection, databasePath) else { return }
         try checkColumns(of: name, connection, databasePath)
         // A name that stands alone in double quotes is a text to SQLite where there is no such column.
         var query: SQL = "SELECT record.\(identifier: column) FROM main.\(identifier: name) AS record"
         for (index, (column, text)) in filter.sorted(by: { $0.key < $1.key }).enumerated() {
             query = "\(query)\(SQL(text: index == 0 ? " WHERE " : " AND "))record.\(identifier: column) = \(text)"
         }
-        var highest: SchemaVersion?
         try connection.withinSteps {
-            try connection.forEachRow(query) { row in
-                let place = "the column \"\(column)\" of the table \"\(table)\""
-                let value = RecordedValue(row.value(at: 0))
-                guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath)
-                else {
-                    throw StoreError(
-                        .recordedVersion, path: databasePath, "\(place) holds a value that is not a version",
-                        advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
-                }
-                highest = highest.map { max($0, version) } ?? version
-            }
+            try connection.forEachRow(query) { try body($0.value(at: 0)) }
         }
-        return highest
     }
 
     /// The table's name as the schema has it.

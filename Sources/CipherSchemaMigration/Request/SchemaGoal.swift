@@ -1,5 +1,4 @@
 package import CipherHistory
-package import CipherSQLText
 package import CipherSQLite
 
 /// What a schema migration is to reach, whatever source says it.
@@ -10,8 +9,8 @@ package struct SchemaGoal: Sendable {
     package var recordedVersion = RecordedVersion.userVersion
     /// What becomes of changes that would lose something.
     package var destructiveChanges = DestructiveChanges.withhold
-    /// The collations that the app's schema uses.
-    package var collations: [Collation] = []
+    /// What the app's schema and steps need of the app's own.
+    package var extensions = SQLExtensions()
     /// What the app runs while its database is opened.
     package var launch = LaunchHooks()
 
@@ -22,10 +21,4 @@ package struct SchemaGoal: Sendable {
 
     /// Whether code of the app's own may fill or empty tables after the schema has changed.
     var hasHooksOnRows: Bool { launch.upgrade != nil || launch.everyLaunch != nil || launch.unchanged != nil }
-
-    /// The table that holds nothing but the app's record; none where it is recorded elsewhere.
-    package var recordTable: Set<SQLName> {
-        guard case .table(let column) = recordedVersion else { return [] }
-        return [SQLName(column.table)]
-    }
 }

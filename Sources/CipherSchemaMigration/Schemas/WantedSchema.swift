@@ -50,9 +50,9 @@ package struct WantedSchema {
     package let scratch: ScratchDatabase
 
     /// A schema without anything.
-    package init(collations: [Collation] = []) throws {
-        connection = try ScratchDatabase(collations).connection
-        scratch = try ScratchDatabase(collations)
+    package init(extensions: SQLExtensions = SQLExtensions()) throws {
+        connection = try ScratchDatabase(extensions).connection
+        scratch = try ScratchDatabase(extensions)
     }
 
     /// Adds what one CREATE statement makes.

@@ -15,17 +15,17 @@ package struct ScratchDatabase {
     package private(set) var isComplete = true
 
     /// An empty one.
-    package init(_ collations: [Collation], about subject: String? = nil) throws {
+    package init(_ extensions: SQLExtensions, about subject: String? = nil) throws {
         self.subject = subject
         connection = try Connection(path: "", mode: .create)
-        try ConnectionProfile.scratch.with(collations: collations).apply(to: connection)
+        try ConnectionProfile.scratch.with(extensions: extensions).apply(to: connection)
         _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY")
         try connection.execute("PRAGMA cache_spill = OFF")
     }
 
     /// One with the schema of a database.
-    package init(after source: Connection, _ collations: [Collation]) throws {
-        try self.init(collations, about: source.path)
+    package init(after source: Connection, _ extensions: SQLExtensions) throws {
+        try self.init(extensions, about: source.path)
         enum Kind: Int { case virtualTable, table, view, other }
         var statements: [Kind: [(name: SQLName, sql: String)]] = [:]
         try source.forEachRow(

@@ -57,7 +57,7 @@ public struct MigrationSteps: Sendable {
 
     /// Steps written in Swift.
     public init(
-        numbering: Numbering = .consecutive, baseline: Work, updates: [Update], everyLaunch: [String] = [],
+        numbering: Numbering = .consecutive, baseline: Work, updates: [Update] = [], everyLaunch: [String] = [],
         repeatable: Set<String> = []
     ) {
         self.numbering = numbering

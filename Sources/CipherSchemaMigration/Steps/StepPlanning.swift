@@ -13,7 +13,7 @@ struct StepPlanning {
     /// The places of the statements that may run once more.
     private let repeatable: Set<String>
     private let state: DatabaseState
-    private let collations: [Collation]
+    private let extensions: SQLExtensions
     private let stepSchemas: StepSchemas
     /// The schema of the database, as the plan would change it.
     private let rehearsal: ScratchDatabase
@@ -27,17 +27,17 @@ struct StepPlanning {
 
     init(
         stages: [StepStage], past: Int, everyLaunch: [PlacedStatement], repeatable: Set<String>,
-        state: DatabaseState, collations: [Collation]
+        state: DatabaseState, extensions: SQLExtensions
     ) throws {
         self.stages = stages
         self.past = past
         self.everyLaunch = everyLaunch
         self.repeatable = repeatable
         self.state = state
-        self.collations = collations
+        self.extensions = extensions
         stepSchemas = try StepSchemas(
-            stages, everyLaunch: everyLaunch, in: ScratchDatabase(collations, about: state.connection.path))
-        rehearsal = try ScratchDatabase(after: state.connection, collations)
+            stages, everyLaunch: everyLaunch, in: ScratchDatabase(extensions, about: state.connection.path))
+        rehearsal = try ScratchDatabase(after: state.connection, extensions)
         uniqueness = StepUniqueness(state)
     }
 
@@ -68,7 +68,7 @@ struct StepPlanning {
         let repair = StepRepair(
             version: state.recorded ?? .zero, past: stepSchemas.stages[..<past].flatMap { $0 },
             pending: Array(stepSchemas.stages[past...]), triggers: state.objects.filter { $0.type == "trigger" },
-            scratch: try ScratchDatabase(collations), path: state.connection.path)
+            scratch: try ScratchDatabase(extensions), path: state.connection.path)
         let found = try look()
         for leftover in repair.leftovers(in: found) where !repair.isDropped(leftover, in: found) {
             try noteLeftover(leftover)

@@ -12,14 +12,14 @@ internal import CipherSQLite
 package struct StepsSource: SchemaSource {
     let steps: MigrationSteps
     let version: SchemaVersion
-    let collations: [Collation]
+    let extensions: SQLExtensions
     /// The tables that hold the app's own record of its version.
     let recordTables: Set<SQLName>
 
     package init(_ steps: MigrationSteps, goal: SchemaGoal) {
         self.steps = steps
         version = goal.version
-        collations = goal.collations
+        extensions = goal.extensions
         recordTables = goal.recordedVersion.tables
     }
 
@@ -37,7 +37,7 @@ package struct StepsSource: SchemaSource {
         let past = try from(state).map { from in stages.filter { $0.version ?? .zero <= from }.count } ?? 0
         var planning = try StepPlanning(
             stages: stages, past: past, everyLaunch: everyLaunch, repeatable: steps.repeatable, state: state,
-            collations: collations)
+            extensions: extensions)
         try planning.run()
         plan.operations = planning.operations
         plan.findings = planning.findings

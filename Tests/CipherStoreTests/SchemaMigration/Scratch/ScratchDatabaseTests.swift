@@ -42,7 +42,7 @@ struct ScratchDatabaseTests {
     )
     func isWhole() throws {
         try Self.source("CREATE VIRTUAL TABLE f USING fts4(a)").with(.readOnly) { source in
-            let scratch = try ScratchDatabase(after: source, [])
+            let scratch = try ScratchDatabase(after: source, SQLExtensions())
             #expect(scratch.isComplete)
             #expect(try Self.schema(scratch.connection) == Self.schema(source))
             #expect(try scratch.snapshot().definitions == SchemaSnapshot(of: source).definitions)
@@ -57,7 +57,7 @@ struct ScratchDatabaseTests {
     )
     func renames() throws {
         try Self.source().with(.readOnly) { source in
-            let connection = try ScratchDatabase(after: source, []).connection
+            let connection = try ScratchDatabase(after: source, SQLExtensions()).connection
             try connection.executeScript(
                 """
                 ALTER TABLE t5 RENAME TO other; INSERT INTO other(a) VALUES (NULL); DROP TABLE t10;
@@ -87,10 +87,10 @@ struct ScratchDatabaseTests {
         }
         try fixture.with(.readOnly) { source in
             try source.register(own)
-            let scratch = try ScratchDatabase(after: source, [])
+            let scratch = try ScratchDatabase(after: source, SQLExtensions())
             #expect(!scratch.isComplete)
             #expect(try Self.schema(scratch.connection) == Self.schema(source).filter { !$0.contains("lost") })
-            #expect(try ScratchDatabase(after: source, [own]).isComplete)
+            #expect(try ScratchDatabase(after: source, SQLExtensions(collations: [own])).isComplete)
         }
     }
 
@@ -104,7 +104,7 @@ struct ScratchDatabaseTests {
             CREATE UNIQUE INDEX lost ON f_data(typeof(block)); CREATE INDEX kept ON t3(b)
             """
         try Self.source(script).with(.readOnly) { source in
-            let scratch = try ScratchDatabase(after: source, [])
+            let scratch = try ScratchDatabase(after: source, SQLExtensions())
             #expect(!scratch.isComplete)
             #expect(try Self.schema(scratch.connection) == Self.schema(source).filter { !$0.contains("lost") })
             #expect(try scratch.connection.value(String.self, "PRAGMA integrity_check") == "ok")

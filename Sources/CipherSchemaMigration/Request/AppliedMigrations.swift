@@ -1,0 +1,119 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLText
+internal import CipherSQLite
+
+extension RecordedVersion {
+    /// A table with a row for each migration that an app has applied, such as the one that GRDB's `DatabaseMigrator` keeps.
+    ///
+    /// The version is how many of the migrations are applied. The table has no order, so the list gives it: a migration that
+    /// is missing before one that is there is an error, and so is one that the list lacks.
+    public struct AppliedMigrations: Sendable, Equatable {
+        /// The names of all migrations, in the order in which releases applied them: the first one leads to version 1.
+        public var identifiers: [String]
+        /// Migrations that took the place of others, with those.
+        ///
+        /// Such a name in the table stands for all of them. It may be one of ``identifiers`` itself.
+        public var merged: [String: [String]]
+        /// The table's name.
+        public var table: String
+        /// The name of the column that holds a migration's name, as text or as a whole number.
+        public var column: String
+
+        /// A table with a row for each migration; GRDB's if nothing else is said.
+        public init(
+            _ identifiers: [String], merged: [String: [String]] = [:], table: String = "grdb_migrations",
+            column: String = "identifier"
+        ) {
+            self.identifiers = identifiers
+            self.merged = merged
+            self.table = table
+            self.column = column
+        }
+    }
+}
+
+extension RecordedVersion.AppliedMigrations {
+    /// The column as one that is read row by row.
+    var names: RecordedVersion.VersionColumn { .init(table: table, column: column) }
+
+    /// What is wrong with the list itself, and the key of the configuration that says it; `nil` where nothing is.
+    package var fault: (key: String, detail: String)? {
+        guard !identifiers.isEmpty else { return ("identifiers", "names no migration") }
+        var known: Set<String> = []
+        for identifier in identifiers where !known.insert(identifier).inserted {
+            return ("identifiers", "names \"\(identifier)\" twice")
+        }
+        for (name, parts) in merged.sorted(by: { $0.key < $1.key }) {
+            guard !parts.isEmpty else { return ("merged", "\"\(name)\" takes the place of no migration") }
+            for part in parts where !known.contains(part) {
+                return ("merged", "\"\(part)\", of \"\(name)\", is none of identifiers")
+            }
+        }
+        return nil
+    }
+
+    /// How many migrations are applied; 0 without the table, as for an app that never ran.
+    ///
+    /// - Throws: ``StoreError`` with `recordedVersion` where the table has another set of migrations than the first ones, with
+    ///   `downgrade` where it has all and more; `configuration` where the list is none.
+    func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
+        if let fault {
+            throw StoreError(
+                .configuration, path: databasePath, "recordedVersion.\(fault.key): \(fault.detail)",
+                advice: "name each migration once, in the order in which releases applied them")
+        }
+        let (applied, unknown) = try rows(connection, databasePath)
+        let count = identifiers.prefix(while: applied.contains).count
+        if let later = identifiers.dropFirst(count).first(where: applied.contains) {
+            throw failure(
+                databasePath,
+                "\(table) has the migration \"\(later)\", but not \"\(identifiers[count])\", which comes before it")
+        }
+        guard unknown > 0 else { return SchemaVersion(count) }
+        guard count == identifiers.count else {
+            throw failure(
+                databasePath,
+                "\(table) lacks the migration \"\(identifiers[count])\", and has \(unknown) that the app does not know")
+        }
+        throw StoreError.downgrade(
+            databasePath,
+            "\(table) has \(unknown) more migrations than the \(count) up to \"\(identifiers[count - 1])\"",
+            orElse: "name them in recordedVersion.identifiers, if the app knows them")
+    }
+
+    /// The migrations that are applied, and the number of those that the list lacks.
+    private func rows(
+        _ connection: Connection, _ databasePath: String
+    ) throws -> (applied: Set<String>, unknown: Int) {
+        let known = Set(identifiers)
+        var applied: Set<String> = []
+        var unknown = 0
+        try names.forEachValue(from: connection, databasePath: databasePath) { value in
+            guard let name = Self.name(value) else {
+                throw StoreError(
+                    .recordedVersion, path: databasePath, "\(names.place) holds a value that is no migration's name",
+                    advice: "it must be text or a whole number; check recordedVersion in the configuration")
+            }
+            if known.contains(name) { applied.insert(name) }
+            applied.formUnion(merged[name] ?? [])
+            if !known.contains(name), merged[name] == nil { unknown += 1 }
+        }
+        return (applied, unknown)
+    }
+
+    private static func name(_ value: Value) -> String? {
+        switch value {
+        case .text(let text): text
+        case .integer(let number): "\(number)"
+        case .real, .blob, .null: nil
+        }
+    }
+
+    private func failure(_ path: String, _ detail: String) -> StoreError {
+        StoreError(
+            .recordedVersion, path: path, detail,
+            advice: "name all migrations in recordedVersion.identifiers, in the order in which releases applied them, "
+                + "or give the version from a closure (RecordedVersion.custom)", changed: .nothing)
+    }
+}

@@ -1,0 +1,115 @@
+internal import CipherErrors
+internal import CipherHistory
+internal import CipherSQLite
+internal import CipherSchemaMigration
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// The version as the number of the migrations that a table says are applied.
+struct AppliedMigrationsTests {
+    let folder: TemporaryFolder
+    let connection: Connection
+
+    init() throws {
+        folder = try TemporaryFolder()
+        connection = try Connection(path: folder.path("app.db"), mode: .create)
+    }
+
+    private func apply(_ names: [String]) throws {
+        try connection.executeScript("CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY)")
+        for name in names { try connection.execute("INSERT INTO grdb_migrations VALUES (\(name))") }
+    }
+
+    private func read(_ migrations: RecordedVersion.AppliedMigrations) throws -> SchemaVersion? {
+        try RecordedVersion.migrations(migrations)
+            .read(from: connection, databasePath: folder.path("app.db"), .asWritten)
+    }
+
+    @Test(
+        "The version is how many of the first migrations are applied, in whatever order the table has them",
+        arguments: [([], 0), (["a"], 1), (["a", "b"], 2), (["c", "a", "b"], 3)] as [([String], Int)])
+    func prefix(names: [String], expected: Int) throws {
+        try apply(names)
+        #expect(try read(.init(["a", "b", "c"])) == SchemaVersion(expected))
+    }
+
+    @Test func `Without the table no migration is applied`() throws {
+        #expect(try read(.init(["a"])) == .zero)
+    }
+
+    @Test(
+        "Migrations that are not the first ones are refused with the one that is missing",
+        arguments: [
+            (["a", "c"], "but not \"b\""), (["b", "c"], "but not \"a\""),
+            (["a", "s3cret"], "lacks the migration \"b\""),
+            (["s3cret"], "lacks the migration \"a\""), (["c", "s3cret"], "but not \"a\""),
+        ] as [([String], String)])
+    func gaps(names: [String], expected: String) throws {
+        try apply(names)
+        let error = try #require(try storeError { try read(.init(["a", "b", "c"])) })
+        #expect(error.code == .recordedVersion)
+        #expect(error.detail.contains(expected))
+        #expect(!error.description.contains("s3cret"))
+    }
+
+    @Test func `All migrations and more are those of a newer app`() throws {
+        try apply(["a", "b", "s3cret", "t"])
+        let error = try #require(try storeError { try read(.init(["a", "b"])) })
+        #expect(error.code == .downgrade)
+        #expect(error.detail.contains("2 more migrations than the 2 up to \"b\""))
+        #expect(!error.description.contains("s3cret"))
+    }
+
+    @Test(
+        "A migration that took the place of others stands for them",
+        arguments: [
+            (["all"], 3), (["a", "b"], 2), (["all", "d"], 4), (["all", "a", "d"], 4), (["d"], 4), (["a", "all"], 3),
+        ] as [([String], Int)])
+    func merged(names: [String], expected: Int) throws {
+        try apply(names)
+        let merged = ["all": ["a", "b", "c"], "d": ["a", "b", "c"]]
+        #expect(try read(.init(["a", "b", "c", "d"], merged: merged)) == SchemaVersion(expected))
+    }
+
+    @Test func `Migrations that are named by numbers are found by their text`() throws {
+        try connection.executeScript(
+            """
+            CREATE TABLE schema_migrations(version INTEGER UNIQUE NOT NULL);
+            INSERT INTO schema_migrations VALUES (20160119131206019), (0);
+            """)
+        let list = RecordedVersion.AppliedMigrations(
+            ["0", "20160119131206019", "20160201000000000"], table: "Schema_Migrations", column: "VERSION")
+        #expect(try read(list) == 2)
+    }
+
+    @Test(
+        "What is no table of names is refused",
+        arguments: [
+            ("CREATE TABLE grdb_migrations AS SELECT NULL AS identifier", "no migration's name"),
+            ("CREATE TABLE grdb_migrations AS SELECT 1.5 AS identifier", "no migration's name"),
+            ("CREATE TABLE grdb_migrations AS SELECT x'61' AS identifier", "no migration's name"),
+            ("CREATE TABLE grdb_migrations(name)", "has no column \"identifier\""),
+            ("CREATE VIEW grdb_migrations AS SELECT 'a' AS identifier", "not a table with rows"),
+        ])
+    func noTable(script: String, expected: String) throws {
+        try connection.executeScript(text: script)
+        let error = try #require(try storeError { try read(.init(["a"])) })
+        #expect(error.code == .recordedVersion)
+        #expect(error.detail.contains(expected))
+    }
+
+    @Test(
+        "A list that cannot be meant is an error of the configuration",
+        arguments: [
+            ([], [:], "identifiers: names no migration"), (["a", "b", "a"], [:], "identifiers: names \"a\" twice"),
+            (["a"], ["m": []], "merged: \"m\" takes the place of no migration"),
+            (["a"], ["m": ["a", "b"]], "merged: \"b\", of \"m\", is none of identifiers"),
+        ] as [([String], [String: [String]], String)])
+    func faults(names: [String], merged: [String: [String]], expected: String) throws {
+        try apply(["a"])
+        let error = try #require(try storeError { try read(.init(names, merged: merged)) })
+        #expect(error.code == .configuration)
+        #expect(error.detail == "recordedVersion.\(expected)")
+    }
+}
