@@ -69,8 +69,15 @@ do {
     say("failed backfill \(code(of: error)) \("\(error)".replacing("\n", with: " "))")
     exit(5)
 }
-for operation in release.work {
+let watch = ObservedRows(store)
+for (number, operation) in release.work.enumerated() {
     Death.pass("before")
+    // As an app that is put to sleep in between.
+    if number % 2 == 1 {
+        await store.suspend()
+        Death.pass("asleep")
+        store.resume()
+    }
     do {
         let (changes, rowID) = try await store.write { db in
             let values: [Value] = operation.values.map { text in
@@ -89,6 +96,10 @@ for operation in release.work {
         say("failed \(operation.name) \(code(of: error)) \("\(error)".replacing("\n", with: " "))")
         exit(5)
     }
+}
+if let failure = await watch.failure() {
+    say("failed observation \(failure)")
+    exit(5)
 }
 Death.pass("ending")
 if release.ending == .exit { exit(0) }

@@ -470,7 +470,7 @@ class Life:
         upgrades = self.state.level is not None and self.state.level < release.level
         choice = random.random()
         if choice < 0.4:
-            places = ["opened", "before", "within", "behind", "ending", "closed"]
+            places = ["opened", "before", "asleep", "within", "behind", "ending", "closed"]
             places += ["ask", "quiescing", "building", "proving", "swapping"] * converts
             places += ["step"] * 2 * (upgrades or outcome == "created") + ["visit"] * 2 * bool(self.backfills)
             places += ["rotated", "dropped"] * (release.former is not None)

@@ -41,8 +41,9 @@ public actor AccountStores {
     private var entries: [Key: Entry] = [:]
     /// The accounts that nobody may open now.
     private var closings: [Key: Task<Void, any Error>] = [:]
-    /// The files of the accounts that are open, by the number of their opening.
-    private var paths: [Int: String] = [:]
+    /// The stores of the accounts that are open, by the number of their opening.
+    private var stores: [Int: EncryptedStore] = [:]
+    private var isSuspended = false
     private var lastID = 0
     private var isSwitching = false
     private var switches: [CheckedContinuation<Void, Never>] = []
@@ -103,6 +104,7 @@ public actor AccountStores {
         await beginSwitch()
         defer { endSwitch() }
         try Task.checkCancellation()
+        try checkAwake()
         if let current, Key(current.utf8) != Key(account.utf8) { await close(current) }
         current = nil
         let store = try await open(account, progress: progress)
@@ -144,6 +146,7 @@ public actor AccountStores {
     }
 
     private func begin(_ account: String, _ progress: (@Sendable (UpgradeProgress) -> Void)?) throws -> Entry {
+        try checkAwake()
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let provider = try keyProvider(account)
         try location.prepare(folder)
@@ -164,12 +167,13 @@ public actor AccountStores {
     }
 
     private func claim(_ store: EncryptedStore, _ id: Int) async throws {
-        guard !paths.values.contains(where: store.path.isSameName) else {
+        guard !stores.values.contains(where: { store.path.isSameName(as: $0.path) }) else {
             await store.close()
             throw StoreError(
                 .misuse, path: store.path, "two accounts have this file", advice: "give each account a file of its own")
         }
-        paths[id] = store.path
+        stores[id] = store
+        if isSuspended { store.beginSuspension(nil) }
     }
 
     private func wait(for entry: Entry, _ key: Key) async throws -> EncryptedStore {
@@ -191,8 +195,11 @@ public actor AccountStores {
     /// How many calls wait for an opening and were not cancelled.
     package func waiting(for account: String) -> Int { entries[Key(account.utf8)]?.waiting ?? 0 }
 
+    /// Whether the opening of an account was cancelled.
+    package func isCancelled(_ account: String) -> Bool { entries[Key(account.utf8)]?.opening.isCancelled == true }
+
     private func forget(_ id: Int, _ key: Key) {
-        paths[id] = nil
+        stores[id] = nil
         if entries[key]?.id == id { entries[key] = nil }
     }
 
@@ -249,6 +256,44 @@ public actor AccountStores {
         }
         closings[key] = closing
         return closing
+    }
+
+    // MARK: Suspension
+
+    /// Suspends the stores of all accounts, as ``EncryptedStore/suspend(interruptingAfter:)`` does.
+    ///
+    /// An opening that is under way ends first. Until ``resumeAll()`` no other account is opened: that fails with `suspended`.
+    ///
+    /// - Parameter limit: As of ``EncryptedStore/suspend(interruptingAfter:)``. Openings that are under way then are cancelled,
+    ///   and fail with `suspended`; what a cancellation leaves is told at
+    ///   ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``.
+    public func suspendAll(interruptingAfter limit: Duration? = nil) async {
+        isSuspended = true
+        for store in stores.values { store.beginSuspension(limit) }
+        let openings = entries.values.map(\.opening)
+        let endings = closings.values.map { $0 }
+        let cancelling = Task {
+            guard let limit else { return }
+            try await Task.sleep(for: limit)
+            for opening in openings { opening.cancel() }
+        }
+        for opening in openings {
+            if case .success(let store) = await opening.result { await store.waitUntilSuspended() }
+        }
+        for ending in endings { _ = await ending.result }
+        cancelling.cancel()
+    }
+
+    /// Serves calls again, as ``EncryptedStore/resume()`` does.
+    public func resumeAll() {
+        isSuspended = false
+        for store in stores.values { store.resume() }
+    }
+
+    private func checkAwake() throws {
+        guard isSuspended else { return }
+        throw StoreError(
+            .suspended, "the stores of all accounts are suspended", advice: "call resumeAll() first", changed: .nothing)
     }
 
     // MARK: One switch at a time

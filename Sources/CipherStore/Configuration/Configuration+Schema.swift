@@ -8,7 +8,7 @@ extension Configuration {
         var goal = SchemaGoal(version: version)
         goal.recordedVersion = recordedVersion
         goal.destructiveChanges = destructiveChanges
-        goal.collations = collations
+        goal.extensions = extensions
         goal.launch = launch
         return goal
     }
@@ -28,7 +28,7 @@ extension Configuration {
     func interruptedCopy(_ paths: DatabasePaths, busyTimeout: Duration) throws -> InterruptedCopy? {
         guard case .template(let template) = schema else { return nil }
         return try InterruptedCopy(
-            template, paths, recordedVersion: recordedVersion, collations: collations, busyTimeout: busyTimeout)
+            template, paths, recordedVersion: recordedVersion, extensions: extensions, busyTimeout: busyTimeout)
     }
 }
 

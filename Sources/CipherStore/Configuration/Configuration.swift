@@ -32,6 +32,15 @@ public struct Configuration: Sendable {
     public var destructiveSteps: Set<String> = []
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
+    /// The functions of the app's own that its schema and its statements call.
+    ///
+    /// They are there on every connection of a store, and wherever its file is converted, migrated, planned or checked. A
+    /// schema may call those alone that are innocuous.
+    public var functions: [SQLFunction] = []
+    /// The tokenizers of the app's own that its full-text tables name.
+    ///
+    /// They are there wherever ``functions`` are.
+    public var tokenizers: [Tokenizer] = []
     /// In which form the store writes and reads dates and UUIDs.
     public var columnForms = ColumnForms()
     /// What the app runs while its database is opened.
@@ -165,6 +174,11 @@ public struct Configuration: Sendable {
 }
 
 extension Configuration {
+    /// What is registered on each connection.
+    package var extensions: SQLExtensions {
+        SQLExtensions(collations: collations, functions: functions, tokenizers: tokenizers)
+    }
+
     /// The name of the database.
     ///
     /// - Throws: ``StoreError`` with `configuration` for one that would leave the app's directory.

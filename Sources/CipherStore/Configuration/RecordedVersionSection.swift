@@ -2,24 +2,34 @@ internal import CipherConfigurationText
 internal import CipherSchemaMigration
 
 extension RecordedVersion {
-    private enum Source: String, CaseIterable { case userVersion, table, plist }
+    private enum Source: String, CaseIterable {
+        case userVersion, table, migrations, plist
+
+        var keys: [String] {
+            switch self {
+            case .userVersion: []
+            case .table: ["table", "column", "where", "offset"]
+            case .migrations: ["identifiers", "merged", "table", "column"]
+            case .plist: ["file", "key"]
+            }
+        }
+
+        static let allKeys = ["table", "column", "where", "offset", "identifiers", "merged", "file", "key"]
+    }
 
     /// Reads the `recordedVersion` dictionary.
     ///
     /// - Parameter leftOut: Where the version is recorded when the dictionary only tells which one to assume.
     init(_ node: ConfigurationNode, databaseName: String, leftOut: RecordedVersion) throws {
-        let ofTable = ["table", "column", "where", "offset"]
-        let ofPropertyList = ["file", "key"]
-        let section = try ConfigurationSection(node, keys: ["source", "assume"] + ofTable + ofPropertyList)
+        let section = try ConfigurationSection(node, keys: ["source", "assume"] + Source.allKeys)
         if section["source"] == nil, section["assume"] != nil {
-            try section.forbid(ofTable + ofPropertyList, because: "where no source is given")
+            try section.forbid(Source.allKeys, because: "where no source is given")
             self = leftOut
             return
         }
         let source = try section.required("source").choice(Source.self)
-        let reason = "where the source is \"\(source.rawValue)\""
-        if source != .table { try section.forbid(ofTable, because: reason) }
-        if source != .plist { try section.forbid(ofPropertyList, because: reason) }
+        try section.forbid(
+            Source.allKeys.filter { !source.keys.contains($0) }, because: "where the source is \"\(source.rawValue)\"")
         switch source {
         case .userVersion:
             self = .userVersion
@@ -30,6 +40,8 @@ extension RecordedVersion {
                     column: try section.required("column").schemaName(),
                     filter: try section["where"].map(Self.filter) ?? [:],
                     offset: try section["offset"]?.wholeNumber(in: Int(Int32.min)...Int(Int32.max)) ?? 0))
+        case .migrations:
+            self = .migrations(try Self.migrations(section))
         case .plist:
             let file = try section.required("file")
             let name = try file.fileName()
@@ -38,6 +50,23 @@ extension RecordedVersion {
                 throw file.failure("is the database itself", advice: "name the property list beside it")
             }
             self = .propertyList(file: name, key: try section.required("key").text())
+        }
+    }
+
+    private static func migrations(_ section: ConfigurationSection) throws -> AppliedMigrations {
+        var migrations = AppliedMigrations(try names(try section.required("identifiers")))
+        for (name, parts) in try section["merged"]?.entries() ?? [] { migrations.merged[name] = try names(parts) }
+        if let table = section["table"] { migrations.table = try table.schemaName() }
+        if let column = section["column"] { migrations.column = try column.schemaName() }
+        if let fault = migrations.fault { throw try section.required(fault.key).failure(fault.detail) }
+        return migrations
+    }
+
+    private static func names(_ node: ConfigurationNode) throws -> [String] {
+        try node.elements().map { element in
+            // Some systems name a migration by a number.
+            if case .integer(let number) = element.value { return String(number) }
+            return try element.text()
         }
     }
 

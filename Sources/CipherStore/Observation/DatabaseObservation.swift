@@ -10,7 +10,7 @@ internal import CipherSQLite
 ///
 /// Each value is of one moment of the database. It is read when it is asked for, so whoever is slow gets the latest value and
 /// none of those between. Several tasks may go through the same observation, each on its own. It ends with the first error,
-/// with the store, or when the task is cancelled.
+/// with the store, or when the task is cancelled. While the store is suspended it waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
     let isSame: @Sendable (Output, Output) -> Bool
@@ -42,7 +42,10 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
             do {
                 while true {
                     try await changes.wait()
-                    let value = try await observation.store.read(telling: changes, observation.body)
+                    // The commits of a store that is suspended are told when it is resumed.
+                    guard let value = try await observation.store.read(telling: changes, observation.body) else {
+                        continue
+                    }
                     if let latest, observation.isSame(latest, value) { continue }
                     latest = value
                     return value
@@ -86,10 +89,11 @@ public struct TableChanges: AsyncSequence, Sendable {
         public mutating func next() async throws -> Void? {
             guard let changes else { return nil }
             do {
-                if !isChecked { try await sequence.store.checkTables(sequence.tables) }
-                isChecked = true
-                try await changes.wait()
-                return ()
+                while true {
+                    if !isChecked { isChecked = try await sequence.store.checkTables(sequence.tables) }
+                    try await changes.wait()
+                    if isChecked { return () }
+                }
             } catch {
                 self.changes = nil
                 if error is CancellationError, Task.isCancelled { return nil }

@@ -38,33 +38,55 @@ extension EncryptedStore {
     // MARK: Reading what is observed
 
     /// Reads, and tells the signal which commits are of interest afterwards.
+    ///
+    /// - Returns: `nil` where the store is suspended; all observers are told when it is resumed.
     func read<Output: Sendable>(
         telling changes: ChangeSignal, _ body: @escaping @Sendable (Connection) throws -> Output
-    ) async throws -> Output {
+    ) async throws -> Output? {
         watchFiles()
         changes.beginReading()
-        let (value, region) = try await read { connection in
-            let (value, reads) = try connection.recordingReads { try body(connection) }
-            return (value, try connection.observable(reads))
+        var region = TableAccess.everything
+        defer { changes.endReading(region) }
+        return try await unlessSuspended {
+            let (value, reads) = try await read { connection in
+                let (value, reads) = try connection.recordingReads { try body(connection) }
+                return (value, try connection.observable(reads))
+            }
+            region = reads
+            return value
         }
-        changes.endReading(region)
-        return value
     }
 
-    func checkTables(_ tables: [String]) async throws {
+    /// - Returns: Whether the tables were looked for; `false` where the store is suspended.
+    func checkTables(_ tables: [String]) async throws -> Bool {
         watchFiles()
-        for table in tables {
-            let isThere = try await read { db in
-                try db.value(
-                    Bool.self,
-                    "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)"
-                )
+        let missing = try await unlessSuspended {
+            try await read { db in
+                try tables.first { table in
+                    try db.value(
+                        Bool.self,
+                        """
+                        SELECT NOT EXISTS (
+                            SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = \(table) COLLATE NOCASE)
+                        """
+                    ) ?? true
+                }
             }
-            guard isThere == true else {
-                throw StoreError(
-                    .misuse, path: path, "there is no table \(table) whose changes could be told",
-                    advice: "name a table of the database")
-            }
+        }
+        if case .some(let table?) = missing {
+            throw StoreError(
+                .misuse, path: path, "there is no table \(table) whose changes could be told",
+                advice: "name a table of the database")
+        }
+        return missing != nil
+    }
+
+    /// What `body` gives, unless this store is suspended; a closure may ask another one.
+    private func unlessSuspended<Output>(_ body: () async throws -> Output) async throws -> Output? {
+        do {
+            return try await body()
+        } catch let error as StoreError where error.code == .suspended && error.path == path {
+            return nil
         }
     }
 }
@@ -81,7 +103,7 @@ extension Connection {
         try forEachRow(
             """
             SELECT name, rootpage, sql FROM main.sqlite_master
-            WHERE type = 'table' AND lower(name) IN (\(list: reads.tables.keys.sorted()))
+            WHERE type = 'table' AND name COLLATE NOCASE IN (\(list: reads.tables.keys.sorted()))
             """
         ) { row in
             if try row.get(Int?.self, at: 1) ?? 0 == 0 { region.isEverything = true }

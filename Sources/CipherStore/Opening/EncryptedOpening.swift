@@ -81,7 +81,7 @@ extension StoreError {
         if isOfKeyProvider { return true }
         return switch code {
         case .busy, .noSpace, .permission, .corrupt, .proofFailed, .repeatedFailure, .inputOutput, .missingCollation,
-            .missingFunction, .engineTooOld, .keyUnchanged:
+            .missingFunction, .missingTokenizer, .engineTooOld, .keyUnchanged:
             true
         default: false
         }

@@ -80,7 +80,7 @@ struct OpeningResolver {
     private func resolveNothing<Result>(
         _ surface: Inspector.Surface, _ body: Reading<Result>
     ) throws -> Resolved<Result> {
-        let connection = try ScratchDatabase([]).connection
+        let connection = try ScratchDatabase(configuration.extensions).connection
         defer { connection.close() }
         let recorded = try configuration.readOwnRecord(from: connection, databasePath: paths.database)
         let facts = Decision.Facts(surface: surface, recorded: recorded)
@@ -93,7 +93,7 @@ struct OpeningResolver {
         if let resolved = try inspector.readingPlaintext({ try read($0, .plaintext, nil, body) }) { return resolved }
         guard rollsBackJournal else { throw inspector.needsRecovery() }
         try JournalRollback.checkAccess(paths)
-        let connection = try ConnectionProfile.migrating.with(collations: configuration.collations)
+        let connection = try ConnectionProfile.migrating.with(extensions: configuration.extensions)
             .open(paths.database, busyTimeout: options.busyTimeout)
         defer { connection.close() }
         try connection.proveReadable(paths.database, isPlaintext: true)

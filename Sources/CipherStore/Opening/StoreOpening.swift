@@ -58,7 +58,7 @@ package struct StoreOpening {
         }
         var options = options
         options.format = configuration.encryption.format
-        options.collations = configuration.collations
+        options.extensions = configuration.extensions
         options.keepBackup = configuration.encryption.keepBackup
         options.maximumAttempts = configuration.encryption.maximumAttempts
         self.options = options
@@ -221,7 +221,7 @@ package struct StoreOpening {
             try Leftovers.sweep(paths)
             let folder = try paths.openFolder()
             let status = try Preflight(
-                paths: paths, settings: options.format, keepBackup: false, collations: []
+                paths: paths, settings: options.format, keepBackup: false
             ).checkFiles(folder)
             let record = try attempts.next(status.identity, isWriteAheadLog: false)
             try record.write(folder, paths, owner: status)
@@ -310,7 +310,7 @@ package struct StoreOpening {
 
     /// Opens a file that was resolved, for writing.
     func connect(_ fileKey: FileKey?) throws -> Connection {
-        let connection = try ConnectionProfile.migrating.with(fileKey, configuration.collations)
+        let connection = try ConnectionProfile.migrating.with(fileKey, configuration.extensions)
             .open(path, busyTimeout: options.busyTimeout)
         if fileKey != nil { try connection.proveReadable() }
         return connection
@@ -340,6 +340,6 @@ package struct StoreOpening {
     }
 
     func prepare(_ connection: Connection) throws {
-        try ConnectionProfile.migrating.with(collations: configuration.collations).apply(to: connection)
+        try ConnectionProfile.migrating.with(extensions: configuration.extensions).apply(to: connection)
     }
 }

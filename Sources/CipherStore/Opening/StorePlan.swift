@@ -80,7 +80,7 @@ extension StoreOpening {
         _ step: StorePlan.Step, _ connection: Connection, _ file: FileUnlocking.Unlocked?
     ) throws -> (StorePlan.Step, notes: [String]) {
         let preflight = Preflight(
-            paths: paths, settings: options.format, keepBackup: false, collations: options.collations)
+            paths: paths, settings: options.format, keepBackup: false)
         let attempts = Attempts(paths: paths, options: options)
         func told(ofKey hasKey: Bool) -> [String] {
             hasKey ? [] : ["there is no key yet: one must be given or made when the database is opened"]

@@ -7,6 +7,8 @@ final class ChangeBroadcaster: @unchecked Sendable {
     private let lock = Lock()
     private var observers: [Observer] = []
     private var dataVersion: Int?
+    /// The connection of that number: those of two have nothing to do with each other.
+    private weak var looked: Connection?
     private var closing: (any Error)?
 
     private struct Observer {
@@ -43,12 +45,15 @@ final class ChangeBroadcaster: @unchecked Sendable {
     func look(_ connection: Connection) throws {
         let version = try connection.value(Int.self, "PRAGMA data_version")
         let isOther = lock.withLock { () -> Bool in
-            defer { dataVersion = version }
+            defer { (dataVersion, looked) = (version, connection) }
             // What happened before the first look is not known.
-            return dataVersion != version
+            return dataVersion != version || looked !== connection
         }
         if isOther { committed(.everything) }
     }
+
+    /// Has all observers look again after a time without a connection: nothing is known of the commits of others meanwhile.
+    func resume() { committed(.everything) }
 
     /// Ends all observations, those to come too.
     func close(_ error: any Error) {

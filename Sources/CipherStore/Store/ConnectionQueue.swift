@@ -1,34 +1,56 @@
 internal import CipherErrors
 package import CipherSQLite
 internal import CipherSystemFiles
+internal import Dispatch
 
 /// Hands out connections of one kind, opened as they are needed: first come, first served.
 ///
 /// With room for one connection it makes a queue of writers; with room for several, a pool of readers.
 package final class ConnectionQueue: @unchecked Sendable {
+    /// What is done with a job that comes.
+    private enum Admission {
+        case taken
+        case suspended
+        case closed
+    }
+
     // These are read and written only under `lock`; the rest never changes.
     private let lock = Lock()
     private var idle: [ConnectionWorker] = []
     private var waiting: ArraySlice<ConnectionJob> = []
     /// Workers that exist, idle or not.
     private var workers = 0
-    private var isClosed = false
-    private var closings: [@Sendable () -> Void] = []
+    private var admission = Admission.taken
+    /// How often it took jobs again.
+    private var resumptions = 0
+    /// Called once no job runs, none waits, and the connections are closed.
+    private var ends: [@Sendable () -> Void] = []
+    private var isHeld = false
+    /// Called once no job runs and the connections are closed, while the queue is held.
+    private var held: (@Sendable () -> Void)?
     /// The jobs that run: read and written only under `circles`, for a circle goes through several queues.
-    private var running: [ConnectionJob] = []
-    private static let circles = Lock()
+    private(set) var running: [ConnectionJob] = []
+    /// The job for which the queue is held; likewise.
+    private(set) var holder: ConnectionJob?
+    static let circles = Lock()
 
     private let name: String
-    private let path: String
-    private let capacity: Int
-    private let identity: StoreIdentity
+    let path: String
+    let capacity: Int
+    let identity: StoreIdentity
+    /// Why it never takes a job; `nil` where it does.
+    private let refusal: StoreError?
     private let open: @Sendable () throws -> Connection
 
     /// A queue without connections.
+    ///
+    /// - Parameter refusal: What it refuses every job with.
     package init(
-        _ name: String, path: String, capacity: Int, identity: StoreIdentity,
+        _ name: String, path: String, capacity: Int, identity: StoreIdentity, refusing refusal: StoreError? = nil,
         open: @escaping @Sendable () throws -> Connection
     ) {
+        self.refusal = refusal
+        if refusal != nil { admission = .closed }
         self.name = name
         self.path = path
         self.capacity = capacity
@@ -42,18 +64,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     package func run<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
-        // The handler of a cancelled task runs beside the job, which could end first.
-        try Task.checkCancellation()
-        let cancellation = JobCancellation()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let job = ConnectionJob(transaction, of: identity, body) { continuation.resume(with: $0) }
-                submit(job)
-                cancellation.follow { [self] in cancel(job) }
-            }
-        } onCancel: {
-            cancellation.cancel()
-        }
+        try await run { [identity] in ConnectionJob(transaction, of: identity, body, completion: $0) }
     }
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
@@ -63,85 +74,106 @@ package final class ConnectionQueue: @unchecked Sendable {
     package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
-        let caller = ConnectionWorker.currentJob
-        try Self.refuseNesting(identity, path)
-        if let caller { try wait(caller) }
-        defer { if let caller { Self.circles.withLock { caller.awaited = nil } } }
-        let answer = BlockingAnswer<Output>()
-        submit(ConnectionJob(transaction, of: identity, calledBy: caller, body) { answer.give($0) })
-        return try answer.wait()
-    }
-
-    /// - Throws: ``StoreError`` with `misuse` inside of a closure that the store waits for.
-    static func refuseNesting(_ identity: StoreIdentity, _ path: String) throws {
-        guard ConnectionWorker.currentJob?.holds(identity) == true else { return }
-        throw StoreError(
-            .misuse, path: path, "a closure of the store called the store again and would wait for itself",
-            advice: "use the connection that the closure is given")
-    }
-
-    /// Notes that a job's closure waits in this queue, unless it would wait for ever.
-    private func wait(_ caller: ConnectionJob) throws {
-        try Self.circles.withLock {
-            caller.awaited = self
-            guard isStuck([]) else { return }
-            caller.awaited = nil
-            throw StoreError(
-                .misuse, path: path,
-                "closures of several stores called each other's stores and would wait for each other",
-                advice: "call the stores one after the other, or always in the same order")
+        try runBlocking { [identity] caller, completion in
+            ConnectionJob(transaction, of: identity, calledBy: caller, body, completion: completion)
         }
     }
 
-    /// Whether the closures on all its connections wait in queues of which this is so.
-    private func isStuck(_ seen: [ConnectionQueue]) -> Bool {
-        seen.contains { $0 === self }
-            || running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
+    /// Runs `body` in a read transaction on a connection that `access` lends for it, and suspends until it has ended.
+    func run<Output: Sendable>(
+        on access: @escaping ConnectionAccess, _ body: @escaping @Sendable (Connection) throws -> Output
+    ) async throws -> Output {
+        try await run { [identity] in
+            ConnectionJob(
+                withoutConnectionOf: identity, calledBy: nil, { try $0.read(on: access, body) }, completion: $0)
+        }
+    }
+
+    /// The same, which blocks the thread meanwhile.
+    func runBlocking<Output: Sendable>(
+        on access: @escaping ConnectionAccess, _ body: @escaping @Sendable (Connection) throws -> Output
+    ) throws -> Output {
+        try runBlocking { [identity] caller, completion in
+            ConnectionJob(
+                withoutConnectionOf: identity, calledBy: caller, { try $0.read(on: access, body) },
+                completion: completion)
+        }
+    }
+
+    private typealias Completion<Output> = @Sendable (Result<Output, any Error>) -> Void
+
+    private func run<Output: Sendable>(
+        _ makeJob: (@escaping Completion<Output>) -> ConnectionJob
+    ) async throws -> Output {
+        // The handler of a cancelled task runs beside the job, which could end first.
+        try Task.checkCancellation()
+        let cancellation = JobCancellation()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let job = makeJob { continuation.resume(with: $0) }
+                submit(job)
+                cancellation.follow { [self] in cancel(job) }
+            }
+        } onCancel: {
+            cancellation.cancel()
+        }
+    }
+
+    private func runBlocking<Output: Sendable>(
+        _ makeJob: (ConnectionJob?, @escaping Completion<Output>) -> ConnectionJob
+    ) throws -> Output {
+        try Self.waiting(for: self, identity, path) { caller in
+            let answer = BlockingAnswer<Output>()
+            submit(makeJob(caller) { answer.give($0) })
+            return try answer.wait()
+        }
     }
 
     package func submit(_ job: ConnectionJob) {
-        enum Answer {
-            case wait
-            case run(ConnectionWorker)
-            case refuse(StoreError)
-        }
-        let answer = lock.withLock { () -> Answer in
-            if isClosed { return .refuse(closedError) }
-            if let worker = idle.popLast() { return .run(worker) }
-            guard workers < capacity else {
+        let (start, refusal) = lock.withLock { () -> (Start?, StoreError?) in
+            switch admission {
+            case .taken:
                 waiting.append(job)
-                return .wait
+                return (next(), nil)
+            case .suspended: return (nil, suspendedError)
+            case .closed: return (nil, closedError)
             }
-            workers += 1
-            return .run(ConnectionWorker("\(name) \(workers)", open: open))
         }
-        switch answer {
-        case .wait: break
-        case .run(let worker): run(job, on: worker)
-        case .refuse(let error): job.refuse(error)
-        }
+        run(start)
+        if let refusal { job.refuse(refusal) }
     }
 
-    private func run(_ job: ConnectionJob, on worker: ConnectionWorker) {
+    private typealias Start = (job: ConnectionJob, worker: ConnectionWorker)
+
+    /// The job that may run now, with its worker; under `lock`.
+    private func next() -> Start? {
+        guard !isHeld, let job = waiting.first, let worker = idle.popLast() ?? newWorker() else { return nil }
+        waiting.removeFirst()
         Self.circles.withLock { running.append(job) }
+        return (job, worker)
+    }
+
+    private func newWorker() -> ConnectionWorker? {
+        guard workers < capacity else { return nil }
+        workers += 1
+        return ConnectionWorker("\(name) \(workers)", open: open)
+    }
+
+    private func run(_ start: Start?) {
+        guard let (job, worker) = start else { return }
         worker.run(job) { [self] worker in
             Self.circles.withLock {
                 running.removeAll { $0 === job }
                 // At once: the next job of this queue may look before the caller goes on.
                 job.caller?.awaited = nil
             }
-            takeBack(worker)
+            let (start, rest) = lock.withLock { () -> (Start?, Rest?) in
+                idle.append(worker)
+                return (next(), resting())
+            }
+            run(start)
+            close(rest)
         }
-    }
-
-    private func takeBack(_ worker: ConnectionWorker) {
-        let (next, closes) = lock.withLock { () -> (ConnectionJob?, Bool) in
-            if let next = waiting.popFirst() { return (next, false) }
-            if !isClosed { idle.append(worker) }
-            return (nil, isClosed)
-        }
-        if let next { run(next, on: worker) }
-        if closes { close(worker) }
     }
 
     private func cancel(_ job: ConnectionJob) {
@@ -154,46 +186,184 @@ package final class ConnectionQueue: @unchecked Sendable {
         if wasWaiting { job.refuse(CancellationError()) }
     }
 
-    // MARK: Closing
+    // MARK: Ending
 
     /// Whether it takes no more jobs.
-    var isStopped: Bool { lock.withLock { isClosed } }
+    var isStopped: Bool { lock.withLock { admission == .closed } }
 
     /// Refuses the jobs that wait and those to come.
     func stop() {
         let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in
-            isClosed = true
+            admission = .closed
             defer { waiting = [] }
             return waiting
         }
         for job in refused { job.refuse(closedError) }
     }
 
-    /// Closes each connection as soon as its job has ended, and calls `closed` after the last.
+    /// Closes the connections as soon as the jobs have ended, and calls `closed` then.
     package func close(_ closed: @escaping @Sendable () -> Void) {
         stop()
-        let (free, isEmpty) = lock.withLock { () -> ([ConnectionWorker], Bool) in
-            defer { idle = [] }
-            if workers > 0 { closings.append(closed) }
-            return (idle, workers == 0)
-        }
-        if isEmpty { closed() }
-        for worker in free { close(worker) }
+        whenEnded(closed)
     }
 
-    private func close(_ worker: ConnectionWorker) {
-        worker.close { [self] in
-            let done = lock.withLock { () -> [@Sendable () -> Void] in
-                workers -= 1
-                guard workers == 0 else { return [] }
-                defer { closings = [] }
-                return closings
-            }
-            for closed in done { closed() }
+    /// Calls `body` once no job runs or waits and the connections are closed; at once where the queue takes jobs.
+    func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        let (rest, takesJobs) = lock.withLock { () -> (Rest?, Bool) in
+            guard admission != .taken else { return (nil, true) }
+            ends.append(body)
+            return (resting(), false)
+        }
+        if takesJobs { body() }
+        close(rest)
+    }
+
+    private typealias Rest = (workers: [ConnectionWorker], waiters: [@Sendable () -> Void])
+
+    /// The workers whose connections are to be closed now, and who waits for that; under `lock`.
+    private func resting() -> Rest? {
+        guard idle.count == workers else { return nil }
+        if let held {
+            self.held = nil
+            return (idle, [held])
+        }
+        guard !isHeld, waiting.isEmpty, !ends.isEmpty else { return nil }
+        defer { ends = [] }
+        return (idle, ends)
+    }
+
+    private func close(_ rest: Rest?) {
+        guard let rest else { return }
+        let closing = DispatchGroup()
+        for worker in rest.workers {
+            closing.enter()
+            worker.close { closing.leave() }
+        }
+        closing.notify(queue: .global(qos: .userInitiated)) {
+            for waiter in rest.waiters { waiter() }
         }
     }
 
     var closedError: StoreError {
-        StoreError(.closed, path: path, "the store was closed", advice: "open it again")
+        refusal ?? StoreError(.closed, path: path, "the store was closed", advice: "open it again")
+    }
+
+    // MARK: Suspension
+
+    var isSuspended: Bool { lock.withLock { admission == .suspended } }
+
+    /// Whether a suspension lasts.
+    func isSuspended(_ suspension: Int) -> Bool {
+        lock.withLock { admission == .suspended && resumptions == suspension }
+    }
+
+    /// Refuses jobs from now on; those that it has taken end.
+    ///
+    /// - Returns: What ``interrupt(_:)`` knows this suspension by.
+    package func suspend() -> Int {
+        lock.withLock {
+            if admission == .taken { admission = .suspended }
+            return resumptions
+        }
+    }
+
+    /// Ends the jobs that run and those that wait, where a suspension lasts.
+    package func interrupt(_ suspension: Int) {
+        let refused = lock.withLock { () -> ArraySlice<ConnectionJob> in
+            guard admission == .suspended, resumptions == suspension else { return [] }
+            for job in Self.circles.withLock({ running }) { job.cancel(suspendedError) }
+            defer { waiting = [] }
+            return waiting
+        }
+        for job in refused { job.refuse(suspendedError) }
+    }
+
+    /// Takes jobs again, unless it was closed.
+    package func resume() {
+        let waiters = lock.withLock { () -> [@Sendable () -> Void] in
+            guard admission == .suspended else { return [] }
+            admission = .taken
+            resumptions += 1
+            defer { ends = [] }
+            return ends
+        }
+        for waiter in waiters { waiter() }
+    }
+
+    var suspendedError: StoreError {
+        StoreError(.suspended, path: path, "the store is suspended", advice: "call resume() first", changed: .nothing)
+    }
+
+    // MARK: Holding
+
+    /// Runs `body` while neither this queue, which has one worker, nor another one has a connection; meanwhile jobs wait.
+    func runAlone<Output: Sendable>(
+        with other: ConnectionQueue, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+    ) async throws -> Output {
+        try await run { [identity] in
+            ConnectionJob(
+                withoutConnectionOf: identity, calledBy: nil, { try other.holdingBack(for: $0, body) }, completion: $0)
+        }
+    }
+
+    /// The same, which blocks the thread meanwhile.
+    func runAloneBlocking<Output: Sendable>(
+        with other: ConnectionQueue, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+    ) throws -> Output {
+        try runBlocking { [identity] caller, completion in
+            ConnectionJob(
+                withoutConnectionOf: identity, calledBy: caller, { try other.holdingBack(for: $0, body) },
+                completion: completion)
+        }
+    }
+
+    /// Runs `body` while no job of this queue runs and no connection is open.
+    ///
+    /// What `body` has done is done, although the job was cancelled at its end.
+    private func holdingBack<Output>(
+        for job: ConnectionJob, _ body: (UpgradeCancellation) throws -> Output
+    ) throws -> Output {
+        let (cancellation, isFree) = (UpgradeCancellation(), BlockingAnswer<Void>())
+        var output: Output?
+        defer { release() }
+        do {
+            try job.whileCancellable {
+                cancellation.cancel()
+                isFree.give(.failure(CancellationError()))
+            } body: {
+                try Self.note(job, waitsFor: QueuesEnd([self]), path) { holder = job }
+                defer { Self.circles.withLock { job.awaited = nil } }
+                hold { isFree.give(.success(())) }
+                try isFree.wait()
+                Self.circles.withLock { job.awaited = nil }
+                output = try body(cancellation)
+            }
+        } catch {
+            guard output != nil else { throw error }
+        }
+        guard let output else { throw CancellationError() }
+        return output
+    }
+
+    private func hold(_ free: @escaping @Sendable () -> Void) {
+        let rest = lock.withLock { () -> Rest? in
+            isHeld = true
+            held = free
+            return resting()
+        }
+        close(rest)
+    }
+
+    private func release() {
+        Self.circles.withLock { holder = nil }
+        let (starts, rest) = lock.withLock { () -> ([Start], Rest?) in
+            isHeld = false
+            held = nil
+            var starts: [Start] = []
+            while let start = next() { starts.append(start) }
+            return (starts, resting())
+        }
+        for start in starts { run(start) }
+        close(rest)
     }
 }

@@ -1,7 +1,8 @@
 internal import CipherSQLite
 internal import Dispatch
 
-/// One connection with a queue of its own, on which everything happens that touches it.
+/// One connection with a queue of its own, on which everything happens that touches it: opened when a job needs it, and
+/// again after it was closed.
 ///
 /// A serial queue gets a thread of its own when it has work: nothing here blocks Swift's cooperative threads.
 final class ConnectionWorker: @unchecked Sendable {
@@ -36,6 +37,10 @@ final class ConnectionWorker: @unchecked Sendable {
     }
 
     private func perform(_ job: ConnectionJob) -> ConnectionJob.Delivery {
+        guard job.needsConnection else {
+            closeConnection()
+            return job.run(on: nil)
+        }
         do {
             let connection = try self.connection ?? open()
             self.connection = connection
@@ -43,7 +48,7 @@ final class ConnectionWorker: @unchecked Sendable {
             defer { connection.takeBack() }
             let deliver = job.run(on: connection)
             // A connection that could not roll back does so by closing; the next job opens another.
-            if connection.isInTransaction { closeConnection() }
+            if connection.isInTransaction || job.spendsConnection { closeConnection() }
             return deliver
         } catch {
             return { job.refuse(error) }

@@ -71,14 +71,20 @@ extension EncryptedStore {
             throw StoreError(
                 .configuration, "maximumReaders is \(options.maximumReaders)", advice: "leave room for one reader")
         }
-        return try StoreOpening(
-            configuration: configuration, directory: folder, provider: keyProvider,
-            options: options.upgrade(progress, cancellation)
-        ).run { opened in
-            let connections = StoreConnections(
-                path: opened.path, fileKey: opened.fileKey, collations: configuration.collations,
-                columnForms: configuration.columnForms, busyTimeout: options.busyTimeout)
-            return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+        let events = EventLog(database: folder + "/" + configuration.databaseName, tell: options.events)
+        return try events.opening {
+            try StoreOpening(
+                configuration: configuration, directory: folder, provider: keyProvider,
+                options: options.upgrade(events.progress(progress), cancellation)
+            ).run { opened in
+                var connections = StoreConnections(
+                    path: opened.path, fileKey: opened.fileKey, extensions: configuration.extensions,
+                    columnForms: configuration.columnForms, busyTimeout: options.busyTimeout)
+                connections.events = EventLog(database: opened.path, tell: options.events)
+                return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+            }
+        } report: {
+            $0.report
         }
     }
 }

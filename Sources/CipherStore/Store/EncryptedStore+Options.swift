@@ -11,6 +11,12 @@ extension EncryptedStore {
         /// How long opening waits for each answer of the key provider, which may have to ask the user.
         public var keyTimeout: Duration = .seconds(120)
 
+        /// Is told what a store does and meets, for a log.
+        ///
+        /// That is opening and its warnings, checkpoints, long waits, suspension and closing. Called on the thread where it
+        /// happens, which waits for it; it must not call the store.
+        public var events: (@Sendable (StoreEvent) -> Void)?
+
         /// The defaults.
         public init() {}
     }

@@ -21,14 +21,35 @@ public final class EncryptedStore: Sendable {
     public let report: OpenReport
     /// The database file, without symbolic links.
     public let path: String
-    private let writer: ConnectionQueue
-    private let readers: ConnectionQueue
-    private let identity = StoreIdentity()
-    private let watch = FileWatch()
+    let writer: ConnectionQueue
+    let readers: ConnectionQueue
+    /// Which file the connections are opened to.
+    let file: StoreFile
+    let identity: StoreIdentity
+    /// Held while both queues begin or end to be suspended.
+    let suspension = Lock()
+    let watch = StoreWatch()
+    let backups = RunningBackups()
+
+    /// How it reads.
+    private let reading: Reading
+
+    private enum Reading: Sendable {
+        /// On connections of its own.
+        case readers(StoreConnections)
+        /// On the connection that writes: there is one.
+        case writer
+        /// On a connection that is opened for each read.
+        case eachByItself(ConnectionAccess)
+    }
 
     /// Opens the writer, so that what it cannot do is known now.
     init(_ connections: StoreConnections, maximumReaders: Int, report: OpenReport) throws {
         path = connections.path
+        file = connections.file
+        reading = .readers(connections)
+        let identity = StoreIdentity(connections.events ?? EventLog(database: path, tell: nil))
+        self.identity = identity
         writer = ConnectionQueue("writer", path: path, capacity: 1, identity: identity) { try connections.writer() }
         readers = ConnectionQueue("reader", path: path, capacity: maximumReaders, identity: identity) {
             try connections.reader()
@@ -41,11 +62,43 @@ public final class EncryptedStore: Sendable {
             mode == "wal" ? report : report.warning("readers wait for the writer: the file is not in WAL mode")
     }
 
+    /// A store on a database in memory.
+    init(inMemory connections: StoreConnections, report: OpenReport) {
+        path = connections.path
+        file = connections.file
+        reading = .writer
+        identity = StoreIdentity(EventLog(database: path, tell: nil))
+        self.report = report
+        writer = ConnectionQueue("memory", path: path, capacity: 1, identity: identity) { try connections.writer() }
+        readers = writer
+        // Nobody else can write.
+        watch.end()
+    }
+
+    /// A store that only reads, one read at a time.
+    init(readOnly file: StoreFile, _ events: EventLog, report: OpenReport, _ access: @escaping ConnectionAccess) {
+        path = file.path
+        self.file = file
+        identity = StoreIdentity(events)
+        reading = .eachByItself(access)
+        self.report = report
+        let refusal = StoreError(
+            .readOnly, path: file.path, "the store was opened for reading only", advice: "open it with open()",
+            changed: .nothing)
+        readers = ConnectionQueue("reader", path: file.path, capacity: 1, identity: identity) { throw refusal }
+        writer = ConnectionQueue(
+            "writer", path: file.path, capacity: 1, identity: identity, refusing: refusal
+        ) { throw refusal }
+        watch.end()
+    }
+
     /// Closes, in the background, what was not closed before.
     deinit {
         watch.end()
-        readers.close {}
-        writer.close {}
+        let isOpen = !isClosed
+        readers.close { [writer, events] in
+            writer.close { if isOpen { events(.closed) } }
+        }
     }
 
     /// Runs `body` on a reader, in which it sees the database as one moment left it.
@@ -59,7 +112,11 @@ public final class EncryptedStore: Sendable {
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
-        try await readers.run(.read, body)
+        switch reading {
+        case .readers: try await readers.run(.read, body)
+        case .writer: try await writer.run(.readOnWriter, body)
+        case .eachByItself(let access): try await readers.run(on: access, body)
+        }
     }
 
     /// Runs `body` on the writer in a transaction: on the disk when this returns, undone when `body` throws.
@@ -72,10 +129,45 @@ public final class EncryptedStore: Sendable {
     ///   after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing was changed then,
     ///   but for one case: where the commit itself fails with `SQLITE_IOERR`, its pages may be in the log, and if the process
     ///   ends before another write the next opening finds them committed.
+    @discardableResult
     public func write<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
         try await writer.run(.write, body)
+    }
+
+    /// Runs `body` on the writer without a transaction around it, for what SQLite does only there: `VACUUM` and
+    /// `PRAGMA foreign_keys`, or several transactions in one turn, each with `Connection.transaction`.
+    ///
+    /// ```swift
+    /// try await store.writeWithoutTransaction { db in
+    ///     try db.execute("PRAGMA foreign_keys = OFF")
+    ///     try db.transaction { try rebuild(db) }
+    /// }
+    /// ```
+    ///
+    /// Each statement outside of a transaction is committed by itself, and stays whatever is thrown afterwards. The
+    /// connection is closed after `body`, so that its settings and temporary tables are gone. Other writes wait meanwhile.
+    /// Cancelling the task interrupts the statement that runs. Afterwards observations look once more.
+    ///
+    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change a key, the
+    ///   journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with `misuse` where `body`
+    ///   left a transaction open, which is rolled back, and as ``write(_:)``; `CancellationError`.
+    public func writeWithoutTransaction<Output: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Output
+    ) async throws -> Output {
+        try await writer.run(.perStatement, body)
+    }
+
+    /// Runs `body` as ``writeWithoutTransaction(_:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside of another closure of this store,
+    ///   also by way of another store's.
+    @available(*, noasync, message: "await writeWithoutTransaction(_:) instead")
+    public func writeWithoutTransactionBlocking<Output: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Output
+    ) throws -> Output {
+        try writer.runBlocking(.perStatement, body)
     }
 
     /// Runs `body` as ``read(_:)`` does, and blocks the thread meanwhile.
@@ -86,7 +178,11 @@ public final class EncryptedStore: Sendable {
     public func readBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
-        try readers.runBlocking(.read, body)
+        switch reading {
+        case .readers: try readers.runBlocking(.read, body)
+        case .writer: try writer.runBlocking(.readOnWriter, body)
+        case .eachByItself(let access): try readers.runBlocking(on: access, body)
+        }
     }
 
     /// Runs `body` as ``write(_:)`` does, and blocks the thread meanwhile.
@@ -94,6 +190,7 @@ public final class EncryptedStore: Sendable {
     /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside of another closure of this store, also by way of
     ///   another store's.
     @available(*, noasync, message: "await write(_:) instead")
+    @discardableResult
     public func writeBlocking<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) throws -> Output {
@@ -129,12 +226,13 @@ public final class EncryptedStore: Sendable {
     ///
     /// The last one to close moves the log into the database file. A second call waits for the same end.
     public func close() async {
-        stop()
+        let wasOpen = stop()
         await withCheckedContinuation { continuation in
             readers.close { [writer] in
                 writer.close { continuation.resume() }
             }
         }
+        if wasOpen { events(.closed) }
     }
 
     /// Closes the store as ``close()`` does, and blocks the thread meanwhile.
@@ -142,72 +240,42 @@ public final class EncryptedStore: Sendable {
     /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
-        try ConnectionQueue.refuseNesting(identity, path)
-        stop()
-        let done = BlockingAnswer<Void>()
-        readers.close { [writer] in
-            writer.close { done.give(.success(())) }
+        var wasOpen = false
+        try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in
+            wasOpen = stop()
+            readers.close { [writer] in writer.close(done) }
         }
-        try done.wait()
+        if wasOpen { events(.closed) }
     }
 
     /// Whether it was closed, or is closing.
-    var isClosed: Bool { writer.isStopped }
+    var isClosed: Bool { readers.isStopped }
 
     /// The writer closes last, but takes nothing more as soon as the readers do not.
-    private func stop() {
+    ///
+    /// - Returns: Whether it was open.
+    private func stop() -> Bool {
+        let wasOpen = !isClosed
         readers.stop()
         writer.stop()
         watch.end()
-        changes.close(writer.closedError)
+        changes.close(readers.closedError)
+        return wasOpen
     }
-
-    // MARK: Observing
 
     /// Who is told of commits.
     var changes: ChangeBroadcaster { identity.changes }
+    /// Who is told what the store does.
+    var events: EventLog { identity.events }
 
-    /// Tells the observations of what other processes, and other stores of this one, have committed by now.
-    ///
-    /// A store that is observed looks by itself when its files change, and when it writes; this is for file systems that
-    /// tell nothing of changes, such as those of other machines. Waits for the write that runs.
-    ///
-    /// - Throws: ``StoreError`` with `closed` after the store was closed; ``DatabaseError``; `CancellationError`.
-    public func checkForChanges() async throws {
-        guard changes.isObserved else { return }
-        try await writer.run(.read) { [changes] in try changes.look($0) }
-    }
-
-    /// Tells of the commits of others after a file has changed.
-    ///
-    /// A file is written before its commit can be seen, and nothing is told of that moment. But the other writer has the lock
-    /// until then, so it is waited for.
-    private func lookForOthers(_ finished: @escaping @Sendable () -> Void) {
-        let look = ConnectionJob(.outside, of: identity) { [changes] connection throws -> Void in
-            try connection.execute("BEGIN IMMEDIATE")
-            defer { try? connection.execute("ROLLBACK") }
-            try changes.look(connection)
-        } completion: { [weak self] result in
-            if case .failure(let error as DatabaseError) = result, error.isBusy, let self {
-                return lookForOthers(finished)
-            }
-            finished()
+    /// - Throws: ``StoreError`` with `misuse` where there is no file of which the store could close all connections.
+    @discardableResult
+    func ownConnections() throws -> StoreConnections {
+        guard case .readers(let connections) = reading else {
+            throw StoreError(
+                .misuse, path: path, "this cannot be done with a store in memory, nor with one that only reads",
+                advice: "open the file with open()", changed: .nothing)
         }
-        writer.submit(look)
-    }
-
-    /// From now on the commits of others are looked for when the files change.
-    func watchFiles() {
-        #if canImport(Darwin)
-            // SQLite never locks the log, and all that others commit gets into it.
-            let files = [path + "-wal"]
-        #else
-            // Without a log it is the database that is written.
-            let files = [path, path + "-wal"]
-        #endif
-        watch.begin(files) { [weak self] finished in
-            guard let self else { return finished() }
-            lookForOthers(finished)
-        }
+        return connections
     }
 }

@@ -5,34 +5,64 @@ package import CipherSQLite
 /// Opens the connections of one store, all with the same key and settings.
 package struct StoreConnections: Sendable {
     let path: String
-    /// The key, derived once; `nil` for a plaintext file.
-    let fileKey: FileKey?
-    let collations: [Collation]
+    /// Which file it is, and its key.
+    let file: StoreFile
+    let extensions: SQLExtensions
     let columnForms: ColumnForms
     /// How long a statement waits for a lock of another process.
     let busyTimeout: Duration
+    /// Who is told of checkpoints.
+    var events: EventLog?
+    /// The database where it is none of a file.
+    private var memory: MemoryDatabase?
 
     package init(
-        path: String, fileKey: FileKey?, collations: [Collation], columnForms: ColumnForms = ColumnForms(),
+        path: String, fileKey: FileKey?, extensions: SQLExtensions, columnForms: ColumnForms = ColumnForms(),
+        busyTimeout: Duration
+    ) {
+        self.init(
+            path: path, file: StoreFile(path, fileKey), extensions: extensions, columnForms: columnForms,
+            busyTimeout: busyTimeout)
+    }
+
+    private init(
+        path: String, file: StoreFile, extensions: SQLExtensions, columnForms: ColumnForms = ColumnForms(),
         busyTimeout: Duration
     ) {
         self.path = path
-        self.fileKey = fileKey
-        self.collations = collations
+        self.file = file
+        self.extensions = extensions
         self.columnForms = columnForms
         self.busyTimeout = busyTimeout
     }
 
+    /// The connections to a database in memory, of which there may be one at a time.
+    init(_ memory: MemoryDatabase, _ configuration: Configuration) {
+        self.init(
+            path: ":memory:", fileKey: nil, extensions: configuration.extensions,
+            columnForms: configuration.columnForms, busyTimeout: .zero)
+        self.memory = memory
+    }
+
     /// The connection that writes, in WAL mode where that is possible.
     package func writer() throws -> Connection {
+        guard memory == nil else { return try open() }
         var connection = try open()
         if try !writesAhead(connection) {
             connection.close()
             try leaveWriteAheadLog()
             connection = try open()
         }
-        let impatient = StoreConnections(path: path, fileKey: fileKey, collations: collations, busyTimeout: .zero)
+        let impatient = StoreConnections(path: path, file: file, extensions: extensions, busyTimeout: .zero)
         connection.checkpoint { try impatient.open() }
+        connection.checkpointer?.didEnd = { [events] in
+            switch $0 {
+            case .success(let isWhole): events?(.checkpointed(isWhole: isWhole))
+            // Another connection has the lock of a writer.
+            case .failure(let error as DatabaseError) where error.isBusy: events?(.checkpointed(isWhole: false))
+            case .failure(let error): events?(.checkpointFailed(error))
+            }
+        }
         return connection
     }
 
@@ -64,7 +94,9 @@ package struct StoreConnections: Sendable {
 
     private func connect() throws -> Connection {
         try StoreError.typing(path) {
-            try ConnectionProfile.storing.with(fileKey, collations).open(path, busyTimeout: busyTimeout)
+            if let memory { return try memory.connect(.storing.with(extensions: extensions)) }
+            let fileKey = try file.key(busyTimeout: busyTimeout)
+            return try ConnectionProfile.storing.with(fileKey, extensions).open(path, busyTimeout: busyTimeout)
         }
     }
 

@@ -9,7 +9,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("The stores of several accounts", .timeLimit(.minutes(1)))
+@Suite("The stores of several accounts", .timeLimit(.minutes(20)))
 struct AccountStoresTests {
     private let folder: TemporaryFolder
     private let configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
@@ -252,5 +252,70 @@ struct AccountStoresTests {
         #expect(try folder.names == ["anna.db", "same.db"])
         try await accounts.remove("same 1")
         #expect(try folder.names == ["anna.db"])
+    }
+
+    // MARK: Suspension
+
+    @Test("Suspending all accounts suspends each, ends an opening first, and opens no other until they are resumed")
+    func suspension() async throws {
+        try writeLegacy("ben")
+        let accounts = accounts()
+        let anna = try await accounts.switch(to: "anna")
+        let (began, released) = (Gate(), Gate())
+        let opening = Task {
+            try await accounts.open(
+                "ben",
+                progress: { _ in
+                    began.arrive()
+                    released.block()
+                })
+        }
+        await began.wait()
+        let suspended = Task { await accounts.suspendAll() }
+        while (try? await users(anna)) != nil { await Task.yield() }
+        #expect(try await failure(StoreError.self) { try await accounts.open("carla") }.code == .suspended)
+        #expect(try await failure(StoreError.self) { try await accounts.switch(to: "carla") }.code == .suspended)
+        #expect(await accounts.current == "anna")
+        released.arrive()
+        await suspended.value
+        let ben = try await opening.value
+        #expect(try await accounts.open("ben") === ben)
+        for store in [anna, ben] {
+            #expect(try await failure(StoreError.self) { try await users(store) }.code == .suspended)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("anna")) == ["app.db"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("ben")) == ["app.db"])
+        await accounts.resumeAll()
+        #expect(try await users(ben) == ["ben"])
+        #expect(try await users(anna).isEmpty)
+        #expect(try await users(accounts.open("carla")).isEmpty)
+        await accounts.closeAll()
+    }
+
+    @Test("A limit cancels the openings of accounts, which begin anew after the sleep")
+    func suspensionLimit() async throws {
+        try writeLegacy("ben")
+        let accounts = accounts()
+        let (began, released) = (Gate(), Gate())
+        let opening = Task {
+            try await accounts.open(
+                "ben",
+                progress: { _ in
+                    began.arrive()
+                    released.block()
+                })
+        }
+        await began.wait()
+        let suspended = Task { await accounts.suspendAll(interruptingAfter: .zero) }
+        // The opening is cancelled by then, and notices it as soon as its closure lets it go on.
+        while await !accounts.isCancelled("ben") { await Task.yield() }
+        released.arrive()
+        await suspended.value
+        #expect(try await failure(StoreError.self) { try await opening.value }.code == .suspended)
+        let bytes = try Data(contentsOf: URL(filePath: folder.path("ben/app.db")))
+        #expect(bytes.starts(with: Data("SQLite".utf8)))
+        await accounts.resumeAll()
+        #expect(try await users(accounts.open("ben")) == ["ben"])
+        await accounts.closeAll()
     }
 }

@@ -6,7 +6,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct BackfillTests {
     private let folder: TemporaryFolder
 

@@ -120,7 +120,7 @@ struct ConfigurationErrorTests {
             (#"{}"#, "recordedVersion: the key \"source\" is missing"),
             (
                 #"{"source": "tabel"}"#,
-                "recordedVersion.source: must be \"userVersion\" or \"table\" or \"plist\", and is"
+                "recordedVersion.source: must be \"userVersion\" or \"table\" or \"migrations\" or \"plist\", and is"
             ),
             (#"{"source": "table", "column": "v"}"#, "recordedVersion: the key \"table\" is missing"),
             (#"{"source": "table", "table": "t"}"#, "recordedVersion: the key \"column\" is missing"),
@@ -134,6 +134,21 @@ struct ConfigurationErrorTests {
                 "recordedVersion.offset: must be a whole number"
             ),
             (#"{"source": "userVersion", "table": "t"}"#, "recordedVersion.table: has no meaning where the source is"),
+            (#"{"source": "migrations"}"#, "recordedVersion: the key \"identifiers\" is missing"),
+            (#"{"source": "migrations", "identifiers": []}"#, "recordedVersion.identifiers: names no migration"),
+            (
+                #"{"source": "migrations", "identifiers": ["a", "a"]}"#,
+                "recordedVersion.identifiers: names \"a\" twice"
+            ),
+            (
+                #"{"source": "migrations", "identifiers": ["a"], "merged": {"m": ["b"]}}"#,
+                "recordedVersion.merged: \"b\", of \"m\", is none of identifiers"
+            ),
+            (#"{"source": "migrations", "identifiers": [true]}"#, "recordedVersion.identifiers[0]: must be text"),
+            (
+                #"{"source": "migrations", "identifiers": ["a"], "where": {}}"#,
+                "recordedVersion.where: has no meaning where the source is"
+            ),
             (#"{"source": "plist", "file": "a.plist"}"#, "recordedVersion: the key \"key\" is missing"),
             (#"{"source": "plist", "file": "../a", "key": "v"}"#, "recordedVersion.file: must be a file name without"),
             (#"{"source": "plist", "file": "a.db-wal", "key": "v"}"#, "recordedVersion.file: is the database itself"),

@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite("Observing a store", .timeLimit(.minutes(1)))
+@Suite("Observing a store", .timeLimit(.minutes(20)))
 struct ObservationTests {
     private let folder: TemporaryFolder
 

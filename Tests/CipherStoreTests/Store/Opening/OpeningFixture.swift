@@ -99,6 +99,13 @@ struct RecordedPlace: Sendable, CustomTestStringConvertible {
             "CREATE TABLE tableVersion(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, version DOUBLE); INSERT INTO tableVersion(name, version) VALUES ('a', 1.4), ('b', \($0));"
         },
         RecordedPlace(
+            testDescription: "a row for each migration", source: .migrations(.init((1...26).map { "v\($0)" }))
+        ) { version in
+            let names = (1...version).map { "('v\($0)')" }.joined(separator: ", ")
+            return
+                "CREATE TABLE grdb_migrations(identifier TEXT NOT NULL PRIMARY KEY); INSERT INTO grdb_migrations VALUES \(names);"
+        },
+        RecordedPlace(
             testDescription: "a property list", source: .propertyList(file: "settings.plist", key: "dbVersion"),
             script: { _ in "" }, propertyList: "settings.plist"),
         RecordedPlace(

@@ -199,7 +199,7 @@ struct StoreOpeningTests {
     // MARK: Cancellation
 
     @Test(
-        "Opening a store, when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(1)),
+        "Opening a store, when cancelled before the swap, leaves the legacy file as it was", .timeLimit(.minutes(20)),
         arguments: [UpgradeStage.proving, .migrating, .swapping])
     func cancelled(stage: UpgradeStage) async throws {
         let fixture = StoreFixture(folder)

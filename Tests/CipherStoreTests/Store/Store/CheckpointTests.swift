@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// Checkpoints while other connections write: SQLite's WAL-reset fault, and the store's guard against it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct CheckpointTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 

@@ -17,7 +17,7 @@ private final class Leak: @unchecked Sendable {
 }
 
 /// What a closure may do with the connection that it is given.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct LentConnectionTests {
     private let folder: TemporaryFolder
 

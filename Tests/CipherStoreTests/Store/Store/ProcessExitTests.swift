@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// A process that exits while a store works.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct ProcessExitTests {
     private static let subject = TestProgram.built("CipherCrashSubject")
 

@@ -8,7 +8,7 @@ import Testing
 /// An error of an app's own.
 private struct AppError: Error, Equatable {}
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct StoreAccessTests {
     private let folder: TemporaryFolder
 

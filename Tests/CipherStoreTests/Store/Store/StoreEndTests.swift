@@ -5,7 +5,7 @@ import CipherTestSupport
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct StoreEndTests {
     private let folder: TemporaryFolder
 
@@ -164,7 +164,8 @@ struct StoreEndTests {
     func order() throws {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
-        let connections = StoreConnections(path: fixture.path, fileKey: nil, collations: [], busyTimeout: .zero)
+        let connections = StoreConnections(
+            path: fixture.path, fileKey: nil, extensions: SQLExtensions(), busyTimeout: .zero)
         let queue = ConnectionQueue("test", path: fixture.path, capacity: 1, identity: StoreIdentity()) {
             try connections.writer()
         }
@@ -193,7 +194,7 @@ struct StoreEndTests {
         let fixture = StoreFixture(folder, isEncrypted: false)
         try fixture.writeLegacy()
         let connections = StoreConnections(
-            path: fixture.path, fileKey: nil, collations: [], busyTimeout: .seconds(3_600))
+            path: fixture.path, fileKey: nil, extensions: SQLExtensions(), busyTimeout: .seconds(3_600))
         // Unchecked, and safe between threads: the test awaits the thread that locks before it unlocks.
         nonisolated(unsafe) let holder = try fixture.connection(isEncrypted: false)
         let opened = Gate()

@@ -29,6 +29,31 @@ struct StoreFixture {
             path: path, mode: .readWrite, key: TestKeys.raw(), settings: CipherSettings(), busyTimeout: busyTimeout)
     }
 
+    /// Adds a row to an encrypted database that no store has open, and no entry to one of its indexes.
+    ///
+    /// - Parameter index: Its rows of the schema table are away meanwhile, on a connection that never knew it.
+    func insert(_ row: SQL, besides index: String) throws {
+        func withConnection(_ body: (Connection) throws -> Void) throws {
+            let connection = try connection(isEncrypted: true)
+            defer { connection.close() }
+            try connection.execute("PRAGMA writable_schema = ON")
+            try body(connection)
+        }
+        var entry: [Value] = []
+        try withConnection { connection in
+            try connection.forEachRow(
+                "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master WHERE name = \(index)"
+            ) { row in entry = try (0..<5).map { try row.get(at: $0) } }
+            try connection.execute("DELETE FROM sqlite_master WHERE name = \(index)")
+        }
+        try #require(entry.count == 5)
+        try withConnection { connection in
+            try connection.execute(row)
+            try connection.execute(
+                "INSERT INTO sqlite_master VALUES (\(entry[0]), \(entry[1]), \(entry[2]), \(entry[3]), \(entry[4]))")
+        }
+    }
+
     /// Writes a plaintext database with one chat row, as an old version of the app left it.
     func writeLegacy(version: Int = 3, journalMode: String = "DELETE") throws {
         try LegacyFile.write(

@@ -1,0 +1,84 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
+/// What the closure of a job can wait for.
+protocol Awaitable: AnyObject {
+    /// Whether it never comes, for closures wait for each other.
+    ///
+    /// Asked under the lock of the circles.
+    ///
+    /// - Parameter seen: What waits for it.
+    func isStuck(_ seen: [any Awaitable]) -> Bool
+}
+
+/// The end of all that runs in some queues.
+final class QueuesEnd: Awaitable {
+    private let queues: [ConnectionQueue]
+
+    init(_ queues: [ConnectionQueue]) {
+        self.queues = queues
+    }
+
+    func isStuck(_ seen: [any Awaitable]) -> Bool {
+        seen.contains { $0 === self } || queues.contains { $0.holdsStuckJob(seen + [self]) }
+    }
+}
+
+/// A turn in the queue.
+extension ConnectionQueue: Awaitable {
+    /// Whether the closures on all its connections wait for what never comes, or that for which it is held.
+    func isStuck(_ seen: [any Awaitable]) -> Bool {
+        if seen.contains(where: { $0 === self }) { return true }
+        if let holder { return holder.awaited?.isStuck(seen + [self]) == true }
+        return running.count == capacity && running.allSatisfy { $0.awaited?.isStuck(seen + [self]) == true }
+    }
+
+    fileprivate func holdsStuckJob(_ seen: [any Awaitable]) -> Bool {
+        running.contains { $0.awaited?.isStuck(seen) == true }
+    }
+
+    /// Waits until nothing runs in some queues of a store that take no more jobs, on the calling thread.
+    static func waitForEnd(
+        of queues: [ConnectionQueue], _ begin: (@escaping @Sendable () -> Void) -> Void
+    ) throws {
+        guard let queue = queues.first else { return }
+        try waiting(for: QueuesEnd(queues), queue.identity, queue.path) { _ in
+            let done = BlockingAnswer<Void>()
+            begin { done.give(.success(())) }
+            try done.wait()
+        }
+    }
+
+    /// Runs `body`, which waits for something of a store and knows the job whose closure calls it.
+    ///
+    /// - Throws: ``StoreError`` with `misuse` where it would wait for itself.
+    static func waiting<Output>(
+        for awaited: any Awaitable, _ identity: StoreIdentity, _ path: String, _ body: (ConnectionJob?) throws -> Output
+    ) throws -> Output {
+        guard let caller = ConnectionWorker.currentJob else { return try body(nil) }
+        guard !caller.holds(identity) else {
+            throw StoreError(
+                .misuse, path: path, "a closure of the store called the store again and would wait for itself",
+                advice: "use the connection that the closure is given")
+        }
+        try note(caller, waitsFor: awaited, path)
+        defer { circles.withLock { caller.awaited = nil } }
+        return try body(caller)
+    }
+
+    /// Notes what a job's closure waits for, unless it would wait for ever.
+    static func note(
+        _ job: ConnectionJob, waitsFor awaited: any Awaitable, _ path: String, _ prepare: () -> Void = {}
+    ) throws {
+        try circles.withLock {
+            prepare()
+            job.awaited = awaited
+            guard awaited.isStuck([]) else { return }
+            job.awaited = nil
+            throw StoreError(
+                .misuse, path: path,
+                "closures of several stores called each other's stores and would wait for each other",
+                advice: "call the stores one after the other, or always in the same order")
+        }
+    }
+}

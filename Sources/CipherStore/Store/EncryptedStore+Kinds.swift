@@ -1,0 +1,158 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+public import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherSchemaMigration
+internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension EncryptedStore {
+    // MARK: In memory
+
+    /// Makes a new store in memory with the configuration's schema, for tests and previews: nothing of it is on the disk, and
+    /// it is not encrypted.
+    ///
+    /// It is a first install: the hooks of one run. Reads and writes take turns on one connection, so that a read never runs
+    /// beside another closure of the store. It ends when it is closed, and lasts while it is suspended.
+    ///
+    /// - Throws: ``StoreError``, with `configuration` and `migration` where the schema cannot be made.
+    public static func inMemory(_ configuration: Configuration) async throws -> EncryptedStore {
+        try await DetachedThread.run { try makeInMemory(configuration) }
+    }
+
+    /// Makes a store as ``inMemory(_:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: As ``inMemory(_:)``.
+    @available(*, noasync, message: "await inMemory(_:) instead")
+    public static func inMemoryBlocking(_ configuration: Configuration) throws -> EncryptedStore {
+        try makeInMemory(configuration)
+    }
+
+    private static func makeInMemory(_ configuration: Configuration) throws -> EncryptedStore {
+        let memory = try MemoryDatabase()
+        let migration = try StoreError.typing(":memory:") {
+            let connection = try memory.connect(.migrating.with(extensions: configuration.extensions))
+            defer { connection.close() }
+            return try SchemaMigrator(configuration: configuration).migrate(connection) { nil }
+        }
+        return EncryptedStore(
+            inMemory: StoreConnections(memory, configuration),
+            report: OpenReport(
+                outcome: .created, encryption: nil, migration: migration, warnings: migration.warnings))
+    }
+
+    // MARK: Reading only
+
+    /// Opens a database that an app has made and brought up to date, for reading only: in a widget, an extension, a tool.
+    ///
+    /// Nothing is written, migrated or recorded. Each read opens a connection and closes it, so that between two reads no lock
+    /// is held and no file is open; one runs at a time. What SQLite makes beside the file to read it, a `-shm` and an empty
+    /// `-wal`, is removed after the read, unless another process uses it. A file that has another key or cipher format than
+    /// the wanted one, which `open` would change, is read as it is. An observation gives the present value, and another one
+    /// after ``checkForChanges()``.
+    ///
+    /// - Parameters:
+    ///   - configuration: What the app wants the database to be.
+    ///   - directory: The directory that holds the file.
+    ///   - keyProvider: Is asked for the key, on a thread of its own; makes none.
+    ///   - options: How long to wait.
+    /// - Throws: ``StoreError``: with `missingFile` where there is no file; with `upgradeNeeded` where the file is plaintext
+    ///   and must be encrypted, or its schema is not the wanted one: the app must open it with
+    ///   ``open(_:directory:keyProvider:options:progress:)`` first; with `needsRecovery` where a journal of a crashed writer
+    ///   must be rolled back, likewise; otherwise as `open` does; `CancellationError`.
+    public static func openReadOnly(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) async throws -> EncryptedStore {
+        let folder = try directory.requiredPath()
+        return try await DetachedThread.cancellable { cancellation in
+            try StoreOpening(
+                configuration: configuration, directory: folder, provider: keyProvider,
+                options: options.upgrade(nil, cancellation), mayCreate: false
+            ).openReadOnly(options.events)
+        }
+    }
+
+    /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// - Throws: ``StoreError`` as that does.
+    @available(*, noasync, message: "await openReadOnly(_:directory:keyProvider:options:) instead")
+    public static func openReadOnlyBlocking(
+        _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
+    ) throws -> EncryptedStore {
+        try StoreOpening(
+            configuration: configuration, directory: directory.requiredPath(), provider: keyProvider,
+            options: options.upgrade(nil, nil), mayCreate: false
+        ).openReadOnly(options.events)
+    }
+}
+
+extension StoreOpening {
+    /// Finds a file that can be read as it is, and changes nothing.
+    fileprivate func openReadOnly(_ tell: (@Sendable (StoreEvent) -> Void)?) throws -> EncryptedStore {
+        let events = EventLog(database: path, tell: tell)
+        return try events.opening {
+            try openReadOnly(events)
+        } report: {
+            $0.report
+        }
+    }
+
+    private func openReadOnly(_ events: EventLog) throws -> EncryptedStore {
+        let (fileKey, report) = try StoreError.typing(path) { try findReadable() }
+        let file = StoreFile(path, fileKey)
+        _ = try file.key(busyTimeout: options.busyTimeout)
+        let (paths, options, forms) = (paths, options, configuration.columnForms)
+        return EncryptedStore(readOnly: file, events, report: report) { body in
+            let key = try file.key(busyTimeout: options.busyTimeout)
+            try ReadOnlyAccess.withConnection(
+                paths, key, options.extensions, busyTimeout: options.busyTimeout, isAlone: false
+            ) { connection in
+                connection.columnForms = forms
+                try connection.refuseWhatOutlastsLoans()
+                try body(connection)
+            }
+        }
+    }
+
+    private func findReadable() throws -> (FileKey?, OpenReport) {
+        try checkInputs()
+        let inspector = options.inspector(paths)
+        if let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout),
+            try interrupted.note(inspector.surface()) != nil
+        {
+            throw upgradeNeeded("an upgrade of the app's own did not end")
+        }
+        let found = try resolver.resolve(inspector) { connection, facts, _ in
+            switch try resolver.step(for: facts, inspector) {
+            case .create, .createPlaintext: throw StoreError.missingFile(path)
+            case .encrypt: throw upgradeNeeded("the file is plaintext and must be encrypted first")
+            case .open, .rekey, .decrypt, .openPlaintext: break
+            }
+            let plan = try SchemaMigrator(configuration: configuration)
+                .plan(connection, recorded: facts.recorded, isTried: false)
+            guard plan.operations.isEmpty || plan.isRecordOnly else {
+                let recorded = facts.recorded.map { "of version \($0)" } ?? "of no recorded version"
+                throw upgradeNeeded("its schema is \(recorded), and must be brought to version \(plan.to) first")
+            }
+            return plan
+        }
+        let (plan, facts) = (found.result, found.facts)
+        return (
+            found.file?.fileKey,
+            OpenReport(
+                outcome: found.file == nil ? .openedPlaintext : .opened, encryption: nil,
+                migration: MigrationReport(from: facts.recorded, to: plan.to), warnings: [])
+        )
+    }
+
+    private func upgradeNeeded(_ detail: String) -> StoreError {
+        StoreError(
+            .upgradeNeeded, path: path, detail, advice: "have the app open it with EncryptedStore.open",
+            changed: .nothing)
+    }
+}

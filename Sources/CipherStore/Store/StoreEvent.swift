@@ -1,0 +1,118 @@
+public import CipherErrors
+internal import CipherDatabaseConversion
+internal import CipherSystemFiles
+
+/// Something that a store did or met, for an app's log.
+///
+/// ```swift
+/// options.events = { event in logger.info("\(event)") }
+/// ```
+///
+/// Holds no key, no bound value and nothing that a table holds.
+public struct StoreEvent: Sendable {
+    /// What it did or met.
+    public enum Kind: Sendable {
+        /// Opening has begun.
+        case opening
+        /// A stage of an encryption upgrade, a decryption or a change of key has begun.
+        case stage(UpgradeStage)
+        /// The store is open; its warnings follow.
+        case opened(OpenReport)
+        /// A warning of the report.
+        case warning(String)
+        /// The store could not be opened.
+        case openingFailed(any Error)
+        /// The log was written into the file: the whole of it, or as far as other connections allow.
+        case checkpointed(isWhole: Bool)
+        /// The log could not be written into the file; after a commit it is tried again at the next one.
+        case checkpointFailed(any Error)
+        /// A write waited for another connection's lock for a tenth of a second or longer, whether it got it or not.
+        case waited(Duration)
+        /// All connections are closed until the store is resumed.
+        case suspended
+        /// Calls are served again.
+        case resumed
+        /// The store was closed.
+        case closed
+    }
+
+    /// The database file.
+    public let database: String
+    /// What it did or met.
+    public let kind: Kind
+}
+
+extension StoreEvent: CustomStringConvertible {
+    /// One line: the file, and what happened.
+    public var description: String { "\(SystemPath.printable(database)): \(text)" }
+
+    private var text: String {
+        switch kind {
+        case .opening: "opening"
+        case .stage(let stage): "upgrade: \(stage.rawValue)"
+        case .opened(let report):
+            "\(report.outcome.rawValue), version \(report.migration.from.map { "\($0) to " } ?? "")\(report.migration.to)"
+        case .warning(let warning): "warning: \(warning)"
+        case .openingFailed(let error): "could not be opened: \(error)"
+        case .checkpointed(let isWhole): isWhole ? "checkpoint" : "checkpoint of a part of the log"
+        case .checkpointFailed(let error): "checkpoint failed: \(error)"
+        case .waited(let duration): "a write waited \(duration) for another connection"
+        case .suspended: "suspended"
+        case .resumed: "resumed"
+        case .closed: "closed"
+        }
+    }
+}
+
+/// Whom a store tells of its events.
+struct EventLog: Sendable {
+    let database: String
+    let tell: (@Sendable (StoreEvent) -> Void)?
+
+    /// How long a wait for a lock is worth telling.
+    static let noticeableWait = Duration.milliseconds(100)
+
+    func callAsFunction(_ kind: @autoclosure () -> StoreEvent.Kind) {
+        if let tell { tell(StoreEvent(database: database, kind: kind())) }
+    }
+
+    /// Tells of an opening.
+    func opening<Store>(_ open: () throws -> Store, report: (Store) -> OpenReport) throws -> Store {
+        self(.opening)
+        do {
+            let store = try open()
+            let report = report(store)
+            self(.opened(report))
+            for warning in report.warnings { self(.warning(warning)) }
+            return store
+        } catch {
+            self(.openingFailed(error))
+            throw error
+        }
+    }
+
+    /// What tells of each stage when it begins, besides `progress`.
+    func progress(
+        _ progress: (@Sendable (UpgradeProgress) -> Void)?
+    ) -> (@Sendable (UpgradeProgress) -> Void)? {
+        guard tell != nil else { return progress }
+        let latest = LatestStage()
+        return { update in
+            if latest.isNew(update.stage) { self(.stage(update.stage)) }
+            progress?(update)
+        }
+    }
+}
+
+private final class LatestStage: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var stage: UpgradeStage?
+    private let lock = Lock()
+
+    func isNew(_ stage: UpgradeStage) -> Bool {
+        lock.withLock {
+            defer { self.stage = stage }
+            return self.stage != stage
+        }
+    }
+}

@@ -1,0 +1,46 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSystemFiles
+
+/// Keeps the writer of a store, and with its lock those of other processes, from committing.
+///
+/// Takes its turn among the writes of the store: no stream of them keeps it waiting for longer than its share.
+final class StoreWriterHold: WriterHold {
+    let isWriteAheadLog: Bool
+    private let ended: BlockingAnswer<Void>
+
+    /// Waits for the writer, and blocks the thread meanwhile.
+    ///
+    /// - Parameter caller: The job whose closure waits for this.
+    /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` where another process keeps the
+    ///   lock.
+    init(
+        _ writer: ConnectionQueue, path: String, calledBy caller: ConnectionJob?, _ cancellation: UpgradeCancellation?
+    ) throws {
+        let begun = BlockingAnswer<Bool>()
+        let ended = BlockingAnswer<Void>()
+        self.ended = ended
+        writer.submit(
+            ConnectionJob(.outside, of: writer.identity, calledBy: caller) { connection in
+                try connection.execute("BEGIN IMMEDIATE")
+                defer { try? connection.execute("ROLLBACK") }
+                begun.give(.success(try connection.value(String.self, "PRAGMA journal_mode") == "wal"))
+                try ended.wait()
+            } completion: {
+                if case .failure(let error) = $0 { begun.give(.failure(error)) }
+            })
+        var answer: Result<Bool, any Error>?
+        while answer == nil, cancellation?.isCancelled != true {
+            answer = begun.wait(until: .now + .seconds(3_600), or: cancellation)
+        }
+        do {
+            guard let answer, cancellation?.isCancelled != true else { throw StoreError.cancelled(path) }
+            isWriteAheadLog = try answer.get()
+        } catch {
+            ended.give(.success(()))
+            throw error
+        }
+    }
+
+    func end() { ended.give(.success(())) }
+}

@@ -1,0 +1,372 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Backups of a store that is open.
+@Suite(.timeLimit(.minutes(20)))
+struct StoreBackupTests {
+    private let folder: TemporaryFolder
+    private let backups: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        backups = try TemporaryFolder()
+    }
+
+    private var target: URL { backups.url.appending(path: "backup.db") }
+
+    private func open(isEncrypted: Bool = true) async throws -> EncryptedStore {
+        try await StoreFixture(folder, isEncrypted: isEncrypted).open()
+    }
+
+    /// Two tables whose sums each write keeps equal, with an index, large values, and what has no rowid alias.
+    private static let script = """
+        CREATE TABLE give(id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, note TEXT);
+        CREATE TABLE take(amount INTEGER, body BLOB);
+        CREATE INDEX give_note ON give(note);
+        CREATE TABLE pair(a TEXT, b TEXT, PRIMARY KEY(a, b)) WITHOUT ROWID;
+        """
+
+    private static func move(_ number: Int, _ db: Connection) throws {
+        try db.execute("INSERT INTO give(amount, note) VALUES (\(number), \("note \(number)"))")
+        try db.execute("INSERT INTO take VALUES (\(-number), zeroblob(\(number % 3_000)))")
+        try db.execute("INSERT OR REPLACE INTO pair VALUES (\("\(number % 50)"), \("\(number)"))")
+        if number % 7 == 0 {
+            try db.execute("DELETE FROM give WHERE id = (SELECT min(id) FROM give)")
+            try db.execute("DELETE FROM take WHERE rowid = (SELECT min(rowid) FROM take)")
+        }
+    }
+
+    private func connection(_ key: CipherKey? = nil) throws -> Connection {
+        try Connection(
+            path: target.path(percentEncoded: false), mode: .readOnly, key: key ?? TestKeys.raw(),
+            settings: CipherSettings())
+    }
+
+    private func isSound(_ provider: any KeyProvider = TestKeys.provider()) async throws -> Bool {
+        try await DatabaseConverter.verify(target, keyProvider: provider).isSound
+    }
+
+    // MARK: What is in it
+
+    @Test("A backup that is made while four tasks write holds the rows of one commit")
+    func whileWritten() async throws {
+        let store = try await open()
+        try await store.write { db in
+            try db.executeScript(text: Self.script)
+            for number in 0..<2_000 { try Self.move(number, db) }
+        }
+        let isDone = Gate()
+        let written = Gate()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for task in 0..<4 {
+                group.addTask {
+                    var number = task * 1_000_000
+                    while isDone.count == 0 {
+                        try await store.write { [number] in try Self.move(number, $0) }
+                        written.arrive()
+                        number += 1
+                    }
+                    return number - task * 1_000_000
+                }
+            }
+            await written.wait(until: 20)
+            for round in 0..<3 {
+                let before = written.count
+                let report = try await store.backup(to: target)
+                #expect(report.outcome == .backedUp)
+                #expect(report.path == target.resolvingSymlinksInPath().path(percentEncoded: false))
+                #expect(report.rows > 4_000)
+                // The writers went on meanwhile.
+                await written.wait(until: before + 1)
+                #expect(try backups.names == ["backup.db"], "round \(round)")
+                let copy = try connection()
+                defer { copy.close() }
+                #expect(
+                    try copy.value(
+                        Int.self, "SELECT (SELECT sum(amount) FROM give) + (SELECT sum(amount) FROM take)") == 0)
+                #expect(
+                    try copy.value(Int.self, "SELECT (SELECT count(*) FROM give) - (SELECT count(*) FROM take)") == 0)
+                #expect(try copy.value(String.self, "PRAGMA integrity_check") == "ok")
+                #expect(try await isSound())
+                try FileManager.default.removeItem(at: target)
+            }
+            isDone.arrive()
+            for try await count in group { #expect(count > 0) }
+        }
+        await store.close()
+        let original = try Connection(
+            path: folder.path("app.db"), mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { original.close() }
+        #expect(try original.value(String.self, "PRAGMA integrity_check") == "ok")
+        #expect(try folder.names.filter { !$0.hasPrefix("app.db") }.isEmpty)
+    }
+
+    @Test("A backup opens as a store with the key of the store it was made of, and holds all of its objects")
+    func opensAsStore() async throws {
+        let store = try await open()
+        try await store.write { db in
+            try db.executeScript(text: Self.script)
+            try db.executeScript(
+                text: """
+                    CREATE VIEW notes AS SELECT note FROM give;
+                    CREATE TRIGGER given AFTER INSERT ON give BEGIN INSERT INTO take VALUES (-new.amount, NULL); END;
+                    CREATE INDEX give_large ON give(amount) WHERE amount > 10;
+                    """)
+            for number in 0..<100 { try Self.move(number, db) }
+        }
+        try await store.insert("before")
+        let report = try await store.backup(to: target)
+        try await store.insert("after")
+        #expect(report.tables >= 5)
+        await store.close()
+        let other = try TemporaryFolder()
+        try FileManager.default.moveItem(at: target, to: other.url.appending(path: "app.db"))
+        let copy = try await StoreFixture(other).open()
+        #expect(try await copy.bodies() == ["before"])
+        #expect(copy.report.outcome == .opened)
+        let names = try await copy.read { try $0.values(String.self, "SELECT name FROM sqlite_master") }
+        #expect(Set(["notes", "given", "give_large", "give_note", "pair"]).isSubset(of: names))
+        await copy.close()
+    }
+
+    @Test("A backup is restored for its configuration, and one of a newer version is refused")
+    func restored() async throws {
+        var fixture = StoreFixture(folder)
+        let store = try await fixture.open()
+        try await store.insert("kept")
+        try await store.backup(to: target)
+        try await store.insert("lost")
+        let busy = try await failure(StoreError.self) {
+            try await EncryptedStore.restore(
+                fixture.configuration, directory: folder.url, from: target, keyProvider: TestKeys.provider(),
+                options: quick)
+        }
+        #expect(busy.code == .busy)
+        await store.close()
+        let report = try await EncryptedStore.restore(
+            fixture.configuration, directory: folder.url, from: target, keyProvider: TestKeys.provider())
+        #expect(report.outcome == .restored)
+        let again = try await fixture.open()
+        #expect(try await again.bodies() == ["kept"])
+        await again.close()
+        fixture.configuration.version = 24
+        let before = try FolderDigest(folder.url)
+        let newer = try await failure(StoreError.self) {
+            try await EncryptedStore.restore(
+                fixture.configuration, directory: folder.url, from: target, keyProvider: TestKeys.provider())
+        }
+        #expect(newer.code == .downgrade)
+        #expect(try FolderDigest(folder.url) == before)
+    }
+
+    private var quick: EncryptedStore.Options {
+        var options = EncryptedStore.Options()
+        options.busyTimeout = .milliseconds(50)
+        return options
+    }
+
+    @Test("A backup under another key opens with that key alone, and its provider may make the key")
+    func otherKey() async throws {
+        let store = try await open()
+        try await store.insert("one")
+        let keyFile = backups.path("key")
+        try await store.backup(to: target, keyProvider: .file(keyFile, createIfMissing: true))
+        #expect(FileManager.default.fileExists(atPath: keyFile))
+        #expect(try await isSound(.file(keyFile)))
+        let error = try await failure(StoreError.self) { try await isSound() }
+        #expect(error.code == .keyDoesNotFit)
+        await store.close()
+    }
+
+    @Test("A passphrase store has a backup that its passphrase opens")
+    func passphrase() async throws {
+        let fixture = StoreFixture(folder)
+        let store = try await fixture.open(TestKeys.provider { try TestKeys.passphrase() })
+        try await store.insert("one")
+        try await store.backup(to: target)
+        await store.close()
+        #expect(try await isSound(TestKeys.provider { try TestKeys.passphrase() }))
+    }
+
+    @Test("A store with a damaged index has a backup whose index is sound, and the report says so")
+    func damagedIndex() async throws {
+        let store = try await open()
+        try await store.write { db in
+            try db.executeScript(text: Self.script)
+            for number in 1..<200 where number % 7 != 0 { try Self.move(number, db) }
+        }
+        await store.close()
+        try StoreFixture(folder).insert(
+            "INSERT INTO give(amount, note) VALUES (0, 'in no index')", besides: "give_note")
+        let again = try await open()
+        let report = try await again.backup(to: target)
+        #expect(report.warnings.contains { $0.contains("rebuilt from the rows") }, "\(report.warnings)")
+        await again.close()
+        let copy = try connection()
+        defer { copy.close() }
+        #expect(try copy.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("A store without encryption is refused a backup without a key, and gets an encrypted one with a key")
+    func plaintextStore() async throws {
+        let store = try await open(isEncrypted: false)
+        try await store.insert("one")
+        let error = try await failure(StoreError.self) { try await store.backup(to: target) }
+        #expect(error.code == .unexpectedPlaintext)
+        #expect(try backups.names.isEmpty)
+        try await store.backup(to: target, keyProvider: TestKeys.provider())
+        #expect(try await isSound())
+        #expect(try connection().value(String.self, "SELECT body FROM chat") == "one")
+        await store.close()
+    }
+
+    @Test("A store that is not in WAL mode has a backup too, and its writers wait for it")
+    func rollbackMode() async throws {
+        let fixture = StoreFixture(folder)
+        let first = try await fixture.open()
+        await first.close()
+        // Another connection, which is reading, keeps the store from changing the mode.
+        let other = try fixture.connection(isEncrypted: true)
+        defer { other.close() }
+        #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
+        try other.execute("BEGIN")
+        try other.proveReadable()
+        var quick = fixture
+        quick.options.busyTimeout = .milliseconds(50)
+        let store = try await quick.open()
+        try other.execute("ROLLBACK")
+        try #require(store.report.warnings.contains { $0.contains("WAL mode") })
+        try await store.insert("one")
+        async let backup = store.backup(to: target)
+        for number in 0..<5 { try await store.insert("\(number)") }
+        #expect(try await backup.outcome == .backedUp)
+        #expect(try await store.bodies().count == 6)
+        #expect(try await isSound())
+        await store.close()
+    }
+
+    // MARK: Refusals
+
+    @Test("A name that something has, also a folder or a link, is refused and stays as it was")
+    func targetTaken() async throws {
+        let store = try await open()
+        try backups.write("mine", to: "backup.db")
+        try FileManager.default.createDirectory(
+            at: backups.url.appending(path: "folder"), withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            atPath: backups.path("link"), withDestinationPath: backups.path("nowhere"))
+        try backups.write("a log of something else", to: "other.db-wal")
+        let before = try FolderDigest(backups.url)
+        let cases: [(String, StoreError.Code)] = [
+            ("backup.db", .nameTaken), ("folder", .nameTaken), ("link", .notAFile), ("other.db", .nameTaken),
+            ("none/backup.db", .missingFile),
+        ]
+        for (name, code) in cases {
+            let error = try await failure(StoreError.self) {
+                try await store.backup(to: backups.url.appending(path: name))
+            }
+            #expect(error.code == code, "\(name): \(error)")
+            #expect(try FolderDigest(backups.url) == before)
+        }
+        let beside = folder.url.appending(path: "app.db-journal")
+        let error = try await failure(StoreError.self) { try await store.backup(to: beside) }
+        #expect(error.code == .nameTaken)
+        let itself = try await failure(StoreError.self) {
+            try await store.backup(to: folder.url.appending(path: "app.db"))
+        }
+        #expect(itself.code == .nameTaken)
+        try await store.insert("still writes")
+        await store.close()
+        #expect(try folder.names == ["app.db"])
+    }
+
+    @Test(
+        "A cancelled backup leaves nothing, and the store goes on",
+        arguments: [UpgradeStage.building, .proving, .swapping])
+    func cancelled(stage: UpgradeStage) async throws {
+        let store = try await open()
+        try await store.write { db in
+            try db.executeScript(text: Self.script)
+            for number in 0..<3_000 { try Self.move(number, db) }
+        }
+        let cancellation = UpgradeCancellation()
+        let error = try await failure(StoreError.self) {
+            try await DetachedThread.run {
+                try Self.blocking(store, target, cancellation) { if $0.stage == stage { cancellation.cancel() } }
+            }
+        }
+        #expect(error.code == .cancelled)
+        #expect(try backups.names.isEmpty)
+        try await store.insert("still writes")
+        await store.close()
+    }
+
+    private static func blocking(
+        _ store: EncryptedStore, _ target: URL, _ cancellation: UpgradeCancellation,
+        _ progress: @escaping @Sendable (UpgradeProgress) -> Void
+    ) throws {
+        try store.backupBlocking(to: target, progress: progress, cancellation: cancellation)
+    }
+
+    @Test("A backup whose task is cancelled while the writer is in use ends at once")
+    func cancelledTask() async throws {
+        let store = try await open()
+        let (began, goes) = (Gate(), Gate())
+        let write = Task {
+            try await store.write { _ in
+                began.arrive()
+                goes.block()
+            }
+        }
+        await began.wait()
+        let backup = Task { [target] in _ = try await store.backup(to: target) }
+        backup.cancel()
+        await #expect(throws: CancellationError.self) { try await backup.value }
+        goes.arrive()
+        try await write.value
+        #expect(try backups.names.isEmpty)
+        try await store.insert("still writes")
+        await store.close()
+    }
+
+    @Test("A store that was closed, or that a closure of it has, is refused")
+    func closedOrNested() async throws {
+        let store = try await open()
+        let nested = try await store.write { [target] _ in
+            #expect(throws: StoreError.self) { try store.backupBlocking(to: target) }
+        }
+        #expect(nested?.code == .misuse)
+        await store.close()
+        let error = try await failure(StoreError.self) { try await store.backup(to: target) }
+        #expect(error.code == .closed)
+        #expect(try backups.names.isEmpty)
+    }
+
+    @Test("A key that the provider does not have, or changes, leaves nothing")
+    func keyRefused() async throws {
+        let store = try await open()
+        let missing = try await failure(StoreError.self) {
+            try await store.backup(to: target, keyProvider: .file(backups.path("key")))
+        }
+        #expect(missing.code == .keyUnavailable)
+        let calls = Gate()
+        let changing = try await failure(StoreError.self) {
+            try await store.backup(
+                to: target,
+                keyProvider: TestKeys.provider {
+                    calls.arrive()
+                    return try TestKeys.raw(UInt8(calls.count))
+                })
+        }
+        #expect(changing.code == .keyChanged)
+        #expect(try backups.names.isEmpty)
+        await store.close()
+    }
+}
