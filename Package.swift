@@ -40,6 +40,7 @@ let package = Package(
         .library(name: "CipherStore", targets: ["CipherStore"]),
         .library(name: "DatabaseConversion", targets: ["CipherDatabaseConversion", "CipherSecretServiceKeys"]),
         .library(name: "CipherSQLite", targets: ["CipherSQLite"]),
+        .library(name: "CipherStoreGRDB", targets: ["CipherStoreGRDB"]),
         .library(name: "CipherStoreTestKit", targets: ["CipherStoreTestKit"]),
         .executable(name: "cipherstore", targets: ["CipherStoreCLI"]),
     ],
@@ -194,6 +195,8 @@ let package = Package(
             dependencies: ["CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
             swiftSettings: strict
         ),
+        // The one library that needs Foundation on every platform, so it is a product of its own.
+        .target(name: "CipherStoreGRDB", dependencies: ["CipherSQLite"], swiftSettings: strict),
         .executableTarget(
             name: "CipherStoreCLI",
             dependencies: [
@@ -219,7 +222,9 @@ let package = Package(
         ),
         .target(
             name: "CipherTestSupport",
-            dependencies: ["CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite"],
+            dependencies: [
+                "CipherErrors", "CipherKeyProviders", "CipherPrimitives", "CipherSQLite", "CipherSQLiteFormat",
+            ],
             path: "Tests/CipherTestSupport",
             swiftSettings: strict
         ),
@@ -232,6 +237,7 @@ let package = Package(
                 "CipherPageSealing",
                 "CipherSQLite",
                 "CipherStore",
+                "CipherSystemFiles",
                 "CipherTestSupport",
             ],
             path: "Tests/CipherCrashSubject",
@@ -273,12 +279,13 @@ let package = Package(
         ),
         .testTarget(
             name: "CipherSQLiteTests",
-            dependencies: ["CipherErrors", "CipherSQLite", "CipherTestSupport"],
+            dependencies: ["CCipherEngine", "CipherErrors", "CipherSQLite", "CipherTestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
             name: "CipherStoreTests",
             dependencies: [
+                "CCipherEngine",
                 "CCipherSystem",
                 "CipherCatalog",
                 "CipherConfigurationText",
@@ -294,6 +301,7 @@ let package = Package(
                 "CipherSQLiteFormat",
                 "CipherSchemaMigration",
                 "CipherStore",
+                "CipherStoreGRDB",
                 "CipherStoreTestKit",
                 "CipherSystemFiles",
                 "CipherTestSupport",

@@ -96,4 +96,38 @@ import Testing
         #expect(run.errors.contains("--cipher-compatibility"))
         #expect(try fixture.snapshot() == before)
     }
+
+    @Test(
+        "A readable header is written by encrypt and kept or dropped by rekey, and needs a key that brings its salt",
+        .enabled(if: Engine.current.defaultCompatibility >= 4))
+    func readableHeader() throws {
+        let fixture = try ToolFixture()
+        try fixture.make()
+        let salted = try fixture.keys.write("x'" + String(repeating: "5a", count: 48) + "'", to: "salted")
+        func startsReadable() throws -> Bool {
+            try Data(contentsOf: URL(filePath: fixture.database)).starts(with: Data("SQLite format 3".utf8))
+        }
+        let before = try fixture.snapshot()
+        let refused = try fixture.run(
+            "encrypt", fixture.database, "--key-file", fixture.key, "--plaintext-header", "32", "--json")
+        #expect(refused.status == 65)
+        #expect(try refused.failureCode() == "saltMissing")
+        let shadow = try fixture.run(
+            "encrypt", fixture.database, "--key-file", salted, "--plaintext-header", "32", "--shadow")
+        #expect(shadow.status == 0, "\(shadow.errors)")
+        #expect(try fixture.snapshot() == before)
+        for arguments in [
+            ["encrypt", fixture.database, "--key-file", salted, "--plaintext-header", "32"],
+            ["rekey", fixture.database, "--key-file", salted],
+            ["rekey", fixture.database, "--key-file", salted, "--plaintext-header", "32"],
+        ] {
+            let run = try fixture.run(arguments)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(try startsReadable() == arguments.contains("32"))
+            for command in ["verify", "inspect"] {
+                #expect(try fixture.run(command, fixture.database, "--key-file", salted).status == 0)
+            }
+            #expect(try opens(fixture, salted))
+        }
+    }
 }

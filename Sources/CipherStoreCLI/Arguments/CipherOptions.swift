@@ -97,12 +97,14 @@ enum CipherOptions {
         }
     }
 
-    /// How much of the header is to stay readable.
-    static func plaintextHeaderSize(_ invocation: Invocation, _ settings: CipherSettings) throws -> Int {
+    /// The format of a file that is to be written.
+    static func newSettings(_ invocation: Invocation) throws -> CipherSettings {
+        var settings = try settings(invocation, newCompatibility, oldest: 3)
         switch invocation[plaintextHeader] {
-        case nil, "0": return 0
-        case "32" where settings.compatibility >= 4: return 32
+        case nil, "0": break
+        case "32" where settings.compatibility >= 4: settings.plaintextHeaderSize = 32
         default: throw CommandFailure.usage("--\(plaintextHeader.name) takes 0, or 32 with format 4")
         }
+        return settings
     }
 }

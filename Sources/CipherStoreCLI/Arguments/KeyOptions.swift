@@ -10,6 +10,9 @@ struct KeyOptions: Sendable {
     /// The key that the database is to have.
     static let newKey = KeyOptions(prefix: "new-key", named: "the new key")
 
+    /// The key of a backup that is restored.
+    static let backupKey = KeyOptions(prefix: "backup-key", named: "the backup's key")
+
     private let file: Option
     private let environment: Option
     private let credential: Option

@@ -18,7 +18,7 @@ enum ConversionFacts {
 
     static func add(_ report: EncryptionReport, to sheet: inout FactSheet) {
         switch report.outcome {
-        case .encrypted, .decrypted, .rekeyed, .shadow: break
+        case .encrypted, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed: break
         case .alreadyEncrypted:
             sheet.add("encrypted", "\(report.path): it was encrypted with this key before")
             return
@@ -33,7 +33,7 @@ enum ConversionFacts {
             return
         }
         sheet.add(
-            report.outcome.rawValue,
+            report.outcome == .backedUp ? "backup" : report.outcome.rawValue,
             report.outcome == .shadow ? "\(report.path): it could be encrypted; nothing was changed" : report.path)
         let authenticated =
             report.outcome == .decrypted

@@ -10,7 +10,7 @@ extension Command {
         operands: [.databases],
         options: KeyOptions.key.all + [
             EncryptCommand.keepBackup, EncryptCommand.shadow, EncryptCommand.configuration,
-            CipherOptions.newCompatibility,
+            CipherOptions.newCompatibility, CipherOptions.plaintextHeader,
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
@@ -29,6 +29,7 @@ extension Command {
             "encrypt app.db --key-env APP_KEY --keep-backup",
             "encrypt app.db --key-file key --shadow --json",
             "encrypt app.db --key-file key --shadow --config app.plist",
+            "encrypt app.db --key-file key-with-salt --plaintext-header 32",
             "encrypt tenants --recursive --key-file 'keys/{name}.key'",
         ],
         isToldByStatus: true,
@@ -47,7 +48,7 @@ enum EncryptCommand {
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
-        let settings = try CipherOptions.settings(invocation, oldest: 3)
+        let settings = try CipherOptions.newSettings(invocation)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
@@ -74,9 +75,10 @@ enum EncryptCommand {
             throw CommandFailure.usage(
                 "--config is for --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
         }
-        guard try !FleetOptions.isFleet(invocation), !invocation.has(CipherOptions.newCompatibility) else {
+        let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader]
+        guard try !FleetOptions.isFleet(invocation), !formats.contains(where: invocation.has) else {
             throw CommandFailure.usage(
-                "--config takes neither --recursive nor --\(CipherOptions.newCompatibility.name)")
+                "--config takes neither --recursive nor \(formats.map { "--\($0.name)" }.joined(separator: " nor "))")
         }
         let configuration = try ConfigurationOptions.read(invocation)
         let (report, schema) = try UpgradeOptions.run(invocation) { options in

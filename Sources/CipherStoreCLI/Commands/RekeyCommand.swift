@@ -29,10 +29,9 @@ enum RekeyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let oldKey = try KeyOptions.key.requiredProvider(invocation)
         let newKey = try KeyOptions.newKey.provider(invocation)
-        var settings = try CipherOptions.settings(invocation, oldest: 3)
-        settings.plaintextHeaderSize = try CipherOptions.plaintextHeaderSize(invocation, settings)
+        let settings = try CipherOptions.newSettings(invocation)
         let formats = try CipherOptions.oldFormats(invocation)
-        let rekey = { @Sendable [settings] (paths: DatabasePaths, options: ConversionOptions) in
+        let rekey = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in
             try Rekeying(
                 at: paths, oldKey: oldKey, newKey: newKey, formats: formats, newSettings: settings, options: options
             ).run()

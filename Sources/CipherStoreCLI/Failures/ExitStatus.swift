@@ -46,11 +46,11 @@ extension ExitStatus {
                 .badData
             case .keyFileInsecure, .permission: .permission
             case .noSpace, .nameTaken: .cannotCreate
-            case .busy, .needsRecovery, .cancelled, .keyStoreLocked, .keyStoreUnavailable: .tryAgain
-            case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .engineTooOld, .plainSQLite,
-                .configuration, .destructiveChanges:
+            case .busy, .replaced, .needsRecovery, .cancelled, .keyStoreLocked, .keyStoreUnavailable: .tryAgain
+            case .encryptionDisabled, .downgrade, .missingCollation, .missingFunction, .missingTokenizer,
+                .engineTooOld, .plainSQLite, .configuration, .destructiveChanges, .upgradeNeeded:
                 .configuration
-            case .proofFailed, .repeatedFailure, .closed, .misuse: .internalFailure
+            case .proofFailed, .repeatedFailure, .closed, .suspended, .readOnly, .misuse: .internalFailure
             case .inputOutput: .inputOutput
             }
     }

@@ -1,0 +1,47 @@
+internal import CipherDatabaseConversion
+
+extension Command {
+    static let restore = Command(
+        name: "restore",
+        summary: "Have a backup, once it is proven, take a database's place.",
+        operands: [Operand("FILE", kind: .file, "The backup; a symbolic link is followed.")],
+        options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
+            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
+        notes: [
+            "The backup is checked first, every page and the structure, and is never written. Its copy is built beside the "
+                + "database, compared with it row by row, and takes the database's place by one rename. At every moment the "
+                + "file is the whole old database or the whole new one; after a crash, run the command again.",
+            "The key is that of the database, which keeps its key and format. Where there is no database yet, one is made. "
+                + "The backup has the same key, unless --backup-key-file or the like gives its own.",
+            "A database that the key does not open is not replaced: move it away with what lies beside it, and run the "
+                + "command again.",
+        ],
+        examples: [
+            "restore app-2026-11.db --into app.db --key-file key",
+            "restore usb.db --into app.db --key-file key --backup-key-env KEY",
+        ],
+        isToldByStatus: true,
+        run: RestoreCommand.run)
+}
+
+enum RestoreCommand {
+    static let database = Option(
+        "into", value: "DB", kind: .file, isRequired: true, "The database to be replaced or made.")
+
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let database = try invocation.required(database)
+        let provider = try KeyOptions.key.requiredProvider(invocation)
+        let backupProvider = try KeyOptions.backupKey.provider(invocation)
+        let formats = try CipherOptions.oldFormats(invocation)
+        let settings = try CipherOptions.settings(invocation, oldest: 3)
+        let report = try UpgradeOptions.run(invocation) { options in
+            var options = options
+            options.format = settings
+            return try DatabaseRestore(
+                of: invocation.operands[0], backupProvider: backupProvider, to: DatabasePaths(database),
+                provider: provider, formats: formats, backupFormats: formats, options: options
+            ).run()
+        }
+        return try ConversionFacts.print(report, invocation)
+    }
+}
