@@ -1,4 +1,5 @@
 import CCipherSubjectShims
+internal import CipherDatabaseConversion
 internal import CipherSQLite
 internal import CipherStore
 import CipherTestSupport
@@ -41,6 +42,20 @@ enum CheckpointSubject {
         let lost = try lost(rows + other.acknowledged, path)
         print("interleaved \(other.interleaved) refused \(other.refused) lost \(lost)")
     }
+
+    /// Encrypts a file with a log, and prints how many checkpoints ran while others could write.
+    static func convert(_ folder: String) async throws {
+        let path = folder + "/app.db"
+        try LegacyFile.write(
+            path, unclosed: true,
+            script: "PRAGMA journal_mode = WAL; CREATE TABLE t(name TEXT); INSERT INTO t VALUES ('in the log')")
+        guard ch_install({ if $0 == Int32(CH_BEGINS) { CheckpointSubject.begun += 1 } }) == 1 else { exit(70) }
+        let report = try await DatabaseConverter.encrypt(URL(filePath: path), keyProvider: TestKeys.provider())
+        print("rows \(report.rows) checkpoints \(begun)")
+    }
+
+    // Counted on the thread that converts, and read when it is done.
+    nonisolated(unsafe) private static var begun = 0
 
     // Set before anything checkpoints, and used by the thread that does, while the main thread waits for it.
     nonisolated(unsafe) private static var hooked: Other?

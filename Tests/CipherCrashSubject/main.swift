@@ -2,6 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherPageSealing
 internal import CipherSQLite
+internal import CipherSystemFiles
 import CCipherSubjectShims
 import CipherTestSupport
 import Foundation
@@ -18,6 +19,8 @@ import Foundation
 //                           key is another now, or that has turned encryption off
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
+//   backup FILE             a backup copy.db beside the file, or a look at the one that is there
+//   restore FILE            copy.db in the place of the file
 //   check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
 //                           "-migrated" where the schema is the new one, and the journal mode
 //   settle FILE OPERATION…  what a crash left: a line with what check says of a copy, one with what the next
@@ -28,6 +31,7 @@ import Foundation
 //   exit FOLDER write|open  a store that goes on writing, or opening, while its process exits
 //   checkpoint FOLDER WAY RUNS [elsewhere]   checkpoints during which another connection, of another process even, makes
 //                           the log begin anew; CheckpointSubject.swift has the ways
+//   quiesce FOLDER          the encryption of a file with a log, and how many checkpoints ran beside others
 //
 // REPEATABLE in the environment, whatever its value, takes chance and time out of the process, as Repeatability.h says.
 // FAILING_ALLOCATION=N in the environment makes SQLite's Nth allocation fail, and N+ every one from it on; 0 prints how
@@ -90,6 +94,22 @@ enum Subject {
         case "decrypt":
             report = try Decryption(
                 path: path, provider: TestKeys.provider(), formats: [CipherSettings()], options: options
+            ).run()
+        case "backup":
+            let copy = FileName.sibling("copy.db", of: path)
+            guard try !FileSystem.exists(copy) else {
+                _ = try check(copy)
+                return EncryptionReport.Outcome.backedUp.rawValue
+            }
+            report = try FileBackup(
+                of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: copy,
+                backupProvider: nil, options: options
+            ).run()
+        case "restore":
+            report = try DatabaseRestore(
+                of: FileName.sibling("copy.db", of: path), backupProvider: nil, to: DatabasePaths(path),
+                provider: TestKeys.provider(), formats: [CipherSettings()], backupFormats: [CipherSettings()],
+                options: options
             ).run()
         case "launch": return try await LaunchSubject.run(path, change: change)
         default: exit(64)
@@ -189,7 +209,9 @@ struct Failure: Error {
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
-    print("usage: CipherCrashSubject make|encrypt|shadow|rekey|decrypt|launch|check|settle FILE, or backfill FOLDER")
+    print(
+        "usage: CipherCrashSubject make|encrypt|shadow|rekey|decrypt|launch|backup|restore|check|settle FILE, or "
+            + "backfill FOLDER")
     exit(64)
 }
 let (command, place, more) = (arguments[1], arguments[2], arguments.dropFirst(3))
@@ -213,6 +235,7 @@ do {
             let runs = more.dropFirst().first.flatMap({ Int($0) })
         else { exit(64) }
         try CheckpointSubject.run(place, way, runs: runs, isElsewhere: more.contains("elsewhere"))
+    case "quiesce": try await CheckpointSubject.convert(place)
     default:
         print(try await Subject.perform([command] + more.filter { $0 != "stay" }, on: place))
         if more.contains("stay") {

@@ -13,7 +13,7 @@ struct FolderState: Hashable, Sendable {
 
     var files: [String: FileImage]
     /// Which file has each name: two names may be links to one file, and an upgrade's record tells files by their inodes.
-    let numbers: [String: Int]
+    var numbers: [String: Int]
 
     init(files: [String: FileImage], numbers: [String: Int]) {
         self.files = files

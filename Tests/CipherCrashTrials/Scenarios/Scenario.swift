@@ -16,16 +16,21 @@ struct Scenario: Sendable {
 
     /// The plaintext file that is kept.
     static let backup = FolderState.database + "-plaintext"
+    /// The backup that an operation makes or restores.
+    static let copy = "copy.db"
 
     /// How the operation may end when it is run again.
     static let endings = [
         "encrypted", "alreadyEncrypted", "shadow", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
-        "launched",
+        "launched", "backedUp", "restored",
     ]
 
     /// A shadow proof never writes the database or its log.
     var isShadow: Bool { operation == ["shadow"] }
     var isLaunch: Bool { operation.first == "launch" }
+    /// A backup never writes the database or its log either.
+    var makesCopy: Bool { operation == ["backup"] }
+    var restoresCopy: Bool { operation == ["restore"] }
 
     static let all = [
         Scenario(name: "encrypt", start: .plaintext, operation: ["encrypt"], before: "plaintext", after: "encrypted"),
@@ -61,6 +66,10 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-plaintext", start: .plaintext, operation: ["launch", "decrypt"], before: "plaintext",
             after: "plaintext-migrated"),
+        Scenario(name: "backup", start: .encrypted, operation: ["backup"], before: "encrypted", after: "encrypted"),
+        Scenario(
+            name: "restore", start: .restorable, operation: ["restore"], before: "encrypted",
+            after: "encrypted-migrated"),
     ]
 
     /// The encryption among what an earlier one left when it was killed.

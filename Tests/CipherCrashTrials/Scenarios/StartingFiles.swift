@@ -17,6 +17,8 @@ final class StartingFiles: Sendable {
         case encryptedHot
         /// Encrypted, and opened by the app's new version.
         case migrated
+        /// Encrypted, beside a backup of the migrated one.
+        case restorable
         /// What an encryption left that was killed, in one composition.
         case leftovers(String)
     }
@@ -50,12 +52,20 @@ final class StartingFiles: Sendable {
             if launched { try run(["launch", file]) }
             return try FolderState(of: folder)
         }
+        let encrypted = try state(["encrypted"], having: "-wal")
+        let migrated = try state(["encrypted"], having: "-wal", launched: true)
+        try run(["backup", folder + "/" + FolderState.database])
+        var restorable = encrypted
+        restorable.files[Scenario.copy] = try FolderState(of: folder).files[Scenario.copy]
+        // No file has this inode.
+        restorable.numbers[Scenario.copy] = 0
         states = [
             .plaintext: try state(["plaintext"], having: "-wal"),
-            .encrypted: try state(["encrypted"], having: "-wal"),
+            .encrypted: encrypted,
             .plaintextHot: try state(["plaintext", "hot"], having: "-journal"),
             .encryptedHot: try state(["encrypted", "hot"], having: "-journal"),
-            .migrated: try state(["encrypted"], having: "-wal", launched: true),
+            .migrated: migrated,
+            .restorable: restorable,
         ]
         try FileManager.default.removeItem(atPath: folder)
     }

@@ -51,6 +51,7 @@ extension Trial {
             .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let found = Finding(said[0])
         var losses = found.form == scenario.after ? try backupLosses(state) : []
+        losses += try copyLosses(state)
         losses += try endingLosses(said.count > 1 ? said[1] : "", last: said.dropFirst(2).joined(separator: " "))
         if losses.isEmpty { harness.settled[key] = found }
         return (found, losses)
@@ -61,18 +62,18 @@ extension Trial {
         [scenario.before, scenario.after].contains(found.form) ? [] : ["not whole: \(found)"]
     }
 
-    /// A shadow proof never writes the database or its log.
+    /// A shadow proof and a backup never write the database or its log, and a restore never writes the backup.
     func untouchedLosses(_ state: FolderState) -> [String] {
-        guard scenario.isShadow else { return [] }
-        return [FolderState.database, FolderState.database + "-wal"].filter {
-            state.files[$0]?.bytes != start.files[$0]?.bytes
-        }
-        .map { "\($0) was changed" }
+        let untouched =
+            scenario.isShadow || scenario.makesCopy
+            ? [FolderState.database, FolderState.database + "-wal"] : scenario.restoresCopy ? [Scenario.copy] : []
+        return untouched.filter { state.files[$0]?.bytes != start.files[$0]?.bytes }.map { "\($0) was changed" }
     }
 
-    /// What lies there beside the database, its log, and what may be there.
+    /// What lies there beside the database, its log, a backup, and what may be there.
     func strangers(_ state: FolderState, allowing allowed: [String]) -> [String] {
-        let known = ["", "-wal", "-shm"].map { FolderState.database + $0 } + allowed
+        let copies = scenario.makesCopy || scenario.restoresCopy ? [Scenario.copy] : []
+        let known = ["", "-wal", "-shm"].map { FolderState.database + $0 } + copies + allowed
         return state.files.keys.filter { !known.contains($0) }.sorted()
     }
 
@@ -85,16 +86,29 @@ extension Trial {
         guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
         let mode = state.files[FolderState.database]?.mode
         guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
-        return try untouchedLosses(state) + backupLosses(state)
+        guard !scenario.makesCopy || state.files[Scenario.copy] != nil else { return ["there is no backup at the end"] }
+        return try untouchedLosses(state) + backupLosses(state) + copyLosses(state)
+    }
+
+    /// A backup that has its name must be whole.
+    private func copyLosses(_ state: FolderState) throws -> [String] {
+        guard scenario.makesCopy, let copy = state.files[Scenario.copy] else { return [] }
+        let found = try look(at: copy)
+        return Finding(found).form == scenario.before ? [] : ["the backup is not whole: \(found)"]
+    }
+
+    /// What `CipherCrashSubject check` says of a file by itself.
+    private func look(at file: FileImage) throws -> String {
+        let look = FolderState(files: [FolderState.database: file], numbers: [FolderState.database: 0])
+        try look.lay(at: worker.look, Inodes())
+        return try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
     }
 
     /// A backup that was asked for must be there beside the new file, and be all of the old one.
     private func backupLosses(_ state: FolderState) throws -> [String] {
         guard scenario.keepsBackup else { return [] }
         guard let backup = state.files[Scenario.backup] else { return ["there is no backup"] }
-        let look = FolderState(files: [FolderState.database: backup], numbers: [FolderState.database: 0])
-        try look.lay(at: worker.look, Inodes())
-        let found = try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
+        let found = try look(at: backup)
         return Finding(found).form == "plaintext" ? [] : ["the backup is not whole: \(found)"]
     }
 }
