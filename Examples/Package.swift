@@ -3,9 +3,14 @@ import PackageDescription
 
 // A package of its own, as an app's is: it sees what CipherStore makes public, and nothing else.
 
-let stores = ["RawC", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions"]
+// NotesWithGRDB is no target: GRDB is not fetched.
+let stores = [
+    "RawC", "NumberedSteps", "DeclaredTables", "Template", "TableVersions", "AppVersions", "FromGRDB",
+    "FromSQLiteSwift",
+]
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let store = Target.Dependency.product(name: "CipherStore", package: "CipherStore")
+let storeGRDB = Target.Dependency.product(name: "CipherStoreGRDB", package: "CipherStore")
 let conversion = Target.Dependency.product(name: "DatabaseConversion", package: "CipherStore")
 
 let package = Package(
@@ -29,6 +34,7 @@ let package = Package(
             name: "TwoEngines", dependencies: ["AppPlainSQLite", "Support", conversion], path: "TwoEngines",
             exclude: ["AppPlainSQLite"],
             swiftSettings: strict),
+        .executableTarget(name: "Notes", dependencies: [store], path: "Notes", swiftSettings: strict),
         .target(name: "GRDBStandIn", path: "GRDBStandIn"),
         .executableTarget(
             name: "Names", dependencies: ["GRDBStandIn", "StoreSupport", "Support", store], path: "Names",
@@ -36,7 +42,8 @@ let package = Package(
     ]
         + stores.map { name in
             .executableTarget(
-                name: name, dependencies: ["StoreSupport", "Support", "AppSQLite", store], path: name,
-                swiftSettings: strict)
+                name: name,
+                dependencies: ["StoreSupport", "Support", "AppSQLite", store] + (name == "FromGRDB" ? [storeGRDB] : []),
+                path: name, swiftSettings: strict)
         }
 )

@@ -1,5 +1,6 @@
 import AppSQLite
 import CipherSQLite
+import Foundation
 
 /// What a Swift program on SQLite's C interface does, with statements compiled once: the baseline of the statement
 /// benchmarks.
@@ -8,6 +9,7 @@ final class RawBaseline {
     private let insertion: OpaquePointer
     private let all: OpaquePointer
     private let one: OpaquePointer
+    private let events: OpaquePointer
 
     /// SQLite copies the bytes of such a text.
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -23,10 +25,11 @@ final class RawBaseline {
             PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
             CREATE TABLE message(id INTEGER PRIMARY KEY, uid TEXT, body TEXT, sentAt INTEGER);
             """
-        try Self.check(sqlite3_exec(handle, setup, nil, nil, nil))
+        try Self.check(sqlite3_exec(handle, setup + Event.table(rows: StatementBenchmarks.rows), nil, nil, nil))
         insertion = try Self.prepare("INSERT INTO message(id, uid, body, sentAt) VALUES (?, ?, ?, ?)", handle)
         all = try Self.prepare("SELECT id, uid, body, sentAt FROM message", handle)
         one = try Self.prepare("SELECT id, uid, body, sentAt FROM message WHERE id = ?", handle)
+        events = try Self.prepare("SELECT id, uid, at, content FROM event", handle)
     }
 
     /// Opens an encrypted file and reads its schema: what the least of programs pays for one connection.
@@ -44,7 +47,7 @@ final class RawBaseline {
     }
 
     func close() {
-        for statement in [insertion, all, one] { sqlite3_finalize(statement) }
+        for statement in [insertion, all, one, events] { sqlite3_finalize(statement) }
         sqlite3_close(handle)
     }
 
@@ -98,6 +101,25 @@ final class RawBaseline {
         sqlite3_reset(all)
         try Self.check(code)
         return messages
+    }
+
+    func fetchEvents() throws -> [Event] {
+        var found: [Event] = []
+        var code = sqlite3_step(events)
+        while code == SQLITE_ROW {
+            guard let uid = UUID(uuidString: Self.text(events, 1)), let start = sqlite3_column_blob(events, 3) else {
+                throw BenchmarkFailure("a row is not as it was written")
+            }
+            found.append(
+                Event(
+                    id: sqlite3_column_int64(events, 0), uid: uid,
+                    at: Date(timeIntervalSince1970: sqlite3_column_double(events, 2)),
+                    content: Data(bytes: start, count: Int(sqlite3_column_bytes(events, 3)))))
+            code = sqlite3_step(events)
+        }
+        sqlite3_reset(events)
+        try Self.check(code)
+        return found
     }
 
     private static func message(_ statement: OpaquePointer) -> Message {

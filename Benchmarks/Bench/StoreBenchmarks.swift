@@ -24,6 +24,8 @@ struct StoreBenchmarks {
                 peers: "GRDB's pool: 5 derivations", runs: runs,
                 ours: { try Measurement.seconds { try open(configuration, provider) } }, theirs: one),
             try second(configuration, provider),
+            try awaitedReads(configuration, provider),
+            try observedCommits(configuration, provider),
         ]
     }
 
@@ -46,6 +48,74 @@ struct StoreBenchmarks {
             ours: { try Measurement.seconds { try open(configuration, provider) } }, theirs: one)
         try first.closeBlocking()
         return second
+    }
+
+    /// What a read costs more where it is awaited, in microseconds.
+    private func awaitedReads(_ configuration: Configuration, _ provider: some KeyProvider) throws -> Measurement {
+        let store = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
+        let count = 20_000
+        var more: [Double] = []
+        for _ in 0..<runs {
+            let blocking = try Measurement.seconds {
+                for _ in 0..<count { _ = try store.readBlocking { try $0.value(Int.self, "SELECT 1") } }
+            }
+            let awaited = try Measurement.seconds {
+                try awaiting { for _ in 0..<count { _ = try await store.read { try $0.value(Int.self, "SELECT 1") } } }
+            }
+            more.append((awaited - blocking) / Double(count) * 1e6)
+        }
+        try store.closeBlocking()
+        return Measurement(
+            name: "a read by await, more than a blocking one", baseline: "10 microseconds", unit: "us", ours: more,
+            theirs: more.map { _ in 10 }, goal: 1)
+    }
+
+    /// Commits to a table while another one is observed.
+    private func observedCommits(_ configuration: Configuration, _ provider: some KeyProvider) throws -> Measurement {
+        let store = try EncryptedStore.openBlocking(configuration, directory: folder, keyProvider: provider)
+        try store.writeBlocking { db in
+            try db.execute("CREATE TABLE IF NOT EXISTS written(id INTEGER PRIMARY KEY, body TEXT)")
+            try db.execute("CREATE TABLE IF NOT EXISTS observed(id INTEGER PRIMARY KEY, body TEXT)")
+        }
+        func commits() throws -> Double {
+            try Measurement.seconds {
+                for number in 0..<500 {
+                    try store.writeBlocking { try $0.execute("INSERT INTO written(body) VALUES (\("text \(number)"))") }
+                }
+            }
+        }
+        func observed() throws -> Double {
+            let begun = DispatchSemaphore(value: 0)
+            let observer = Task {
+                let counts = store.observe { try $0.value(Int.self, "SELECT count(*) FROM observed") }
+                for try await _ in counts { begun.signal() }
+            }
+            begun.wait()
+            defer { observer.cancel() }
+            return try commits()
+        }
+        let measurement = try Measurement.alternating(
+            "500 commits while another table is observed", against: "nobody observes", goal: 1.05, runs: runs,
+            ours: observed, theirs: commits)
+        try store.closeBlocking()
+        return measurement
+    }
+
+    /// Blocks the thread until `body` has ended.
+    private func awaiting(_ body: @escaping @Sendable () async throws -> Void) throws {
+        let done = DispatchSemaphore(value: 0)
+        let answer = Answer<Void>()
+        Task {
+            do {
+                try await body()
+                answer.value = .success(())
+            } catch {
+                answer.value = .failure(error)
+            }
+            done.signal()
+        }
+        done.wait()
+        try answer.value?.get()
     }
 
     private func one() throws -> Double {
@@ -75,4 +145,10 @@ private final class ReaderThread: @unchecked Sendable {
         done.wait()
         if let failure { throw failure }
     }
+}
+
+/// What a task gives to the thread that waits for it.
+// Unchecked, and safe between threads: `value` is written before the semaphore is signalled, read after waiting for it.
+private final class Answer<Value>: @unchecked Sendable {
+    var value: Result<Value, any Error>?
 }

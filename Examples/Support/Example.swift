@@ -40,16 +40,24 @@ public struct Example: Sendable {
     }
 
     /// Writes a plaintext database, as the app before this library did, and gives its place.
+    ///
+    /// - Parameter prepare: Is given the database before the script runs, to register what its schema needs.
     @discardableResult
-    public func legacy(_ name: String, _ script: String) throws -> URL {
+    public func legacy(
+        _ name: String, _ script: String, prepare: (OpaquePointer?) -> Void = { _ in }
+    ) throws -> URL {
         let file = folder.appending(path: name)
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
-        guard sqlite3_open(file.path(percentEncoded: false), &database) == SQLITE_OK,
-            sqlite3_exec(database, script, nil, nil, nil) == SQLITE_OK
-        else { throw Failure("the legacy database: \(String(cString: sqlite3_errmsg(database)))") }
+        guard sqlite3_open(file.path(percentEncoded: false), &database) == SQLITE_OK else {
+            throw Failure("the legacy database: \(String(cString: sqlite3_errmsg(database)))")
+        }
+        prepare(database)
+        guard sqlite3_exec(database, script, nil, nil, nil) == SQLITE_OK else {
+            throw Failure("the legacy database: \(String(cString: sqlite3_errmsg(database)))")
+        }
         return file
     }
 
