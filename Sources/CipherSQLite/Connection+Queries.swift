@@ -111,17 +111,17 @@ extension Connection {
         _ sql: SQL, isKept: Bool = true, _ body: (Statement) throws -> Result
     ) throws -> Result {
         try checkUse(sql.text)
-        // A schema is asked about table by table, which would push all else out of the cache.
-        // And who is told of statements is told of each run.
-        let isKept = isKept && !sql.isPragma && hasCompiled == nil
+        // Who is told of statements is told of each run.
+        let isKept = isKept && hasCompiled == nil
         let isLent = isLent
         let statement =
             try (isKept ? (isLent ? lentCache.take(sql) : cache.take(sql)) : nil) ?? Statement(sql, on: self)
         record(statement)
         defer {
             statement.reset()
-            // What was compiled anew reads and writes other than what is known of it.
-            if recordLateAccess(statement), isKept {
+            // What was compiled anew reads and writes other than what is known of it. And a schema is asked about table by
+            // table, which would push all else out of the cache.
+            if recordLateAccess(statement), isKept, !statement.isPragma {
                 if isLent { lentCache.put(statement) } else { cache.put(statement) }
             }
         }

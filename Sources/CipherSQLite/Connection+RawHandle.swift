@@ -4,7 +4,7 @@ extension Connection {
     /// Gives `body` the handle by which C knows the connection, for what this library does not wrap.
     ///
     /// The handle is for functions of the SQLCipher library that this one uses, on this thread, and until `body` returns.
-    /// What may not be done with it, for nobody can undo it:
+    /// What may not be done with it, because it cannot be undone:
     /// - Close it, or leave a statement, a blob or a backup unfinished on it.
     /// - End or begin a transaction. Where one was lent it is still open afterwards, or everything is rolled back.
     /// - Change the key or the cipher format.

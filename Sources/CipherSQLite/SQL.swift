@@ -162,16 +162,6 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         return nil
     }
 
-    /// Whether it asks about the database or sets it, instead of working with rows.
-    var isPragma: Bool {
-        func begins(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool { bytes.starts(with: "PRAGMA ".utf8) }
-        return switch pieces.first {
-        case .literal(let text): text.withUTF8Buffer(begins)
-        case .text(let text): text.withBytes(begins)
-        default: false
-        }
-    }
-
     /// Collects the pieces of an interpolated literal.
     public struct Interpolation: StringInterpolationProtocol {
         @usableFromInline var pieces: ContiguousArray<Piece> = []

@@ -24,6 +24,8 @@ package final class Statement {
     let access: StatementAccess?
     /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
     let changesSchema: Bool
+    /// Whether it asks about the database or sets it, instead of working with rows.
+    let isPragma: Bool
 
     /// Compiles `sql`, which must be one statement.
     ///
@@ -61,6 +63,7 @@ package final class Statement {
         self.connection = connection
         access = connection.takeCompiledAccess(of: bytes)
         changesSchema = access?.changesSchema ?? false
+        isPragma = bytes.starts(with: "PRAGMA ".utf8)
     }
 
     /// The text, for people.

@@ -84,7 +84,7 @@ package struct DatabaseBackup {
                 throw StoreError(
                     .unexpectedPlaintext, path: source,
                     "the database is not encrypted, so it has no key that its backup could have",
-                    advice: "give the backup a key of its own", changed: .nothing)
+                    advice: "give the backup its own key", changed: .nothing)
             }
             // Read anew, so that the proof shares no key object with the builder.
             return try UpgradeKeys(key, again: CipherKey(text: key.text), settings: settings)

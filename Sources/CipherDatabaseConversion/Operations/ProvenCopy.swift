@@ -35,6 +35,7 @@ struct ProvenCopy {
             let hold = try holdingWriters?()
             defer { hold?.end() }
             let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
+            defer { original.end() }
             try observer.begin(.proving)
             return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }
@@ -80,10 +81,15 @@ struct ProvenCopy {
             try begun.connection.pinSnapshot()
             original = try original.pinning()
             if hold.isWriteAheadLog { hold.end() }
-            try Preflight.checkSchema(begun.connection, source)
         }
-        try builder.build(begun)
-        return original
+        do {
+            if hold != nil { try Preflight.checkSchema(begun.connection, source) }
+            try builder.build(begun)
+            return original
+        } catch {
+            original.end()
+            throw error
+        }
     }
 
     private func prove(

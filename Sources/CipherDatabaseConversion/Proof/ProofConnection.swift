@@ -68,6 +68,9 @@ package struct ProofConnection: Sendable {
             others: [try pin(.readWrite)])
         return pinning
     }
+
+    /// Closes the connections of ``pinning()`` that the proof did not need.
+    func end() { pinned?.end() }
 }
 
 /// Connections that each see the same commit of a file.
@@ -86,5 +89,13 @@ private final class PinnedConnections: @unchecked Sendable {
         let connection = lock.withLock { mode == .readOnly ? readers.popLast() : others.popLast() }
         guard let connection else { preconditionFailure("a proof opens its original more often than it says") }
         return connection
+    }
+
+    func end() {
+        lock.withLock {
+            for connection in readers + others { connection.close() }
+            readers = []
+            others = []
+        }
     }
 }

@@ -1,10 +1,10 @@
-internal import CipherDatabaseConversion
+package import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
 /// The file that the connections of a store are opened to, with its key: a store that had no connection for a while must
 /// not go on with another file that has the name by then.
-final class StoreFile: @unchecked Sendable {
+package final class StoreFile: @unchecked Sendable {
     let path: String
     // These are read and written only under `lock`.
     private let lock = Lock()
@@ -18,7 +18,7 @@ final class StoreFile: @unchecked Sendable {
     /// Whether the store itself is putting another file in the place.
     private var isReplacing = false
 
-    init(_ path: String, _ fileKey: FileKey?) {
+    package init(_ path: String, _ fileKey: FileKey?) {
         self.path = path
         self.fileKey = fileKey
     }
@@ -29,7 +29,7 @@ final class StoreFile: @unchecked Sendable {
     /// Runs `body`, which may put another file in the place, while no connection is open and none is opened.
     ///
     /// - Parameter body: Is given the key, and changes it where the file has another one afterwards.
-    func replacing<Output>(_ body: (inout FileKey?) throws -> Output) rethrows -> Output {
+    package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) rethrows -> Output {
         var fileKey = lock.withLock {
             isReplacing = true
             return self.fileKey
@@ -48,7 +48,7 @@ final class StoreFile: @unchecked Sendable {
     ///
     /// - Throws: ``StoreError`` with `missingFile` or `replaced` where the name does not lead to the file any more, with
     ///   `keyDoesNotFit` where the file was given another key, and with `staleSidecar` where it was given another log.
-    func key(busyTimeout: Duration) throws -> FileKey? {
+    package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
             // A backup asks before its turn, and connects after it: the file that has the name meanwhile is the store's own.
             guard !isReplacing else { return fileKey }

@@ -2,25 +2,32 @@ internal import Dispatch
 
 /// Work on a thread of its own, with a result that is waited for.
 package final class BackgroundTask<Output>: @unchecked Sendable {
-    // `outcome` is written by the thread before it leaves the group and read after waiting for it.
+    // Unchecked, and safe between threads: both are touched by the thread alone until it leaves the group, and afterwards by
+    // who has waited for that.
+    private var body: (@Sendable (UpgradeCancellation) throws -> Output)?
     private var outcome: Result<Output, any Error>?
     private let group = DispatchGroup()
     private let cancellation: UpgradeCancellation
 
     /// Starts `body`, which looks at the cancellation now and then.
     package init(_ name: String, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output) {
-        let cancellation = UpgradeCancellation()
-        self.cancellation = cancellation
+        cancellation = UpgradeCancellation()
+        self.body = body
         group.enter()
         do {
             try DetachedThread.start(name) { [self] in
-                outcome = Result { try body(cancellation) }
-                group.leave()
+                end(Result { try self.body.map { try $0(cancellation) } })
             }
         } catch {
-            outcome = .failure(error)
-            group.leave()
+            end(.failure(error))
         }
+    }
+
+    private func end(_ result: Result<Output?, any Error>) {
+        outcome = result.flatMap { $0.map(Result.success) ?? .failure(CancellationError()) }
+        // What it holds, such as connections, ends before whoever waits goes on.
+        body = nil
+        group.leave()
     }
 
     /// Waits for the end.

@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherStore
@@ -11,12 +12,13 @@ struct StoreFixture {
     var configuration = Configuration.declaring(["chat": ["uid": "TEXT", "body": "TEXT"]])
     var options = EncryptedStore.Options()
 
-    init(_ folder: TemporaryFolder, isEncrypted: Bool = true) {
+    init(_ folder: TemporaryFolder, name: String = "app.db", isEncrypted: Bool = true) {
         self.folder = folder
+        configuration.databaseName = name
         configuration.encryption.isEnabled = isEncrypted
     }
 
-    var path: String { folder.path("app.db") }
+    var path: String { folder.path(configuration.databaseName) }
 
     func open(_ provider: any KeyProvider = TestKeys.provider()) async throws -> EncryptedStore {
         try await EncryptedStore.open(configuration, directory: folder.url, keyProvider: provider, options: options)
@@ -128,4 +130,11 @@ func failure<Failure: Error>(
 ) async throws -> Failure {
     let error = await #expect(throws: type, sourceLocation: sourceLocation) { _ = try await body() }
     return try #require(error, sourceLocation: sourceLocation)
+}
+
+/// The code of the store's error that `body` throws; none is a failure of the test.
+func code(
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> some Any
+) async throws -> StoreError.Code {
+    try await failure(StoreError.self, body, sourceLocation: sourceLocation).code
 }
