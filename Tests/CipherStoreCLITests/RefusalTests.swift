@@ -180,14 +180,15 @@ import Testing
         _ = try holder.finish()
     }
 
-    @Test("A limit of file sizes is told as a lack of space, and nothing is changed")
-    func noRoom() throws {
+    @Test("A limit of file sizes is told as a lack of space, and nothing is changed", arguments: ["encrypt", "backup"])
+    func noRoom(command: String) throws {
         let fixture = try ToolFixture()
-        try fixture.makeWithLiveLog()
+        try fixture.makeWithLiveLog(encrypted: command == "backup")
         let before = try fixture.snapshot()
+        let output = command == "backup" ? ["--output", fixture.folder.path("backup.db")] : []
         let run = try fixture.run(
             shell: "ulimit -f 16; exec \"$@\"",
-            ["encrypt", fixture.database, "--key-file", fixture.key, "--json"])
+            [command, fixture.database, "--key-file", fixture.key, "--json"] + output)
         #expect(run.status == 73, "\(run.errors)")
         #expect(try run.failureCode() == "noSpace")
         #expect(try fixture.snapshot() == before)
