@@ -1,4 +1,4 @@
-internal import CCipherEngine
+internal import CipherSQLiteFormat
 
 #if canImport(Glibc)
     internal import Glibc
@@ -11,18 +11,18 @@ internal import CCipherEngine
 /// Whether the entries of an index come in the order of its key.
 ///
 /// Source: SQLite, "Datatypes In SQLite", sections 4 and 7.
-package struct KeyOrder {
+struct KeyOrder: Sendable {
     /// One column of a key.
-    package struct Part: Sendable {
+    struct Part: Sendable {
         /// The collations that are SQLite's own and the same in each of its versions.
-        package enum Collation: Sendable { case binary, noCase }
+        enum Collation: Sendable { case binary, noCase }
 
         let collation: Collation
         let isDescending: Bool
         /// Whether two entries of a UNIQUE index may not be equal in this column and the other ones of its key.
         let isKey: Bool
 
-        package init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
+        init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
             self.collation = collation
             self.isDescending = isDescending
             self.isKey = isKey
@@ -30,12 +30,17 @@ package struct KeyOrder {
     }
 
     /// How an entry stands to the one before it.
-    package enum Step { case ascends, repeatsKey, doesNotAscend }
+    enum Step { case ascends, repeatsKey, doesNotAscend }
 
     fileprivate struct Cell {
-        var type = SQLITE_NULL
-        var integer: Int64 = 0
-        var real = 0.0
+        enum Content {
+            case null
+            case integer(Int64)
+            case real(Double)
+            case text, blob
+        }
+
+        var content = Content.null
         var bytes: [UInt8] = []
     }
 
@@ -44,57 +49,38 @@ package struct KeyOrder {
     private var isFirst = true
 
     /// The order of entries with these columns.
-    package init(_ parts: [Part]) {
+    init(_ parts: [Part]) {
         self.parts = parts
         last = Array(repeating: Cell(), count: parts.count)
     }
 
-    /// Takes the next entry: the current row, whose first columns are the key's.
-    package mutating func take(_ statement: Statement) -> Step {
+    /// Takes the next entry, whose first columns are the key's.
+    ///
+    /// - Parameter entry: As many values as the order has columns, or more.
+    mutating func take(_ entry: [RecordValue]) -> Step {
         var order = 0
         var isKeyRepeated = true
         for (index, part) in parts.enumerated() where order == 0 {
-            let cell = sqlite3_column_value(statement.handle, Int32(index))
-            order = Self.compare(last[index], cell, part.collation) * (part.isDescending ? -1 : 1)
+            order = Self.compare(last[index], entry[index], part.collation) * (part.isDescending ? -1 : 1)
             // Two NULLs are distinct keys.
-            if part.isKey, order != 0 || last[index].type == SQLITE_NULL { isKeyRepeated = false }
+            if part.isKey, order != 0 || entry[index].isNull { isKeyRepeated = false }
         }
-        for index in parts.indices { last[index].take(sqlite3_column_value(statement.handle, Int32(index))) }
+        for index in parts.indices { last[index].take(entry[index]) }
         defer { isFirst = false }
         if isFirst { return .ascends }
         return order >= 0 ? .doesNotAscend : isKeyRepeated ? .repeatsKey : .ascends
     }
 
-    private static func compare(_ left: Cell, _ right: OpaquePointer?, _ collation: Part.Collation) -> Int {
-        let type = sqlite3_value_type(right)
-        let (leftClass, rightClass) = (storageOrder(left.type), storageOrder(type))
-        guard leftClass == rightClass else { return leftClass < rightClass ? -1 : 1 }
-        switch leftClass {
-        case 0: return 0
-        case 1: return compareNumbers(left, right, type)
-        default:
-            let start = sqlite3_value_blob(right)
-            let bytes = UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(right)))
-            return compare(left.bytes, bytes, foldsCase: leftClass == 2 && collation == .noCase)
-        }
-    }
-
-    /// NULL, numbers, texts, blobs.
-    private static func storageOrder(_ type: Int32) -> Int {
-        switch type {
-        case SQLITE_NULL: 0
-        case SQLITE_INTEGER, SQLITE_FLOAT: 1
-        case SQLITE_TEXT: 2
-        default: 3
-        }
-    }
-
-    private static func compareNumbers(_ left: Cell, _ right: OpaquePointer?, _ type: Int32) -> Int {
-        switch (left.type == SQLITE_INTEGER, type == SQLITE_INTEGER) {
-        case (true, true): order(left.integer, sqlite3_value_int64(right))
-        case (false, false): order(left.real, sqlite3_value_double(right))
-        case (true, false): compare(left.integer, sqlite3_value_double(right))
-        case (false, true): -compare(sqlite3_value_int64(right), left.real)
+    private static func compare(_ left: Cell, _ right: RecordValue, _ collation: Part.Collation) -> Int {
+        switch (left.content, right) {
+        case (.null, .null): 0
+        case (.integer(let left), .integer(let right)): order(left, right)
+        case (.real(let left), .real(let right)): order(left, right)
+        case (.integer(let left), .real(let right)): compare(left, right)
+        case (.real(let left), .integer(let right)): -compare(right, left)
+        case (.text, .text(let bytes)): compare(left.bytes, bytes, foldsCase: collation == .noCase)
+        case (.blob, .blob(let bytes)): compare(left.bytes, bytes, foldsCase: false)
+        default: order(left.rank, right.rank)
         }
     }
 
@@ -130,18 +116,43 @@ package struct KeyOrder {
 
 extension KeyOrder.Cell {
     /// Keeps a value beyond its row, in memory that is used again.
-    fileprivate mutating func take(_ value: OpaquePointer?) {
-        type = sqlite3_value_type(value)
-        switch type {
-        case SQLITE_INTEGER: integer = sqlite3_value_int64(value)
-        case SQLITE_FLOAT: real = sqlite3_value_double(value)
-        case SQLITE_NULL: break
-        default:
-            let start = sqlite3_value_blob(value)
-            bytes.removeAll(keepingCapacity: true)
-            bytes.append(
-                contentsOf: UnsafeRawBufferPointer(
-                    start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value))))
+    fileprivate mutating func take(_ value: RecordValue) {
+        switch value {
+        case .null: content = .null
+        case .integer(let number): content = .integer(number)
+        case .real(let number): content = .real(number)
+        case .text(let bytes):
+            content = .text
+            keep(bytes)
+        case .blob(let bytes):
+            content = .blob
+            keep(bytes)
+        }
+    }
+
+    private mutating func keep(_ value: UnsafeRawBufferPointer) {
+        bytes.removeAll(keepingCapacity: true)
+        bytes.append(contentsOf: value)
+    }
+
+    /// NULL, numbers, texts, blobs.
+    fileprivate var rank: Int {
+        switch content {
+        case .null: 0
+        case .integer, .real: 1
+        case .text: 2
+        case .blob: 3
+        }
+    }
+}
+
+extension RecordValue {
+    fileprivate var rank: Int {
+        switch self {
+        case .null: 0
+        case .integer, .real: 1
+        case .text: 2
+        case .blob: 3
         }
     }
 }
