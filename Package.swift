@@ -103,6 +103,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "CipherPageOpening",
+            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSQLiteFormat"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "CipherKeyProviders",
             dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
@@ -135,6 +140,7 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherPageOpening",
                 "CipherPageSealing",
                 "CipherPrimitives",
                 "CipherSQLite",
@@ -294,7 +300,9 @@ let package = Package(
                 "CipherHistory",
                 "CipherKeyProviders",
                 "CipherMutator",
+                "CipherPageOpening",
                 "CipherPageSealing",
+                "CipherPrimitives",
                 "CipherPriorSystems",
                 "CipherSQLText",
                 "CipherSQLite",

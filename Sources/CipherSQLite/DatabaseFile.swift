@@ -89,6 +89,16 @@ package final class DatabaseFile {
         }
     }
 
+    /// Fills a buffer.
+    ///
+    /// - Returns: Whether the file has as many bytes from `offset` on.
+    package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Bool {
+        let result = methods.xRead(file, buffer.baseAddress, Int32(buffer.count), offset)
+        guard result != DescriptorFile.shortRead else { return false }
+        try check(result, "read")
+        return true
+    }
+
     package func write(_ bytes: [UInt8], at offset: Int64) throws {
         try bytes.withUnsafeBytes {
             try check(methods.xWrite(file, $0.baseAddress, Int32($0.count), offset), "written")

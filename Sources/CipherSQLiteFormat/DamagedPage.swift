@@ -24,8 +24,10 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case cellBounds
         /// A payload longer than SQLite's limit, or than what its overflow pages could hold.
         case payloadLength
-        /// More levels than a tree of as many pages can have.
+        /// More levels than a tree of as many pages can have, or leaves at different levels.
         case depth
+        /// Rowids that do not ascend, or are not those that the pages above tell of.
+        case keyOrder
         /// A record's header that ends outside of it, or a serial type that is reserved.
         case recordHeader
         /// A record that is shorter or longer than its header says.

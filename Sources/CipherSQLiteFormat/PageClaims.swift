@@ -25,8 +25,26 @@ package protocol PageClaims: AnyObject {
 package final class PageSet: PageClaims {
     private static let wordsInPart = 512
     private var parts: [UInt32: [UInt64]] = [:]
+    /// How many pages there are in it.
+    package private(set) var count = 0
 
     package init() {}
+
+    /// Takes the pages of another set over.
+    ///
+    /// - Returns: Whether the two had no page in common.
+    package func formUnion(_ other: PageSet) -> Bool {
+        count += other.count
+        for (index, part) in other.parts {
+            var mine = parts[index, default: [UInt64](repeating: 0, count: Self.wordsInPart)]
+            for word in part.indices {
+                guard mine[word] & part[word] == 0 else { return false }
+                mine[word] |= part[word]
+            }
+            parts[index] = mine
+        }
+        return true
+    }
 
     package func claim(_ page: UInt32, for use: PageUse) -> Bool {
         let (word, bit) = (Int(page >> 6) % Self.wordsInPart, UInt64(1) << UInt64(page & 63))
@@ -37,6 +55,7 @@ package final class PageSet: PageClaims {
     private func insert(_ word: Int, _ bit: UInt64, _ part: inout [UInt64]) -> Bool {
         guard part[word] & bit == 0 else { return false }
         part[word] |= bit
+        count += 1
         return true
     }
 }

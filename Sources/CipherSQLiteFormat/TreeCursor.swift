@@ -43,6 +43,9 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// Whether the tree is a table's; `nil` before its root was read.
     package var isOfTable: Bool? { isTable }
 
+    /// How many interior pages are above the page that was entered last.
+    package var level: Int { levels.count }
+
     /// The next cell of a leaf, or, in an index, of any page; `nil` at the end.
     ///
     /// What it lends lasts until the next call.
@@ -118,101 +121,73 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         return true
     }
 
-    // MARK: Payloads
+    // MARK: Rowids
 
-    /// The payload of a cell, as one piece.
-    ///
-    /// It lasts until the next call, and takes memory only where it is on several pages.
+    /// Goes to the first row whose rowid is above another one; only for a table, before its first cell was asked for.
     ///
     /// - Throws: ``DamagedPage``, and what the source throws.
-    @inlinable package mutating func payload(of cell: TreeCell) throws -> UnsafeRawBufferPointer {
-        guard cell.local.count < cell.length else { return cell.local }
-        return try assembled(cell)
-    }
-
-    @usableFromInline mutating func assembled(_ cell: TreeCell) throws -> UnsafeRawBufferPointer {
-        try checkLength(of: cell)
-        let whole = memory.payload(cell.length)
-        var length = 0
-        try forEachPiece(of: cell) { piece in
-            UnsafeMutableRawBufferPointer(rebasing: whole[length...]).copyMemory(from: piece)
-            length += piece.count
+    package mutating func seek(after rowid: Int64) throws {
+        while pending != 0 {
+            let number = pending
+            pending = 0
+            if try enter(number) {
+                nextCell = try Self.firstCell(above: rowid, on: leaf)
+                return
+            }
+            let top = levels.count - 1
+            let page = levels[top].page
+            guard page.kind.isTable else { throw DamagedPage(number, .noTreePage) }
+            let child = try Self.firstCell(above: rowid, on: page)
+            levels[top].step = 2 * child + 2
+            pending = child == page.cellCount ? page.rightChild : try page.child(at: child)
+            if pending == 0 { throw DamagedPage(number, .missing) }
         }
-        return UnsafeRawBufferPointer(whole)
     }
 
-    /// Lends the payload of a cell piece by piece: what is on the cell's page, then that of each overflow page.
+    /// The first cell of a table's page whose rowid is above another one; the number of cells where there is none.
+    private static func firstCell(above rowid: Int64, on page: TreePage) throws(DamagedPage) -> Int {
+        var (low, high) = (0, page.cellCount)
+        while low < high {
+            let middle = (low + high) / 2
+            if try page.cell(at: middle).rowid > rowid { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+
+    /// Between which rowids those of the current leaf must lie, as the interior pages above it tell.
     ///
-    /// - Throws: ``DamagedPage``, and what the source and `body` throw.
-    @inlinable package mutating func forEachPiece(
-        of cell: TreeCell, _ body: (UnsafeRawBufferPointer) throws -> Void
-    ) throws {
-        try body(cell.local)
-        guard cell.local.count < cell.length else { return }
-        try checkLength(of: cell)
-        let isNew = claimed != (cell.page, cell.index)
-        claimed = (cell.page, cell.index)
-        var (page, left) = (cell.overflow, cell.length - cell.local.count)
-        while left > 0 {
-            guard page > 1, source.geometry.mayHold(page, of: source.pageCount) else {
-                throw DamagedPage(page, .missing)
-            }
-            guard !isNew || claims.claim(page, for: .overflow(root: root)) else {
-                throw DamagedPage(page, .claimedTwice)
-            }
-            guard let bytes = try source.lend(page, memory.overflow()), bytes.count >= source.geometry.usableSize else {
-                throw DamagedPage(page, .missing)
-            }
-            let piece = bytes.part(4, min(left, source.geometry.usableSize - 4))
-            page = bytes.big32(0)
-            left -= piece.count
-            try body(piece)
+    /// - Throws: ``DamagedPage``.
+    package func leafBounds() throws(DamagedPage) -> RowIDBounds {
+        var bounds = RowIDBounds()
+        for level in levels.reversed() {
+            // The walk is past the child.
+            let child = level.step / 2 - 1
+            if bounds.upTo == nil, child < level.page.cellCount { bounds.upTo = try level.page.cell(at: child).rowid }
+            if bounds.above == nil, child > 0 { bounds.above = try level.page.cell(at: child - 1).rowid }
         }
-    }
-
-    /// No payload has more overflow pages than the database has pages.
-    @usableFromInline func checkLength(of cell: TreeCell) throws(DamagedPage) {
-        guard source.geometry.overflowPages(for: cell.length - cell.local.count) < Int(source.pageCount) else {
-            throw DamagedPage(cell.page, .payloadLength)
-        }
+        return bounds
     }
 }
 
-/// The memory of a cursor, which takes what it needs and keeps it.
-@usableFromInline struct PageMemory: ~Copyable {
-    private let pageSize: Int
-    private var pages: [UnsafeMutableRawBufferPointer] = []
-    private var chain: UnsafeMutableRawBufferPointer?
-    private var whole = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+/// A range of rowids: those above one and up to another.
+package struct RowIDBounds: Equatable, Sendable {
+    /// `nil` for no lower bound.
+    package var above: Int64?
+    /// `nil` for no upper bound.
+    package var upTo: Int64?
 
-    init(_ pageSize: Int) { self.pageSize = pageSize }
-
-    deinit {
-        for page in pages { page.deallocate() }
-        chain?.deallocate()
-        whole.deallocate()
+    package init(above: Int64? = nil, upTo: Int64? = nil) {
+        self.above = above
+        self.upTo = upTo
     }
 
-    /// For one page of a level of the tree.
-    @usableFromInline mutating func page(_ level: Int) -> UnsafeMutableRawBufferPointer {
-        while pages.count <= level { pages.append(.allocate(byteCount: pageSize, alignment: 16)) }
-        return pages[level]
+    @inlinable package func contains(_ rowid: Int64) -> Bool {
+        above.map { rowid > $0 } ?? true && upTo.map { rowid <= $0 } ?? true
     }
 
-    /// For one overflow page.
-    @usableFromInline mutating func overflow() -> UnsafeMutableRawBufferPointer {
-        if let chain { return chain }
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize, alignment: 16)
-        chain = memory
-        return memory
-    }
-
-    /// For a payload.
-    mutating func payload(_ length: Int) -> UnsafeMutableRawBufferPointer {
-        if whole.count < length {
-            whole.deallocate()
-            whole = .allocate(byteCount: max(length, 2 * whole.count), alignment: 16)
-        }
-        return UnsafeMutableRawBufferPointer(rebasing: whole[..<length])
+    /// What lies within both.
+    package func intersection(_ other: RowIDBounds) -> RowIDBounds {
+        RowIDBounds(
+            above: [above, other.above].compactMap { $0 }.max(), upTo: [upTo, other.upTo].compactMap { $0 }.min())
     }
 }

@@ -106,7 +106,7 @@ struct ProvenCopy {
         // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
         let proof = CopyProof(
             original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
-            hasRebuiltIndexes: hasRebuiltIndexes, observer: observer)
+            hasRebuiltIndexes: hasRebuiltIndexes, reader: options.proof, observer: observer)
         let proven = try proof.run()
         try sync.wait()
         return proven

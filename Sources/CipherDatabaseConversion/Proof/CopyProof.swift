@@ -7,8 +7,9 @@ internal import CipherSystemFiles
 /// Shares no connection, key object or plan with the builder.
 ///
 /// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
-/// order. SQLCipher authenticates each page of the copy as it is read. Rows are read by the position of their columns,
-/// and each table and index is known by its root page: no name that is mistaken for another can hide a difference.
+/// order. Each page of the copy is authenticated as it is read: by ``RecordProof``, or by SQLCipher where SQL compares. Rows
+/// are compared by the position of their columns, and each table and index is known by its root page: no name that is
+/// mistaken for another can hide a difference.
 package struct CopyProof {
     let original: ProofConnection
     /// Opened with the key as the provider gave it when asked again.
@@ -17,16 +18,19 @@ package struct CopyProof {
     let copyWithDerivedKey: ProofConnection
     /// Whether the builder filled the copy's indexes from its rows, because the original's are damaged.
     var hasRebuiltIndexes = false
+    /// How the tables and indexes are compared.
+    let reader: ProofReader
     let observer: UpgradeObserver
 
     package init(
         original: ProofConnection, copy: ProofConnection, copyWithDerivedKey: ProofConnection,
-        hasRebuiltIndexes: Bool = false, observer: UpgradeObserver
+        hasRebuiltIndexes: Bool = false, reader: ProofReader = .records, observer: UpgradeObserver
     ) {
         self.original = original
         self.copy = copy
         self.copyWithDerivedKey = copyWithDerivedKey
         self.hasRebuiltIndexes = hasRebuiltIndexes
+        self.reader = reader
         self.observer = observer
     }
 
@@ -34,8 +38,10 @@ package struct CopyProof {
     package struct Outcome {
         package var tables = 0
         package var rows: Int64 = 0
+        /// How many of the tables and indexes were compared by SQL, for their records or their files do not tell enough.
+        package var comparedBySQL = 0
         /// What is wrong with the original, and so with its copy.
-        var warnings: [String] = []
+        package var warnings: [String] = []
     }
 
     /// Indexes of the original that do not hold what its rows call for: a copy must not take them over.
@@ -48,12 +54,27 @@ package struct CopyProof {
         var walks: [TableWalk] = []
         /// The indexes of each walk's table.
         var indexes: [[IndexComparison]] = []
+        /// The root page of each table in the original, and what its records are made of.
+        var records: [(root: Int64, layout: RecordLayout?)] = []
         /// The tables whose definition may forbid values that they hold.
         var constrained: [SchemaName] = []
         /// Whether something is left that only SQLite's own check can compare.
         var needsIntegrityCheck = false
         /// The tables with an index that only that check holds against the rows.
         var uncompared: [SchemaName] = []
+
+        /// How many tables and indexes were not compared yet.
+        var unsettled: Int {
+            walks.filter { !$0.isSettled }.count + indexes.joined().filter { !$0.isSettled }.count
+        }
+
+        var tables: [RecordProof.Table] {
+            walks.indices.map { number in
+                RecordProof.Table(
+                    walk: walks[number], root: records[number].root, layout: records[number].layout,
+                    indexes: indexes[number])
+            }
+        }
     }
 
     /// Compares.
@@ -81,42 +102,61 @@ package struct CopyProof {
     }
 
     private func compare(_ source: Connection) throws -> Outcome {
-        let observer = observer
         let began = ContinuousClock.now
+        // Without a log nobody can write the original while this transaction lasts.
+        if !source.isInTransaction { try source.pinSnapshot() }
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
-        let helper = BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
+        func advance(_ bytes: Int64) throws {
+            progress.add(bytes)
+            progress.show()
+            try observer.checkCancellation()
+        }
+        let records =
+            try reader == .records
+            ? RecordProof(plan.tables, original: original, copy: copyWithDerivedKey, source) : nil
+        let recordHelper = records.map { records in
+            BackgroundTask("record proof") { cancellation in
+                try records.work { try progress.add($0, checking: cancellation) }
+            }
+        }
+        defer { recordHelper?.cancel() }
+        var rowHelper = records == nil ? self.rowHelper(plan, progress) : nil
+        defer { rowHelper?.cancel() }
+        // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
+        let observer = observer
+        let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
+        defer { pair.copy.close() }
+        try compareSchemaAndHeader(plan, pair)
+        var outcome = Outcome()
+        if let records, let recordHelper {
+            try records.work(advance)
+            try recordHelper.wait()
+            try records.settle(pair, advance)
+            if plan.unsettled > 0 { rowHelper = self.rowHelper(plan, progress) }
+        }
+        outcome.comparedBySQL = plan.unsettled
+        try Self.work(plan, .up, pair, progress: advance)
+        try rowHelper?.wait()
+        try judge(plan, pair, since: began, &outcome)
+        return outcome
+    }
+
+    /// The second worker of the comparison by SQL.
+    private func rowHelper(_ plan: Plan, _ progress: ProofProgress) -> BackgroundTask<Void> {
+        BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
             let pair = ConnectionPair(
                 original: try original.open { cancellation.isCancelled },
                 copy: try copyWithDerivedKey.open { cancellation.isCancelled })
             defer { pair.close() }
-            try Self.work(plan, .down, pair) { bytes in
-                progress.add(bytes)
-                if cancellation.isCancelled { throw CancellationError() }
-            }
-        }
-        do {
-            // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
-            let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
-            defer { pair.copy.close() }
-            try compareSchemaAndHeader(plan, pair)
-            try Self.work(plan, .up, pair) { bytes in
-                progress.add(bytes)
-                progress.show()
-                try observer.checkCancellation()
-            }
-            try helper.wait()
-            return try judge(plan, pair, since: began)
-        } catch {
-            helper.cancel()
-            throw error
+            try Self.work(plan, .down, pair) { try progress.add($0, checking: cancellation) }
         }
     }
 
     /// Holds what was read against each other, once all of it is known to be equal.
     private func judge(
-        _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant
-    ) throws -> Outcome {
+        _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant, _ outcome: inout Outcome
+    ) throws {
         var damage: [String] = []
         for (walk, indexes) in zip(plan.walks, plan.indexes) {
             damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
@@ -126,7 +166,8 @@ package struct CopyProof {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex)
             guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
         }
-        var outcome = Outcome(tables: plan.walks.count, rows: plan.walks.reduce(0) { $0 + $1.rows })
+        outcome.tables = plan.walks.count
+        outcome.rows = plan.walks.reduce(0) { $0 + $1.rows }
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
                 "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
@@ -136,7 +177,6 @@ package struct CopyProof {
         outcome.warnings += unchecked.map { "could not be held against the rows: \($0)" }
         outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
-        return outcome
     }
 
     /// What the definitions of tables forbid and their rows hold all the same, NULL apart.
@@ -200,6 +240,9 @@ package struct CopyProof {
             }
             plan.walks.append(TableWalk(reading, indexColumns: indexes.map(\.columns), connection))
             plan.indexes.append(indexes)
+            let layout = try RecordLayout(
+                reading, indexes: indexes.map(\.layout), hasKeyIndex: listed.contains(where: \.isKey), connection)
+            plan.records.append((root, layout))
         }
         return plan
     }
@@ -298,6 +341,13 @@ private final class ProofProgress: @unchecked Sendable {
     }
 
     func add(_ count: Int64) { lock.withLock { bytes += count } }
+
+    /// Adds, and ends a worker that is to end.
+    func add(_ count: Int64, checking cancellation: UpgradeCancellation) throws {
+        add(count)
+        if cancellation.isCancelled { throw CancellationError() }
+    }
+
     func show() { observer.update(bytes: lock.withLock { bytes }) }
 }
 

@@ -1,5 +1,6 @@
 internal import CipherErrors
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// The comparison of one index's entries, in the order of the index, and of the original's entries with its rows.
@@ -12,12 +13,17 @@ final class IndexComparison: @unchecked Sendable {
     let layout: IndexLayout
     /// Where the index's columns stand in the rows that the walk through the table reads.
     let columns: [Int32]
+    let order: KeyOrder
+    /// Its root page in the original.
+    let root: Int64
     private let sql: SQL
-    private let order: KeyOrder
+    /// The same without an order.
+    private let query: SQL
     private let path: String
 
     private let lock = Lock()
     private var isTaken = false
+    private var hasEnded = false
     private var entries = Fingerprints()
     private var isOrdered = true
 
@@ -41,7 +47,9 @@ final class IndexComparison: @unchecked Sendable {
         self.layout = layout
         self.columns = columns
         self.order = order
+        self.root = root
         sql = usable
+        self.query = query
         path = connection.path
     }
 
@@ -52,6 +60,19 @@ final class IndexComparison: @unchecked Sendable {
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
             // Source: SQLite, "The INDEXED BY Clause": a statement that cannot use the index does not compile.
             return false
+        }
+    }
+
+    /// Whether the entries were compared.
+    var isSettled: Bool { lock.withLock { hasEnded } }
+
+    /// Takes what was found by other means, so that ``run(_:progress:)`` does nothing.
+    func settle(_ entries: Fingerprints, isOrdered: Bool) {
+        lock.withLock {
+            isTaken = true
+            hasEnded = true
+            self.entries = entries
+            self.isOrdered = isOrdered
         }
     }
 
@@ -67,6 +88,9 @@ final class IndexComparison: @unchecked Sendable {
             try pair.copy.standingInForAbsentFunctions { try compare(pair, progress) }
         }
     }
+
+    /// The entry with these values, found by a search in the index.
+    func lookup(_ values: [SQL]) -> SQL { "\(query) WHERE \(layout.condition(values))" }
 
     /// Why the original's index is damaged, once it and the rows were read; `nil` where it is sound.
     ///
@@ -84,32 +108,24 @@ final class IndexComparison: @unchecked Sendable {
         try pair.original.withStatement(sql, isKept: false) { original in
             try pair.copy.withStatement(sql, isKept: false) { copy in
                 let width = Int32(original.columnCount)
-                let all = Array(0..<width)
                 var bytes: Int64 = 0
-                var found = Fingerprints()
-                var order = order
-                var isOrdered = true
+                var entries = EntryTally(order, isUnique: layout.isUnique)
+                var values: [RecordValue] = []
                 while try original.step() {
                     guard try copy.step() else { throw differs }
                     for column in 0..<width {
                         guard original.column(column, equals: copy, column, size: &bytes) else { throw differs }
                     }
-                    found.add(original.fingerprint(of: all))
-                    switch order.take(original) {
-                    case .ascends: break
-                    case .repeatsKey: if layout.isUnique { isOrdered = false }
-                    case .doesNotAscend: isOrdered = false
-                    }
+                    values.removeAll(keepingCapacity: true)
+                    for column in 0..<width { values.append(RecordValue(original, column)) }
+                    entries.add(values)
                     if bytes > 1 << 18 {
                         try progress(bytes)
                         bytes = 0
                     }
                 }
                 guard try !copy.step() else { throw differs }
-                lock.withLock {
-                    entries = found
-                    self.isOrdered = isOrdered
-                }
+                settle(entries.fingerprints, isOrdered: entries.isOrdered)
             }
         }
     }
@@ -117,23 +133,27 @@ final class IndexComparison: @unchecked Sendable {
     private var differs: StoreError { .proof(path, "the entries of index \(layout.name) differ") }
 }
 
-/// Fingerprints of rows or entries in any order: how many there are, and their sum.
-package struct Fingerprints: Equatable, Sendable {
-    package private(set) var count: Int64 = 0
-    private var sum: UInt64 = 0
+/// What the entries of an index are, as they come in its order.
+struct EntryTally {
+    private(set) var fingerprints = Fingerprints()
+    /// Whether they ascend, and no key of a UNIQUE index comes twice.
+    private(set) var isOrdered = true
+    private var order: KeyOrder
+    private let isUnique: Bool
 
-    mutating func add(_ fingerprint: UInt64) {
-        count += 1
-        sum &+= fingerprint
+    init(_ order: KeyOrder, isUnique: Bool) {
+        self.order = order
+        self.isUnique = isUnique
     }
 
-    mutating func add(_ other: Fingerprints) {
-        count += other.count
-        sum &+= other.sum
-    }
-
-    mutating func remove(_ fingerprint: UInt64) {
-        count -= 1
-        sum &-= fingerprint
+    mutating func add(_ entry: [RecordValue]) {
+        var fingerprint = ValueFingerprint()
+        for value in entry { fingerprint.add(value) }
+        fingerprints.add(fingerprint.finish())
+        switch order.take(entry) {
+        case .ascends: break
+        case .repeatsKey: if isUnique { isOrdered = false }
+        case .doesNotAscend: isOrdered = false
+        }
     }
 }

@@ -50,6 +50,17 @@ struct IndexLayout: Sendable {
         self.parts = parts
     }
 
+    /// A condition that a key meets, by which SQLite can look its entry up.
+    ///
+    /// - Parameters:
+    ///   - values: SQL for the columns of the entry, in order.
+    ///   - keyOnly: Whether the columns beside the key are left out, as those of a WITHOUT ROWID table are.
+    func condition(_ values: [SQL], keyOnly: Bool = false) -> SQL {
+        zip(parts, values).filter { $0.0.isKey || !keyOnly }.map { part, value in
+            part.position == nil ? "\(part.sql) = \(value)" : "\(part.sql) COLLATE \(part.collation) IS \(value)"
+        }.joined(by: " AND ")
+    }
+
     /// The order of the entries; `nil` where a collation is not one whose order is known here.
     ///
     /// SQLite compares texts of another encoding than UTF-8 in UTF-8 for NOCASE.

@@ -3,7 +3,7 @@ internal import CipherErrors
 internal import CipherSQLite
 
 /// What one worker has compared of a table.
-struct Tally {
+struct Tally: Sendable {
     private(set) var rows: Int64 = 0
     /// What the rows call for, by index.
     private(set) var entries: [Fingerprints]
@@ -14,9 +14,14 @@ struct Tally {
 
     /// Counts a row with the fingerprints of its entries.
     mutating func add(_ fingerprints: ArraySlice<UInt64>) {
-        rows += 1
-        for (index, fingerprint) in fingerprints.enumerated() { entries[index].add(fingerprint) }
+        addRow()
+        for (index, fingerprint) in fingerprints.enumerated() { add(fingerprint, to: index) }
     }
+
+    /// Counts a row, whose entries are added one by one.
+    mutating func addRow() { rows += 1 }
+
+    mutating func add(_ fingerprint: UInt64, to index: Int) { entries[index].add(fingerprint) }
 
     mutating func add(_ other: Tally) {
         rows += other.rows

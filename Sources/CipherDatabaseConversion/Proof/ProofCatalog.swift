@@ -11,6 +11,8 @@ package struct TableColumns: Sendable {
         /// Its place among all columns of the table, from 0.
         package let position: Int
         package let isNotNull: Bool
+        /// Whether it is in the primary key.
+        package let isInKey: Bool
     }
 
     /// The columns whose values are stored, in order; generated ones only where they are STORED.
@@ -33,7 +35,10 @@ package struct TableColumns: Sendable {
             aliases.removeAll { name.folded.elementsEqual($0.utf8) }
             // A generated column that is VIRTUAL is computed and not stored.
             if try !hasHidden || row.get(Int.self, at: 6) != 2 {
-                stored.append(Stored(name: name, position: count, isNotNull: try row.get(Int.self, at: 3) != 0))
+                stored.append(
+                    Stored(
+                        name: name, position: count, isNotNull: try row.get(Int.self, at: 3) != 0,
+                        isInKey: try row.get(Int.self, at: 5) > 0))
             }
             count += 1
         }

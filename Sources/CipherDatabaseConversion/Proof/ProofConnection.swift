@@ -27,6 +27,9 @@ package struct ProofConnection: Sendable {
         self.copy = copy
     }
 
+    /// Whether it is a plaintext file that nobody may write meanwhile.
+    var isAtRestAndPlaintext: Bool { key == nil && pinned == nil }
+
     /// Opens the file.
     ///
     /// `isCancelled` is asked now and then while a statement runs.

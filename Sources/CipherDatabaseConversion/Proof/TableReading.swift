@@ -7,6 +7,8 @@ package import CipherSQLite
 /// it too, and both would agree on a wrong value.
 package struct TableReading: Sendable {
     let table: SchemaName
+    /// The name of a primary key that is the table's own b-tree.
+    let key: SchemaName?
     let columns: TableColumns
     /// The name of the rowid, where it can be asked for.
     let rowid: String?
@@ -18,6 +20,7 @@ package struct TableReading: Sendable {
     ///   - mayLackRowID: Whether it may be WITHOUT ROWID, which only a statement of its own tells.
     package init(_ table: SchemaName, key: SchemaName?, mayLackRowID: Bool, _ connection: Connection) throws {
         self.table = table
+        self.key = key
         // Of a table WITHOUT ROWID, NOT INDEXED still allows an index that holds all columns.
         source = key.map { "main.\(table) INDEXED BY \($0)" } ?? "main.\(table) NOT INDEXED"
         columns = try TableColumns(table, connection)

@@ -30,7 +30,7 @@ package final class TableWalk: @unchecked Sendable {
     private var columnsWithForbiddenNull: Set<Int> = []
 
     /// The length from which values are compared piece by piece, in bytes.
-    private static let longValue: Int32 = 4 << 20
+    static let longValue: Int32 = 4 << 20
     /// Rows between two looks at the other worker, which must not wait for each other.
     private static let stride: Int64 = 1_024
 
@@ -42,6 +42,21 @@ package final class TableWalk: @unchecked Sendable {
         self.reading = reading
         self.indexColumns = indexColumns
         path = connection.path
+    }
+
+    /// Whether the rows were compared.
+    var isSettled: Bool { lock.withLock { total != nil } }
+
+    /// Takes what was found by other means, so that nobody walks.
+    ///
+    /// - Parameter forbiddenNulls: The places, among the stored columns, of those that hold NULL although they are declared
+    ///   NOT NULL.
+    func settle(_ tally: Tally, forbiddenNulls: Set<Int>) {
+        lock.withLock {
+            isTaken = true
+            total = tally
+            columnsWithForbiddenNull = forbiddenNulls
+        }
     }
 
     /// The number of rows, once the walk is over.

@@ -102,6 +102,22 @@ package final class DescriptorFile: Sendable {
     }
 }
 
+extension DescriptorFile {
+    /// The size in bytes.
+    package func size() throws -> Int64 {
+        var size: Int64 = 0
+        try check(getSize(&size), "measured")
+        return size
+    }
+
+    /// Reads as many bytes as are asked for.
+    ///
+    /// - Throws: ``DatabaseError``, also where the file ends before.
+    package func fill(_ buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) throws {
+        try check(read(into: buffer, count: count, offset: offset), "read")
+    }
+}
+
 /// The bytes of a file, by whatever way they are reached.
 package protocol ReadableFile {
     /// Up to `count` bytes from `offset`: fewer where the file ends.
@@ -110,13 +126,11 @@ package protocol ReadableFile {
 
 extension DescriptorFile: ReadableFile {
     package func read(at offset: Int64, count: Int) throws -> [UInt8] {
-        var size: Int64 = 0
-        try check(getSize(&size), "measured")
-        let available = Int(max(0, min(Int64(count), size - offset)))
+        let available = Int(max(0, min(Int64(count), try size() - offset)))
         guard available > 0 else { return [] }
         return try [UInt8](unsafeUninitializedCapacity: available) { buffer, initialized in
             guard let start = buffer.baseAddress else { return }
-            try check(read(into: start, count: available, offset: offset), "read")
+            try fill(start, count: available, offset: offset)
             initialized = available
         }
     }

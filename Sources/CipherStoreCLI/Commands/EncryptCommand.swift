@@ -9,12 +9,13 @@ extension Command {
         summary: "Encrypt a plaintext database in place.",
         operands: [.databases],
         options: KeyOptions.key.all + [
-            EncryptCommand.keepBackup, EncryptCommand.shadow, EncryptCommand.configuration,
+            EncryptCommand.keepBackup, EncryptCommand.shadow, EncryptCommand.configuration, EncryptCommand.proof,
             CipherOptions.newCompatibility, CipherOptions.plaintextHeader,
         ]
             + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "An encrypted copy is built beside the file, compared with it row by row, and takes its place by one rename. "
+            "An encrypted copy is built beside the file, compared with it record by record, and takes its place by one "
+                + "rename. "
                 + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "
                 + "run the command again.",
             "A file that is encrypted with this key already is left as it is, with exit status 0.",
@@ -22,6 +23,8 @@ extension Command {
                 + "would succeed, how long it would take and how large the file would become. Others may have the "
                 + "database open meanwhile; where one of them writes to it, the exit status is 75. With --config the copy "
                 + "is migrated too, as migrate would do it.",
+            "The comparison authenticates every page of the copy. With --proof engine SQLCipher itself reads all of them, "
+                + "and not only a part, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -29,6 +32,7 @@ extension Command {
             "encrypt app.db --key-env APP_KEY --keep-backup",
             "encrypt app.db --key-file key --shadow --json",
             "encrypt app.db --key-file key --shadow --config app.plist",
+            "encrypt app.db --key-file key --proof engine",
             "encrypt app.db --key-file key-with-salt --plaintext-header 32",
             "encrypt tenants --recursive --key-file 'keys/{name}.key'",
         ],
@@ -46,17 +50,23 @@ enum EncryptCommand {
     static let configuration = Option(
         "config", value: "FILE", kind: .file, "With --shadow: the configuration whose migration the copy goes through.")
 
+    static let proof = Option(
+        "proof", value: "HOW", kind: .words(ProofReader.allCases.map(\.rawValue)),
+        "Compare by records (the default) or by SQL, with every page read by the engine: records or engine.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let settings = try CipherOptions.newSettings(invocation)
+        let proof = try invocation.choice(Self.proof, default: ProofReader.records)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
-        if invocation.has(configuration) { return try rehearse(invocation, provider) }
+        if invocation.has(configuration) { return try rehearse(invocation, provider, proof) }
         let encrypt = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in
             var options = options
             options.format = settings
             options.keepBackup = invocation.has(keepBackup)
+            options.proof = proof
             let upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
             return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()
         }
@@ -70,7 +80,9 @@ enum EncryptCommand {
     }
 
     /// Rehearses the whole flow of a configuration on a copy.
-    private static func rehearse(_ invocation: Invocation, _ provider: any KeyProvider) throws -> ExitStatus {
+    private static func rehearse(
+        _ invocation: Invocation, _ provider: any KeyProvider, _ proof: ProofReader
+    ) throws -> ExitStatus {
         guard invocation.has(shadow) else {
             throw CommandFailure.usage(
                 "--config is for --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
@@ -82,7 +94,9 @@ enum EncryptCommand {
         }
         let configuration = try ConfigurationOptions.read(invocation)
         let (report, schema) = try UpgradeOptions.run(invocation) { options in
-            try StoreOpening(
+            var options = options
+            options.proof = proof
+            return try StoreOpening(
                 configuration: configuration, at: DatabasePaths(invocation.operands[0]), provider: provider,
                 options: options
             ).shadow()

@@ -156,4 +156,46 @@ import Testing
             #expect(try whole.payload(of: cell).elementsEqual(pieces) && pieces.count == cell.length)
         }
     }
+
+    @Test("A table is cut into parts that have its rows between them, and a search begins behind any rowid")
+    func parts() throws {
+        let path = try path("parts.db")
+        try LegacyFile.write(
+            path,
+            script: """
+                PRAGMA page_size = 512; CREATE TABLE t(a); CREATE TABLE small(a); CREATE INDEX i ON t(a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+                INSERT INTO t(rowid, a) SELECT (i - 4000) * 7, printf('%0100d', i) FROM n;
+                INSERT INTO small VALUES (1);
+                """)
+        let source = try #require(try FilePages(HeldBytes(contentsOf: path)))
+        let claims = PageSet()
+        let table = try TableParts(of: source, root: 2, claims: claims)
+        #expect(table.parts.count > 20 && table.levels == 1)
+        var rowids: [Int64] = []
+        for part in table.parts {
+            var cursor = TreeCursor(source, root: part.root, claims: claims)
+            while let cell = try cursor.next() {
+                #expect(cursor.level == table.levels)
+                let bounds = try cursor.leafBounds().intersection(part.bounds)
+                #expect(bounds.contains(cell.rowid))
+                rowids.append(cell.rowid)
+            }
+        }
+        #expect(rowids == (1...9_000).map { ($0 - 4_000) * 7 })
+        let whole = PageSet()
+        var cursor = TreeCursor(source, root: 2, claims: whole)
+        while try cursor.next() != nil {}
+        #expect(claims.count == whole.count)
+        #expect(!claims.formUnion(whole))
+        #expect(PageSet().formUnion(whole))
+        let small = try TableParts(of: source, root: 3, claims: PageSet())
+        #expect(small.parts.map(\.root) == [3] && small.levels == 0)
+        #expect(throws: DamagedPage.self) { try TableParts(of: source, root: 4, claims: PageSet()) }
+        for wanted in [Int64.min, -40_000, -27_993, -27_992, -1, 0, 6, 7, 34_992, 34_993, 34_999, 35_000, .max] {
+            var cursor = TreeCursor(source, root: 2)
+            try cursor.seek(after: wanted)
+            #expect(try cursor.next()?.rowid == rowids.first { $0 > wanted })
+        }
+    }
 }

@@ -1,0 +1,83 @@
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Fingerprints of rows or entries in any order: how many there are, and their sum.
+package struct Fingerprints: Equatable, Sendable {
+    package private(set) var count: Int64 = 0
+    private var sum: UInt64 = 0
+
+    mutating func add(_ fingerprint: UInt64) {
+        count += 1
+        sum &+= fingerprint
+    }
+
+    mutating func add(_ other: Fingerprints) {
+        count += other.count
+        sum &+= other.sum
+    }
+
+    mutating func remove(_ fingerprint: UInt64) {
+        count -= 1
+        sum &-= fingerprint
+    }
+}
+
+/// A number for some values, by storage class and bytes: equal values have equal ones.
+///
+/// Numbers count by their value, for a record holds a REAL that is whole as an integer. It is the same for values of a
+/// record and of a statement, holds within one process, and compares values of one file alone: text counts in the encoding
+/// of the database.
+struct ValueFingerprint {
+    private var hasher = Hasher()
+
+    mutating func add(_ value: RecordValue) {
+        switch value {
+        case .null: hasher.combine(0 as UInt8)
+        case .integer(let number): add(number)
+        case .real(let number):
+            if let whole = Int64(exactly: number) { return add(whole) }
+            hasher.combine(2 as UInt8)
+            hasher.combine(number.bitPattern)
+        case .text(let bytes): add(3, bytes)
+        case .blob(let bytes): add(4, bytes)
+        }
+    }
+
+    private mutating func add(_ number: Int64) {
+        hasher.combine(1 as UInt8)
+        hasher.combine(number)
+    }
+
+    private mutating func add(_ storageClass: UInt8, _ bytes: UnsafeRawBufferPointer) {
+        hasher.combine(storageClass)
+        hasher.combine(bytes.count)
+        hasher.combine(bytes: bytes)
+    }
+
+    consuming func finish() -> UInt64 { UInt64(truncatingIfNeeded: hasher.finalize()) }
+}
+
+extension RecordValue {
+    /// A column of a statement's current row, which lasts until its next step.
+    init(_ statement: Statement, _ column: Int32) {
+        self =
+            switch statement.storageClass(column) {
+            case .null: .null
+            case .integer: .integer(statement.integer(column))
+            case .real: .real(statement.real(column))
+            case .text: .text(statement.bytes(column))
+            case .blob: .blob(statement.bytes(column))
+            }
+    }
+
+    var isNull: Bool { if case .null = self { true } else { false } }
+}
+
+extension Statement {
+    /// The fingerprint of some columns of the current row.
+    func fingerprint(of columns: [Int32]) -> UInt64 {
+        var fingerprint = ValueFingerprint()
+        for column in columns { fingerprint.add(RecordValue(self, column)) }
+        return fingerprint.finish()
+    }
+}

@@ -1,0 +1,69 @@
+internal import CipherSQLite
+
+/// Where in the records of a table the values are at which the proof looks, beyond comparing bytes.
+struct RecordLayout: Sendable {
+    enum Field: Sendable {
+        case rowid
+        /// A value of the record, from 0.
+        case value(Int)
+    }
+
+    /// For each index that is held against the rows, its columns.
+    let indexes: [[Field]]
+    /// The columns that are declared NOT NULL: their places among the stored ones and in the record.
+    let notNull: [(number: Int, field: Int)]
+    /// How many values of a record all these are among.
+    let fieldCount: Int
+    /// The key of a WITHOUT ROWID table, in the order of its records; `nil` where rows have rowids.
+    let key: IndexLayout?
+
+    /// The layout, or `nil` for a table whose rows SQL cannot look up one by one.
+    ///
+    /// - Parameter hasKeyIndex: Whether the primary key is an index, or the table itself where it is WITHOUT ROWID: else a
+    ///   primary key is the rowid, for which records hold NULL.
+    init?(
+        _ reading: TableReading, indexes: [IndexLayout], hasKeyIndex: Bool, _ connection: Connection
+    ) throws {
+        let stored = reading.columns.stored
+        let positions: [Int]
+        var rowidPosition: Int?
+        if let key = reading.key {
+            guard reading.rowid == nil,
+                let layout = try IndexLayout(key, isUnique: true, isPartial: false, reading, connection)
+            else { return nil }
+            self.key = layout
+            positions = layout.parts.compactMap(\.position)
+        } else {
+            guard reading.rowid != nil, !reading.isWide else { return nil }
+            key = nil
+            positions = stored.map(\.position)
+            let keyColumns = stored.filter(\.isInKey)
+            if !hasKeyIndex, keyColumns.count == 1 { rowidPosition = keyColumns[0].position }
+        }
+        guard positions.count == stored.count else { return nil }
+        var places: [Int: Int] = [:]
+        for (field, position) in positions.enumerated() { places[position] = field }
+        var fields: [[Field]] = []
+        for index in indexes {
+            var columns: [Field] = []
+            for part in index.parts {
+                if part.position == nil || part.position == rowidPosition {
+                    columns.append(.rowid)
+                } else {
+                    guard let place = part.position.flatMap({ places[$0] }) else { return nil }
+                    columns.append(.value(place))
+                }
+            }
+            fields.append(columns)
+        }
+        var notNull: [(number: Int, field: Int)] = []
+        for (number, column) in stored.enumerated() where column.isNotNull && column.position != rowidPosition {
+            guard let place = places[column.position] else { return nil }
+            notNull.append((number, place))
+        }
+        self.indexes = fields
+        self.notNull = notNull
+        let last = fields.joined().map { field in if case .value(let place) = field { place } else { -1 } }
+        fieldCount = (last + notNull.map(\.field)).max().map { $0 + 1 } ?? 0
+    }
+}

@@ -1,0 +1,178 @@
+internal import CipherErrors
+internal import CipherPageOpening
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// The comparison of the original and its copy by the records in their b-trees, without SQL.
+///
+/// Every page of the copy is authenticated and opened under a key that was derived apart from the builder's; the records of
+/// each table, in order, and the entries of each index, in order, are compared as bytes. SQLCipher, with its own derivation,
+/// then reads a part of the same pages (``RecordSamples``). What differs in its bytes is left to the comparison by SQL.
+// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+final class RecordProof: @unchecked Sendable {
+    private let original: ProofConnection
+    private let copyFile: NewFile
+    private let copyKey: CipherKey
+    private let trees: [RecordTree]
+
+    private let lock = Lock()
+    private var units: [RecordWorker.Unit]
+    private var nextUnit = 0
+    private var unitsInWork = 0
+    private var failure: (any Error)?
+    private let claims = PageSet()
+    private var isEveryPageClaimedOnce = true
+
+    /// A table of the original with its indexes, as SQL tells of them.
+    struct Table {
+        let walk: TableWalk
+        let root: Int64
+        /// `nil` where the records do not tell enough.
+        let layout: RecordLayout?
+        let indexes: [IndexComparison]
+    }
+
+    /// Pairs the b-trees of both files; `nil` where the files are not such as can be read here, and SQL compares.
+    ///
+    /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest: `source` holds it in
+    /// a transaction, and without a log nobody can write it then.
+    ///
+    /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged; ``DatabaseError``, ``KeyError``.
+    init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
+        guard original.isAtRestAndPlaintext, let file = copy.copy, let key = copy.key, key.form == .rawWithSalt,
+            OpenedPages.canOpen(copy.settings), source.isInTransaction,
+            try source.value(String.self, "PRAGMA journal_mode") != "wal"
+        else { return nil }
+        self.original = original
+        copyFile = file
+        copyKey = key
+        guard let originalPages = try Self.pages(of: original),
+            try source.value(Int64.self, "PRAGMA page_count") == Int64(originalPages.pageCount)
+        else { return nil }
+        guard let originals = try? SchemaEntry.all(in: originalPages, damage: { throw $0 }) else { return nil }
+        let claims = self.claims
+        let copies = try StoreError.aboutPages(original.path) { opened in
+            let pages = try OpenedPages(file.content, key: key)
+            opened = pages
+            return try SchemaEntry.all(in: pages, claims: claims) { throw $0 }
+        }
+        guard originals.map(\.rowid) == copies.map(\.rowid) else { return nil }
+        let roots = zip(originals, copies).map { (original: $0.rootPage, copy: $1.rootPage) }
+        var contents: [UInt32: RecordTree.Content] = [:]
+        var undecided: Set<UInt32> = []
+        for table in tables {
+            let root = UInt32(clamping: table.root)
+            guard let layout = table.layout else {
+                undecided.insert(root)
+                continue
+            }
+            contents[root] = .rows(table.walk, layout)
+            for index in table.indexes { contents[UInt32(clamping: index.root)] = .entries(index) }
+        }
+        trees = roots.filter { $0.copy != 0 }.map { root in
+            let tree = RecordTree(contents[root.original] ?? .other, original: root.original, copy: root.copy)
+            // Its pages are read all the same.
+            if undecided.contains(root.original) { tree.leaveToSQL() }
+            return tree
+        }
+        units = trees.map { .tree($0) }
+    }
+
+    private static func pages(of original: ProofConnection) throws -> FilePages<ReadBytes>? {
+        let file = try DatabaseFile(path: original.path)
+        return try FilePages(ReadBytes(size: file.size()) { try file.fill($1, at: $0) })
+    }
+
+    /// Does one worker's share, until all is done.
+    ///
+    /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the comparison.
+    /// - Throws: ``StoreError`` with `proofFailed`; the same for each worker.
+    func work(_ progress: @escaping (Int64) throws -> Void) throws {
+        do {
+            guard let pages = try Self.pages(of: original) else { throw CancellationError() }
+            let worker = RecordWorker(
+                pages, try OpenedPages(copyFile.content, key: copyKey), path: original.path, progress: progress)
+            while let unit = try next() { finish(try worker.run(unit)) }
+            lock.withLock { if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false } }
+        } catch {
+            lock.withLock {
+                if failure == nil { failure = error }
+                lock.wakeAll()
+            }
+            throw error
+        }
+    }
+
+    private func next() throws -> RecordWorker.Unit? {
+        try lock.withLock {
+            while true {
+                if let failure { throw failure }
+                if nextUnit < units.count {
+                    nextUnit += 1
+                    unitsInWork += 1
+                    return units[nextUnit - 1]
+                }
+                if unitsInWork == 0 { return nil }
+                lock.wait()
+            }
+        }
+    }
+
+    private func finish(_ more: [RecordWorker.Unit]) {
+        lock.withLock {
+            units += more
+            unitsInWork -= 1
+            lock.wakeAll()
+        }
+    }
+
+    /// Has SQLCipher read a part of the pages, and tells tables and indexes what was found; all workers must be done.
+    ///
+    /// - Throws: ``StoreError`` with `proofFailed`.
+    func settle(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {
+        for tree in trees where tree.isUndecided {
+            if try RecordSamples(tree).areEqual(pair, progress) { tree.settle() } else { tree.leaveToSQL() }
+        }
+        try checkClaims(pair)
+    }
+
+    /// Shows that each page of the copy is in one b-tree, and in no other.
+    private func checkClaims(_ pair: ConnectionPair) throws {
+        let pages = try OpenedPages(copyFile.content, key: copyKey)
+        guard isEveryPageClaimedOnce else {
+            throw StoreError.proof(original.path, "a page is used twice")
+        }
+        // What is left to SQL was not read to its end; free pages, and those of a pointer map, the engine checks.
+        guard trees.allSatisfy(\.isUndecided), try pair.copy.value(Int.self, "PRAGMA freelist_count") == 0,
+            try pair.copy.value(Int.self, "PRAGMA auto_vacuum") == 0
+        else { return }
+        let lockPages = PageGeometry.lockPage(pages.geometry.pageSize) <= pages.pageCount ? 1 : 0
+        guard claims.count + lockPages == Int(pages.pageCount) else {
+            throw StoreError.proof(
+                original.path, "\(Int(pages.pageCount) - lockPages - claims.count) pages are not in use")
+        }
+    }
+}
+
+extension StoreError {
+    /// Runs `body`, and says of a damaged page of the copy what is wrong with it.
+    ///
+    /// - Parameter body: Given a place for the pages that it reads.
+    fileprivate static func aboutPages<Result>(
+        _ path: String, _ body: (inout OpenedPages?) throws -> Result
+    ) throws -> Result {
+        var pages: OpenedPages?
+        do {
+            return try body(&pages)
+        } catch let damage as DamagedPage {
+            throw StoreError.page(path, damage, forged: pages?.forgedPage)
+        }
+    }
+
+    /// A page of the copy that is damaged or not authentic.
+    static func page(_ path: String, _ damage: DamagedPage, forged: UInt32?) -> StoreError {
+        if let forged { return .proof(path, "page \(forged) is not authentic") }
+        return .proof(path, "page \(damage.page) is damaged (\(damage.reason))")
+    }
+}

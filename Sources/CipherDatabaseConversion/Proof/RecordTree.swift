@@ -1,0 +1,88 @@
+internal import CipherSQLite
+internal import CipherSystemFiles
+
+/// One b-tree in both files, and what comparing its records found.
+// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+final class RecordTree: @unchecked Sendable {
+    enum Content: Sendable {
+        case rows(TableWalk, RecordLayout)
+        case entries(IndexComparison)
+        /// A tree of which only the copy's pages are read: the engine compares what is in it.
+        case other
+    }
+
+    /// What is to be asked of SQLCipher as well.
+    struct Samples: Sendable {
+        /// Rows whose every value is compared.
+        var rows: [Int64] = []
+        /// Rows of which only the leaf is read, for they are long.
+        var leaves: [Int64] = []
+        /// Entries of an index, or rows of a WITHOUT ROWID table, as SQL for their values.
+        var entries: [[SQL]] = []
+
+        mutating func add(_ other: Samples) {
+            rows += other.rows
+            leaves += other.leaves
+            entries += other.entries
+        }
+    }
+
+    /// What was found in a part of the tree.
+    struct Findings: Sendable {
+        var tally: Tally
+        var forbiddenNulls: Set<Int> = []
+        var entries = Fingerprints()
+        var isOrdered = true
+        var samples = Samples()
+
+        init(indexes: Int = 0) {
+            tally = Tally(indexes: indexes)
+        }
+    }
+
+    let content: Content
+    /// The root pages.
+    let original: UInt32
+    let copy: UInt32
+
+    private let lock = Lock()
+    private var isEqual = true
+    private var findings: Findings
+
+    init(_ content: Content, original: UInt32, copy: UInt32) {
+        self.content = content
+        self.original = original
+        self.copy = copy
+        findings =
+            if case .rows(_, let layout) = content { Findings(indexes: layout.indexes.count) } else { Findings() }
+    }
+
+    /// Whether no difference was found yet, and nothing that records do not tell.
+    var isUndecided: Bool { lock.withLock { isEqual } }
+
+    /// Leaves the tree to the comparison by SQL.
+    func leaveToSQL() { lock.withLock { isEqual = false } }
+
+    /// Adds what was found in one part.
+    func add(_ part: Findings) {
+        lock.withLock {
+            findings.tally.add(part.tally)
+            findings.forbiddenNulls.formUnion(part.forbiddenNulls)
+            findings.entries.add(part.entries)
+            findings.isOrdered = findings.isOrdered && part.isOrdered
+            findings.samples.add(part.samples)
+        }
+    }
+
+    var samples: Samples { lock.withLock { findings.samples } }
+
+    /// Tells the table or the index what was found, once all parts are compared.
+    func settle() {
+        let findings = lock.withLock { self.findings }
+        switch content {
+        case .rows(let walk, _): walk.settle(findings.tally, forbiddenNulls: findings.forbiddenNulls)
+        case .entries(let index): index.settle(findings.entries, isOrdered: findings.isOrdered)
+        case .other: break
+        }
+    }
+}

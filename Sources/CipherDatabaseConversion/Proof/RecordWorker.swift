@@ -1,0 +1,365 @@
+internal import CipherErrors
+internal import CipherPageOpening
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Compares b-trees of both files record by record, on one thread.
+///
+/// Damage of the copy is an error. What differs, and what cannot be read of the original, is left to SQL: equal values may be
+/// other bytes, and whoever reads the rows by SQL names the difference.
+final class RecordWorker {
+    /// A piece of work.
+    enum Unit {
+        case tree(RecordTree)
+        case part(RecordTree, TableParts.Part)
+    }
+
+    /// The records of a tree do not tell whether it is equal.
+    private struct Undecided: Error {}
+
+    /// The pages of the copy that were read.
+    let claims = PageSet()
+    private let original: FilePages<ReadBytes>
+    private let copy: OpenedPages
+    private let path: String
+    private let progress: (Int64) throws -> Void
+    private var bytes: Int64 = 0
+    private var isReadingOriginal = false
+    private var values: [RecordValue] = []
+    private var leafSampler = Sampler()
+    private var chainSampler = Sampler()
+
+    /// Payloads above this length are compared piece by piece and not put together, in bytes.
+    private static let longPayload = Int(TableWalk.longValue)
+
+    init(
+        _ original: FilePages<ReadBytes>, _ copy: OpenedPages, path: String,
+        progress: @escaping (Int64) throws -> Void
+    ) {
+        self.original = original
+        self.copy = copy
+        self.path = path
+        self.progress = progress
+    }
+
+    /// Does a piece of work.
+    ///
+    /// - Returns: What it was found to consist of, which is still to be done.
+    /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged or not authentic; what reading a file and
+    ///   `progress` throw.
+    func run(_ unit: Unit) throws -> [Unit] {
+        isReadingOriginal = false
+        do {
+            switch unit {
+            case .tree(let tree):
+                switch tree.content {
+                case .rows(_, let layout) where layout.key == nil:
+                    let parts = try TableParts(of: copy, root: tree.copy, claims: claims)
+                    guard parts.parts.count == 1 else { return parts.parts.map { .part(tree, $0) } }
+                    try compareRows(of: tree, layout, parts.parts[0])
+                case .rows(_, let layout): try compareKeyedRows(of: tree, layout)
+                case .entries(let index): try compareEntries(of: tree, index)
+                case .other: try read(tree.copy)
+                }
+            case .part(let tree, let part):
+                if tree.isUndecided, case .rows(_, let layout) = tree.content {
+                    try compareRows(of: tree, layout, part)
+                }
+            }
+        } catch is Undecided {
+            leaveToSQL(unit)
+        } catch let damage as DamagedPage {
+            guard isReadingOriginal else { throw StoreError.page(path, damage, forged: copy.forgedPage) }
+            leaveToSQL(unit)
+        }
+        return []
+    }
+
+    private func leaveToSQL(_ unit: Unit) {
+        switch unit {
+        case .tree(let tree), .part(let tree, _): tree.leaveToSQL()
+        }
+    }
+
+    /// Reads a tree of the copy to its end.
+    private func read(_ root: UInt32) throws {
+        var cursor = TreeCursor(copy, root: root, claims: claims)
+        while let cell = try cursor.next() { try cursor.forEachPiece(of: cell) { try count($0.count) } }
+    }
+
+    private func count(_ more: Int) throws {
+        bytes += Int64(more)
+        guard bytes > 1 << 20 else { return }
+        try progress(bytes)
+        bytes = 0
+    }
+
+    // MARK: Rows with rowids
+
+    private func compareRows(of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part) throws {
+        var findings = RecordTree.Findings(indexes: layout.indexes.count)
+        var mine = TreeCursor(copy, root: part.root, claims: claims)
+        var theirs = TreeCursor(original, root: tree.original)
+        if let above = part.bounds.above {
+            isReadingOriginal = true
+            try theirs.seek(after: above)
+        }
+        var last = part.bounds.above
+        var leaf: (page: UInt32, level: Int, bounds: RowIDBounds)?
+        while true {
+            isReadingOriginal = false
+            guard let cell = try mine.next() else { break }
+            var isSample = leaf == nil
+            if leaf?.page != cell.page {
+                guard mine.isOfTable == true, mine.level == leaf?.level ?? mine.level, mine.level <= 1 else {
+                    throw DamagedPage(cell.page, .depth)
+                }
+                leaf = (cell.page, mine.level, try mine.leafBounds().intersection(part.bounds))
+                isSample = leafSampler.takes() || isSample || isNotable(cell.page)
+            }
+            guard last.map({ cell.rowid > $0 }) ?? true, leaf?.bounds.contains(cell.rowid) == true else {
+                throw DamagedPage(cell.page, .keyOrder)
+            }
+            last = cell.rowid
+            isReadingOriginal = true
+            guard let row = try theirs.next(), theirs.isOfTable == true, row.rowid == cell.rowid else {
+                throw Undecided()
+            }
+            let isChainSample = try compare(cell, &mine, row, &theirs)
+            try take(row, &theirs, layout, &findings)
+            if isChainSample || isSample && cell.length <= Self.longPayload {
+                findings.samples.rows.append(cell.rowid)
+            } else if isSample {
+                findings.samples.leaves.append(cell.rowid)
+            }
+        }
+        isReadingOriginal = true
+        if let next = try theirs.next(), part.bounds.upTo.map({ next.rowid <= $0 }) ?? true { throw Undecided() }
+        tree.add(findings)
+    }
+
+    /// Counts a row of the original, and what it calls for in each index.
+    private func take(
+        _ row: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, _ layout: RecordLayout,
+        _ findings: inout RecordTree.Findings
+    ) throws {
+        findings.tally.addRow()
+        guard layout.fieldCount > 0 || !layout.indexes.isEmpty else { return }
+        _ = try readValues(of: row, &cursor, atMost: layout.fieldCount)
+        for (index, fields) in layout.indexes.enumerated() {
+            var fingerprint = ValueFingerprint()
+            for field in fields {
+                switch field {
+                case .rowid: fingerprint.add(.integer(row.rowid))
+                case .value(let place):
+                    // A column that was added later, of which the record does not hold the default.
+                    guard place < values.count else { throw Undecided() }
+                    fingerprint.add(values[place])
+                }
+            }
+            findings.tally.add(fingerprint.finish(), to: index)
+        }
+        for (number, field) in layout.notNull where field < values.count && values[field].isNull {
+            findings.forbiddenNulls.insert(number)
+        }
+    }
+
+    // MARK: Rows and entries with keys
+
+    private func compareKeyedRows(of tree: RecordTree, _ layout: RecordLayout) throws {
+        var findings = RecordTree.Findings(indexes: layout.indexes.count)
+        let width = layout.key?.parts.count ?? 0
+        try compareKeyed(tree, width: width, &findings) { try take($0, &$1, layout, &$2) }
+        tree.add(findings)
+    }
+
+    private func compareEntries(of tree: RecordTree, _ index: IndexComparison) throws {
+        var findings = RecordTree.Findings()
+        let width = index.layout.parts.count
+        var entries = EntryTally(index.order, isUnique: index.layout.isUnique)
+        try compareKeyed(tree, width: width, &findings) { entry, cursor, _ in
+            guard try readValues(of: entry, &cursor, atMost: width + 1), values.count == width else {
+                throw Undecided()
+            }
+            entries.add(values)
+        }
+        findings.entries = entries.fingerprints
+        findings.isOrdered = entries.isOrdered
+        tree.add(findings)
+    }
+
+    /// Compares two trees of keys, in which interior pages hold cells too.
+    ///
+    /// - Parameters:
+    ///   - width: How many values identify a cell.
+    ///   - take: Given each cell of the original once it is equal.
+    private func compareKeyed(
+        _ tree: RecordTree, width: Int, _ findings: inout RecordTree.Findings,
+        take: (TreeCell, inout TreeCursor<FilePages<ReadBytes>>, inout RecordTree.Findings) throws -> Void
+    ) throws {
+        var mine = TreeCursor(copy, root: tree.copy, claims: claims)
+        var theirs = TreeCursor(original, root: tree.original)
+        var interiorPages: Set<UInt32> = []
+        var leaf: (page: UInt32, level: Int)?
+        while true {
+            isReadingOriginal = false
+            guard let cell = try mine.next() else { break }
+            var isSample = false
+            if mine.isOfTable != false { throw DamagedPage(cell.page, .noTreePage) }
+            if cell.child != 0 {
+                isSample = interiorPages.insert(cell.page).inserted
+            } else if leaf?.page != cell.page {
+                guard mine.level == leaf?.level ?? mine.level else { throw DamagedPage(cell.page, .depth) }
+                isSample = leafSampler.takes() || leaf == nil || isNotable(cell.page)
+                leaf = (cell.page, mine.level)
+            }
+            isReadingOriginal = true
+            guard let other = try theirs.next(), theirs.isOfTable == false else { throw Undecided() }
+            let isChainSample = try compare(cell, &mine, other, &theirs)
+            try take(other, &theirs, &findings)
+            guard isSample || isChainSample, cell.length <= Self.longPayload else { continue }
+            _ = try readValues(of: other, &theirs, atMost: width)
+            guard values.count >= width else { throw Undecided() }
+            findings.samples.entries.append(values[..<width].map(\.sql))
+        }
+        isReadingOriginal = true
+        guard try theirs.next() == nil else { throw Undecided() }
+    }
+
+    // MARK: Payloads
+
+    /// Compares two payloads.
+    ///
+    /// - Returns: Whether the payload has overflow pages that SQLCipher is to read too.
+    /// - Throws: `Undecided` where they differ.
+    private func compare(
+        _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
+        _ theirs: inout TreeCursor<FilePages<ReadBytes>>
+    ) throws -> Bool {
+        try count(cell.local.count)
+        guard cell.length == other.length else { throw Undecided() }
+        if cell.local.count == cell.length, other.local.count == other.length {
+            guard cell.local.isEqual(to: other.local) else { throw Undecided() }
+            return false
+        }
+        return try compareChains(cell, &mine, other, &theirs)
+    }
+
+    private func compareChains(
+        _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
+        _ theirs: inout TreeCursor<FilePages<ReadBytes>>
+    ) throws -> Bool {
+        isReadingOriginal = true
+        var otherRest = try theirs.rest(of: other)
+        isReadingOriginal = false
+        var rest = try mine.rest(of: cell)
+        var (left, right) = (cell.local, other.local)
+        var isSample = cell.local.count < cell.length && chainSampler.takes()
+        while true {
+            if left.isEmpty {
+                isReadingOriginal = false
+                if cell.length <= Self.longPayload, isNotable(rest.page) { isSample = true }
+                if let piece = try mine.next(&rest) { left = piece }
+                try count(left.count)
+            }
+            if right.isEmpty {
+                isReadingOriginal = true
+                if let piece = try theirs.next(&otherRest) { right = piece }
+            }
+            let count = min(left.count, right.count)
+            // Equal lengths end together.
+            guard count > 0 else { break }
+            guard left.part(0, count).isEqual(to: right.part(0, count)) else { throw Undecided() }
+            left = left.part(count, left.count - count)
+            right = right.part(count, right.count - count)
+        }
+        isReadingOriginal = false
+        guard cell.local.count == cell.length || rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
+        isReadingOriginal = true
+        return isSample
+    }
+
+    /// Reads the first values of a record of the original into `values`, or all of them where there are fewer.
+    ///
+    /// - Returns: Whether these are all that the record has.
+    private func readValues(
+        of cell: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, atMost count: Int
+    ) throws -> Bool {
+        isReadingOriginal = true
+        if cell.local.count < cell.length {
+            // Most often they are among those on the cell's own page.
+            do {
+                return try readValues(cell.local, cell.page, atMost: count)
+            } catch is DamagedPage {
+                guard cell.length <= Self.longPayload else { throw Undecided() }
+            }
+        }
+        return try readValues(cursor.payload(of: cell), cell.page, atMost: count)
+    }
+
+    private func readValues(_ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int) throws -> Bool {
+        values.removeAll(keepingCapacity: true)
+        var record = try RecordReader(payload, page: page)
+        while values.count < count {
+            guard let value = try record.next() else { return true }
+            values.append(value)
+        }
+        return false
+    }
+
+    /// Whether SQLCipher reads a page in any case: the last one, and those around the bytes that SQLite locks.
+    private func isNotable(_ page: UInt32) -> Bool {
+        let lockPage = PageGeometry.lockPage(copy.geometry.pageSize)
+        return page == copy.pageCount || page == lockPage - 1 || page == lockPage + 1
+    }
+}
+
+/// Takes one of a hundred, at random.
+private struct Sampler {
+    private var skipped = Int.random(in: 0..<100)
+
+    mutating func takes() -> Bool {
+        skipped -= 1
+        guard skipped < 0 else { return false }
+        // So that the mean distance is 100.
+        skipped = Int.random(in: 0..<199)
+        return true
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether bytes are equal; both are of one length.
+    fileprivate func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
+        guard let left = baseAddress, let right = other.baseAddress else { return true }
+        return memcmp(left, right, count) == 0
+    }
+}
+
+extension RecordValue {
+    /// SQL that SQLite reads as this value, to the bit.
+    fileprivate var sql: SQL {
+        switch self {
+        case .null: "NULL"
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        // Written out, for SQLite takes a blob that is bound for a text in UTF-8, whatever the database's encoding.
+        case .text(let bytes): SQL(text: "CAST(x'\(Self.hex(bytes))' AS TEXT)")
+        case .blob(let bytes): "\(Array(bytes))"
+        }
+    }
+
+    private static func hex(_ bytes: UnsafeRawBufferPointer) -> String {
+        let digits = Array("0123456789abcdef".unicodeScalars)
+        var text = String.UnicodeScalarView()
+        for byte in bytes { text += [digits[Int(byte >> 4)], digits[Int(byte & 15)]] }
+        return String(text)
+    }
+}
