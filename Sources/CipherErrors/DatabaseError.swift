@@ -42,8 +42,10 @@ public struct DatabaseError: Error, Sendable, Equatable {
     public var isConstraintViolation: Bool { code == ResultCode.constraint }
     /// Whether another connection's lock was in the way, longer than is waited.
     public var isBusy: Bool { code == ResultCode.busy || code == ResultCode.locked }
-    /// Whether the disk is full.
-    public var isFull: Bool { code == ResultCode.full }
+    /// Whether the disk is full, also where no room is left for the index of a write-ahead log.
+    ///
+    /// Source: SQLite, "Result and Error Codes", `SQLITE_FULL` and `SQLITE_IOERR_SHMSIZE`.
+    public var isFull: Bool { code == ResultCode.full || extendedCode == ResultCode.inputOutput | (19 << 8) }
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
     /// Whether the file is damaged, or no database under its key.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
