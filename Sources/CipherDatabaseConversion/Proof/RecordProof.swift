@@ -91,7 +91,7 @@ final class RecordProof: @unchecked Sendable {
     func work(_ progress: @escaping (Int64) throws -> Void) throws {
         do {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
-            let worker = RecordWorker(
+            var worker = RecordWorker(
                 pages, try OpenedPages(copyFile.content, key: copyKey), path: original.path, progress: progress)
             while let unit = try next() { finish(try worker.run(unit)) }
             lock.withLock { if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false } }

@@ -15,7 +15,8 @@ internal import CipherSQLiteFormat
 ///
 /// Damage of the copy is an error. What differs, and what cannot be read of the original, is left to SQL: equal values may be
 /// other bytes, and whoever reads the rows by SQL names the difference.
-final class RecordWorker {
+// A structure, for what changes with each row would be checked for exclusive access in a class each time.
+struct RecordWorker {
     /// A piece of work.
     enum Unit {
         case tree(RecordTree)
@@ -55,7 +56,7 @@ final class RecordWorker {
     /// - Returns: What it was found to consist of, which is still to be done.
     /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged or not authentic; what reading a file and
     ///   `progress` throw.
-    func run(_ unit: Unit) throws -> [Unit] {
+    mutating func run(_ unit: Unit) throws -> [Unit] {
         isReadingOriginal = false
         do {
             switch unit {
@@ -90,12 +91,12 @@ final class RecordWorker {
     }
 
     /// Reads a tree of the copy to its end.
-    private func read(_ root: UInt32) throws {
+    private mutating func read(_ root: UInt32) throws {
         var cursor = TreeCursor(copy, root: root, claims: claims)
         while let cell = try cursor.next() { try cursor.forEachPiece(of: cell) { try count($0.count) } }
     }
 
-    private func count(_ more: Int) throws {
+    private mutating func count(_ more: Int) throws {
         bytes += Int64(more)
         guard bytes > 1 << 20 else { return }
         try progress(bytes)
@@ -104,7 +105,7 @@ final class RecordWorker {
 
     // MARK: Rows with rowids
 
-    private func compareRows(of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part) throws {
+    private mutating func compareRows(of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part) throws {
         var findings = RecordTree.Findings(indexes: layout.indexes.count)
         var mine = TreeCursor(copy, root: part.root, claims: claims)
         var theirs = TreeCursor(original, root: tree.original)
@@ -147,7 +148,7 @@ final class RecordWorker {
     }
 
     /// Counts a row of the original, and what it calls for in each index.
-    private func take(
+    private mutating func take(
         _ row: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, _ layout: RecordLayout,
         _ findings: inout RecordTree.Findings
     ) throws {
@@ -174,22 +175,23 @@ final class RecordWorker {
 
     // MARK: Rows and entries with keys
 
-    private func compareKeyedRows(of tree: RecordTree, _ layout: RecordLayout) throws {
+    private mutating func compareKeyedRows(of tree: RecordTree, _ layout: RecordLayout) throws {
         var findings = RecordTree.Findings(indexes: layout.indexes.count)
-        let width = layout.key?.parts.count ?? 0
-        try compareKeyed(tree, width: width, &findings) { try take($0, &$1, layout, &$2) }
+        try compareKeyed(tree, width: layout.key?.parts.count ?? 0, &findings) { worker, row, cursor, findings in
+            try worker.take(row, &cursor, layout, &findings)
+        }
         tree.add(findings)
     }
 
-    private func compareEntries(of tree: RecordTree, _ index: IndexComparison) throws {
+    private mutating func compareEntries(of tree: RecordTree, _ index: IndexComparison) throws {
         var findings = RecordTree.Findings()
         let width = index.layout.parts.count
         var entries = EntryTally(index.order, isUnique: index.layout.isUnique)
-        try compareKeyed(tree, width: width, &findings) { entry, cursor, _ in
-            guard try readValues(of: entry, &cursor, atMost: width + 1), values.count == width else {
+        try compareKeyed(tree, width: width, &findings) { worker, entry, cursor, _ in
+            guard try worker.readValues(of: entry, &cursor, atMost: width + 1), worker.values.count == width else {
                 throw Undecided()
             }
-            entries.add(values)
+            entries.add(worker.values)
         }
         findings.entries = entries.fingerprints
         findings.isOrdered = entries.isOrdered
@@ -201,9 +203,11 @@ final class RecordWorker {
     /// - Parameters:
     ///   - width: How many values identify a cell.
     ///   - take: Given each cell of the original once it is equal.
-    private func compareKeyed(
+    private mutating func compareKeyed(
         _ tree: RecordTree, width: Int, _ findings: inout RecordTree.Findings,
-        take: (TreeCell, inout TreeCursor<FilePages<ReadBytes>>, inout RecordTree.Findings) throws -> Void
+        take: (
+            inout RecordWorker, TreeCell, inout TreeCursor<FilePages<ReadBytes>>, inout RecordTree.Findings
+        ) throws -> Void
     ) throws {
         var mine = TreeCursor(copy, root: tree.copy, claims: claims)
         var theirs = TreeCursor(original, root: tree.original)
@@ -224,7 +228,7 @@ final class RecordWorker {
             isReadingOriginal = true
             guard let other = try theirs.next(), theirs.isOfTable == false else { throw Undecided() }
             let isChainSample = try compare(cell, &mine, other, &theirs)
-            try take(other, &theirs, &findings)
+            try take(&self, other, &theirs, &findings)
             guard isSample || isChainSample, cell.length <= Self.longPayload else { continue }
             _ = try readValues(of: other, &theirs, atMost: width)
             guard values.count >= width else { throw Undecided() }
@@ -240,7 +244,7 @@ final class RecordWorker {
     ///
     /// - Returns: Whether the payload has overflow pages that SQLCipher is to read too.
     /// - Throws: `Undecided` where they differ.
-    private func compare(
+    private mutating func compare(
         _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
         _ theirs: inout TreeCursor<FilePages<ReadBytes>>
     ) throws -> Bool {
@@ -253,7 +257,7 @@ final class RecordWorker {
         return try compareChains(cell, &mine, other, &theirs)
     }
 
-    private func compareChains(
+    private mutating func compareChains(
         _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
         _ theirs: inout TreeCursor<FilePages<ReadBytes>>
     ) throws -> Bool {
@@ -290,7 +294,7 @@ final class RecordWorker {
     /// Reads the first values of a record of the original into `values`, or all of them where there are fewer.
     ///
     /// - Returns: Whether these are all that the record has.
-    private func readValues(
+    private mutating func readValues(
         of cell: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, atMost count: Int
     ) throws -> Bool {
         isReadingOriginal = true
@@ -305,7 +309,7 @@ final class RecordWorker {
         return try readValues(cursor.payload(of: cell), cell.page, atMost: count)
     }
 
-    private func readValues(_ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int) throws -> Bool {
+    private mutating func readValues(_ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int) throws -> Bool {
         values.removeAll(keepingCapacity: true)
         var record = try RecordReader(payload, page: page)
         while values.count < count {
