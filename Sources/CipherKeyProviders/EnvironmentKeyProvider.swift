@@ -22,17 +22,23 @@ public struct EnvironmentKeyProvider: KeyProvider {
     ///
     /// - Throws: ``StoreError`` with `keyUnavailable` where the variable is not set, and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-        guard let text = environment(variable) else {
-            throw StoreError(
-                .keyUnavailable, "the environment variable \(variable) is not set",
-                advice: "set it to a passphrase or to x'64 hex digits'")
-        }
-        return try KeyText.parse(text, origin: "the environment variable \(variable)")
+        try KeyText.parse(keyText(database: database), origin: "the environment variable \(variable)")
     }
 
     /// Gives the variable's key, for none is ever made.
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
+    }
+}
+
+extension EnvironmentKeyProvider: KeyTextSource {
+    package func keyText(database: String) throws -> SecretBytes {
+        guard let text = environment(variable) else {
+            throw StoreError(
+                .keyUnavailable, "the environment variable \(variable) is not set",
+                advice: "set it to a passphrase or to x'64 hex digits'")
+        }
+        return text
     }
 }
 

@@ -1,4 +1,5 @@
 internal import CipherErrors
+package import CipherPrimitives
 public import CipherSQLite
 internal import CipherSystemFiles
 
@@ -58,6 +59,10 @@ public struct FileKeyProvider: KeyProvider {
     }
 
     private func stored(database: String, durably: Bool) throws -> CipherKey {
+        try KeyText.parse(readText(database: database, durably: durably), origin: "the key file", path: path)
+    }
+
+    private func readText(database: String, durably: Bool) throws -> SecretBytes {
         // Asked before the file is opened: closing a database here would drop SQLite's locks on it.
         if SmallFile.isSame(path, database) {
             throw StoreError(
@@ -66,13 +71,13 @@ public struct FileKeyProvider: KeyProvider {
         }
         let file = try SmallFile(path: path)
         try checkAccess(of: file)
-        let key = try KeyText.parse(file.secret(limit: KeyText.maximumSize), origin: "the key file", path: path)
+        let text = try file.secret(limit: KeyText.maximumSize)
         if durably {
             // The process that made the file may have died before it was on the disk.
             guard file.sync() else { throw FileSystem.failure("be synced", path) }
             try FileSystem.syncFolder(of: path)
         }
-        return key
+        return text
     }
 
     private func checkAccess(of file: borrowing SmallFile) throws {
@@ -95,6 +100,16 @@ public struct FileKeyProvider: KeyProvider {
             advice: failure == .missing
                 ? "restore the file with the key of this database, or give the right path"
                 : "give a readable file that holds a passphrase or x'64 hex digits'")
+    }
+}
+
+extension FileKeyProvider: KeyTextSource {
+    package func keyText(database: String) throws -> SecretBytes {
+        do {
+            return try readText(database: database, durably: false)
+        } catch let failure as SmallFile.Failure {
+            throw unavailable(failure)
+        }
     }
 }
 

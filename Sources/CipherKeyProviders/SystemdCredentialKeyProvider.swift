@@ -23,6 +23,11 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
     ///
     /// - Throws: ``StoreError`` with `keyUnavailable` where systemd gave no such credential, and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
+        let (text, path) = try read()
+        return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)
+    }
+
+    private func read() throws -> (text: SecretBytes, path: String) {
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
@@ -35,10 +40,8 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         }
         let path = folder.withUnsafeBytes { SystemPath.text($0) } + "/" + SystemPath.text(name.utf8)
         do {
-            let file = try SmallFile(path: path)
-            return try KeyText.parse(
-                file.secret(limit: KeyText.maximumSize), origin: "the systemd credential \(name)", path: path)
-        } catch let failure as SmallFile.Failure {
+            return (try SmallFile(path: path).secret(limit: KeyText.maximumSize), path)
+        } catch let failure {
             throw StoreError(
                 failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
                 "the systemd credential cannot be used: \(failure)",
@@ -50,6 +53,10 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
     }
+}
+
+extension SystemdCredentialKeyProvider: KeyTextSource {
+    package func keyText(database: String) throws -> SecretBytes { try read().text }
 }
 
 extension KeyProvider where Self == SystemdCredentialKeyProvider {

@@ -36,7 +36,7 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         try wait(database) { try provider.previousKeyIsObsolete(database: database) }
     }
 
-    private func wait<Answer: Sendable>(
+    func wait<Answer: Sendable>(
         _ database: String, _ ask: @escaping @Sendable () throws -> Answer
     ) throws -> Answer {
         let (answer, waiting) = (BlockingAnswer<Answer>(), UpgradeCancellation())

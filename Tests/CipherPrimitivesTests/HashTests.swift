@@ -50,6 +50,31 @@ struct HashTests {
                 """),
     ]
 
+    @Test("The key after each round is that of so many rounds", arguments: HashFunction.allCases)
+    func keyOfEachRound(function: HashFunction) throws {
+        let (password, salt) = (Array("a passphrase".utf8), Array("sixteen bytes so".utf8))
+        for size in [16, 32, 100] {
+            let pass = try #require(
+                password.withUnsafeBytes { password in
+                    salt.withUnsafeBytes { PBKDF2Rounds(function, password: password, salt: $0, keySize: size) }
+                })
+            for rounds in 1...50 {
+                var whole = [UInt8](repeating: 0, count: size)
+                let isDone = whole.withUnsafeMutableBytes { whole in
+                    password.withUnsafeBytes { password in
+                        salt.withUnsafeBytes {
+                            Cryptography.pbkdf2(function, password: password, salt: $0, rounds: rounds, into: whole)
+                        }
+                    }
+                }
+                #expect(isDone)
+                #expect(pass.count == rounds)
+                #expect(Array(pass.key.prefix(size)) == whole)
+                #expect(pass.advance())
+            }
+        }
+    }
+
     @Test("PBKDF2 derives the published keys", arguments: derivations)
     func pbkdf2(_ derivation: Derivation) {
         let expected = bytes(derivation.key)

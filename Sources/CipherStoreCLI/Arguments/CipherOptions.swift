@@ -97,6 +97,17 @@ enum CipherOptions {
         }
     }
 
+    /// How the option tells settings.
+    static func text(of settings: CipherSettings) -> String {
+        let usual = CipherSettings(compatibility: settings.compatibility)
+        var parts = ["\(settings.compatibility)"]
+        if settings.pageSize != usual.pageSize { parts.append("page-size=\(settings.pageSize)") }
+        if settings.kdfIterations != usual.kdfIterations { parts.append("kdf-iterations=\(settings.kdfIterations)") }
+        if settings.hmacAlgorithm != usual.hmacAlgorithm { parts.append("hmac=\(settings.hmacAlgorithm.rawValue)") }
+        if settings.kdfAlgorithm != usual.kdfAlgorithm { parts.append("kdf=\(settings.kdfAlgorithm.rawValue)") }
+        return parts.joined(separator: ",")
+    }
+
     /// The format of a file that is to be written.
     static func newSettings(_ invocation: Invocation) throws -> CipherSettings {
         var settings = try settings(invocation, newCompatibility, oldest: 3)

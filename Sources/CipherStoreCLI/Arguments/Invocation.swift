@@ -42,6 +42,15 @@ package struct Invocation: Sendable {
         return number << 20
     }
 
+    /// The value of an option that is a number from 1 up.
+    func count(_ option: Option, default fallback: Int) throws -> Int {
+        guard let text = self[option] else { return fallback }
+        guard let number = Int(text), (1...Int(Int32.max)).contains(number) else {
+            throw CommandFailure.usage("--\(option.name) takes a number from 1 up")
+        }
+        return number
+    }
+
     /// The value of an option that is a number of seconds.
     func duration(_ option: Option, default fallback: Duration) throws -> Duration {
         guard let text = self[option] else { return fallback }

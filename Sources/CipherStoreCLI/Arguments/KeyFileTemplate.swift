@@ -3,7 +3,7 @@ package import CipherSQLite
 
 /// A key file for each database: `{name}` stands for the name of the database without its ending, `{folder}` for the name
 /// of its folder.
-package struct KeyFileTemplate: KeyProvider, InputFiles {
+package struct KeyFileTemplate: KeyTextSource, InputFiles {
     private let template: String
 
     private static var placeholder: Regex<(Substring, Substring)> {
@@ -22,6 +22,10 @@ package struct KeyFileTemplate: KeyProvider, InputFiles {
 
     package func plannedKey(database: String) throws -> CipherKey? {
         try FileKeyProvider.file(path(for: database)).plannedKey(database: database)
+    }
+
+    package func keyText(database: String) throws -> SecretBytes {
+        try FileKeyProvider.file(path(for: database)).keyText(database: database)
     }
 
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }

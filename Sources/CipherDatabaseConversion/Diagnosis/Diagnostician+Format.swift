@@ -1,0 +1,203 @@
+internal import CipherPrimitives
+internal import CipherSQLite
+
+/// In what the key and the format of a file differ from those that were given.
+extension Diagnostician {
+    // MARK: The format
+
+    mutating func addFormat(_ sealed: Sealed, _ derivation: KeySearch.Derivation?) {
+        let seal = sealed.seal
+        let given = options.format
+        let headerSize = sealed.hasPlaintextHeader ? sealed.firstPageStart ?? 32 : 0
+        if headerSize != 0, headerSize != 32 {
+            diagnosis.add(
+                .plaintextHeader, "\(headerSize) bytes of the header are readable",
+                "open it with SQLCipher itself, with PRAGMA cipher_plaintext_header_size = \(headerSize)")
+        }
+        if !seal.isUsual {
+            let mask = String(seal.saltMask, radix: 16)
+            diagnosis.add(
+                .hmacDetail, "the HMAC of the pages is made in another way than SQLCipher's formats make it",
+                "open it with SQLCipher itself, with "
+                    + [
+                        seal.saltMask == PageSeal.usualMask
+                            ? nil : "PRAGMA cipher_hmac_salt_mask = \"x'\(mask.count < 2 ? "0" : "")\(mask)'\"",
+                        seal.isBigEndian ? "PRAGMA cipher_hmac_pgno = be" : nil,
+                    ].compactMap { $0 }.joined(separator: " and "))
+        }
+        guard let format = nearest(seal, derivation, headerSize: headerSize == 32 ? 32 : 0) else {
+            return diagnosis.add(
+                .noHMAC, "the pages have no HMAC, with settings of format 4 otherwise",
+                "open it with SQLCipher itself, with PRAGMA cipher_use_hmac = OFF")
+        }
+        if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
+            diagnosis.add(
+                .noHMAC, "the pages have no HMAC, as in format 1",
+                "name the format as below: format 1 with its differences")
+        }
+        if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
+        addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
+    }
+
+    /// The settings that tell a seal with the fewest differences from a format; `nil` where there are none.
+    private func nearest(
+        _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
+    ) -> CipherSettings? {
+        let given = options.format
+        let formats = seal.hmac == nil ? [1] : [given.compatibility, 4, 3, 2].filter { $0 >= 2 }
+        let settings = formats.map { compatibility in
+            let usual = CipherSettings(compatibility: compatibility)
+            return CipherSettings(
+                compatibility: compatibility, pageSize: seal.pageSize,
+                // A raw key is not derived, so any number serves.
+                kdfIterations: derivation?.rounds
+                    ?? (compatibility == given.compatibility ? given.kdfIterations : usual.kdfIterations),
+                hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
+                kdfAlgorithm: seal.hmac == nil && derivation == nil ? usual.kdfAlgorithm : seal.kdf,
+                plaintextHeaderSize: headerSize)
+        }.filter { $0.fault(newest: 4) == nil }
+        if let same = settings.first(where: { Self.isEqual($0, given) }) { return same }
+        return settings.min { $0.differences < $1.differences }
+    }
+
+    /// Whether two settings differ in nothing but the header, which a file shows by itself.
+    private static func isEqual(_ left: CipherSettings, _ right: CipherSettings) -> Bool {
+        var left = left
+        left.plaintextHeaderSize = right.plaintextHeaderSize
+        return left == right
+    }
+
+    private mutating func addDifferences(
+        _ format: CipherSettings, _ given: CipherSettings, isDerived: Bool, hasHMAC: Bool
+    ) {
+        let isOther = format.compatibility != given.compatibility
+        let base = isOther ? CipherSettings(compatibility: format.compatibility) : given
+        let advice = "name the format when the file is opened"
+        if isOther {
+            let engine = Engine.current
+            diagnosis.add(
+                .cipherFormat,
+                "the file is of SQLCipher's format \(format.compatibility), and format \(given.compatibility) was given",
+                format.compatibility > engine.defaultCompatibility
+                    ? "use SQLCipher \(format.compatibility) or later: this one is \(engine.cipherVersion)" : advice)
+        }
+        if format.pageSize != base.pageSize {
+            diagnosis.add(
+                .pageSize, "the pages of the file have \(format.pageSize) bytes, and not \(base.pageSize)", advice)
+        }
+        if isDerived, format.kdfIterations != base.kdfIterations {
+            diagnosis.add(
+                .rounds,
+                "the key is derived in \(format.kdfIterations) rounds of PBKDF2, and not in \(base.kdfIterations)",
+                advice)
+        }
+        var algorithms: [String] = []
+        if hasHMAC, format.hmacAlgorithm != base.hmacAlgorithm {
+            algorithms.append("the HMAC of the pages is made with \(format.hmacAlgorithm.rawValue)")
+        }
+        if hasHMAC || isDerived, format.kdfAlgorithm != base.kdfAlgorithm {
+            algorithms.append("the key is derived with \(format.kdfAlgorithm.rawValue)")
+        }
+        if !algorithms.isEmpty { diagnosis.add(.algorithm, algorithms.joined(separator: ", and "), advice) }
+    }
+
+    // MARK: The key
+
+    mutating func addDeviations(_ reading: KeyReading) {
+        for kind in reading.deviations {
+            let (detail, advice) = Self.texts(kind, reading)
+            diagnosis.add(kind, detail, reading.isTold ? advice : Self.untold)
+        }
+    }
+
+    private static let untold =
+        "no text of a key tells this passphrase, for SQLCipher's raw keys begin as it does: hand its bytes to sqlite3_key, and "
+        + "give the file another key by sqlite3_rekey"
+
+    private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
+        let bytes = reading.bytes
+        switch kind {
+        case .rawKeyNotPassphrase:
+            return (
+                "the file has a raw key, which was given as a passphrase",
+                "give it as a raw key: x'\(reading.form == .rawWithSalt ? 96 : 64) hex digits'"
+            )
+        case .passphraseNotRawKey:
+            return (
+                "the file has a passphrase, which was given as a raw key", "give the text of the passphrase, not x'…'"
+            )
+        case .newline:
+            return bytes.ends(with: [0x0a])
+                ? (
+                    "the passphrase of the file ends in a \(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")"
+                        + "newline, which was not given",
+                    "let the text of the key end in it and one more newline: the last one is not part of the key"
+                )
+                : ("the text of the key ends in a newline that is no part of the passphrase", "remove it")
+        case .nul:
+            return bytes.last == 0
+                ? ("the passphrase of the file ends in a NUL, which was not given", "let the text of the key end in it")
+                : (
+                    "the text of the key holds a NUL that is no part of the passphrase",
+                    "remove it and what is behind it"
+                )
+        case .whitespace:
+            return bytes.last == 0x20 || bytes.last == 0x09
+                ? (
+                    "the passphrase of the file ends in white space, which was not given",
+                    "let the text of the key end in it"
+                )
+                : ("the text of the key has white space at an end that is no part of the key", "remove it")
+        case .quotes:
+            return bytes.unquoted() != nil
+                ? (
+                    "the passphrase of the file has quotes about it, which were not given",
+                    "put them about the text of the key"
+                )
+                : ("the text of the key has quotes about it that are no part of the key", "remove them")
+        case .hexCase:
+            return (
+                "the hexadecimal digits of the passphrase have the other case",
+                "write them in \(bytes.lowercased() == bytes ? "lower" : "upper") case"
+            )
+        case .encodedKey:
+            return (
+                "the file has the bytes that the text of the key encodes in hexadecimal digits or base64, or the text the "
+                    + "file's", "give the key in the encoding that the file has"
+            )
+        case .byteOrderMark:
+            return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
+                || bytes.starts(with: [0xfe, 0xff])
+                ? (
+                    "the passphrase of the file begins with a byte order mark, which was not given",
+                    "hand the bytes with the mark to sqlite3_key, and give the file another key by sqlite3_rekey"
+                )
+                : (
+                    "the text of the key begins with a byte order mark that is no part of the key",
+                    "save it without the mark"
+                )
+        case .textEncoding:
+            return (
+                "the text of the passphrase has another encoding than the file's: UTF-8, UTF-16 or Latin-1",
+                "save the text in the encoding with which the file was encrypted"
+            )
+        default: return ("", "")
+        }
+    }
+}
+
+extension KeyReading {
+    /// Whether ``CipherKey/init(text:)`` can give this key for any text.
+    fileprivate var isTold: Bool { form != .passphrase || (try? CipherKey.passphrase(bytes)) != nil }
+}
+
+extension CipherSettings {
+    /// In how many settings these differ from the defaults of their format.
+    fileprivate var differences: Int {
+        let usual = CipherSettings(compatibility: compatibility)
+        return [
+            pageSize != usual.pageSize, kdfIterations != usual.kdfIterations, hmacAlgorithm != usual.hmacAlgorithm,
+            kdfAlgorithm != usual.kdfAlgorithm,
+        ].count { $0 }
+    }
+}

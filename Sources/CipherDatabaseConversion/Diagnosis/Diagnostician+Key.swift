@@ -1,0 +1,201 @@
+internal import CipherErrors
+internal import CipherPrimitives
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// What remains to be told of a file whose key was found.
+extension Diagnostician {
+    /// How a file is sealed, as far as was found out.
+    struct Sealed {
+        let key: SecretBytes
+        /// The salt with which the pages are authentic; `nil` where none is.
+        let salt: [UInt8]?
+        let seal: PageSeal
+        /// How much of page 1 is not encrypted; `nil` where the page is damaged.
+        let firstPageStart: Int?
+        /// Whether that is a readable header, and not the salt.
+        let hasPlaintextHeader: Bool
+    }
+
+    mutating func lookAtFound(_ found: KeySearch.Found, _ probe: PageProbe) throws {
+        diagnosis.keyForm = found.reading.form
+        let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
+        var sealed: Sealed?
+        for salt in [found.reading.salt, probe.salt].compactMap({ $0 }) where sealed == nil {
+            guard let (seal, start) = probe.seal(under: found.key, salt: salt, kdfs) else { continue }
+            sealed = Sealed(
+                key: found.key, salt: salt, seal: seal, firstPageStart: start,
+                hasPlaintextHeader: probe.hasPlaintextHeader)
+        }
+        if sealed == nil, let layout = probe.layout(under: found.key), layout.reserved < 48 {
+            let seal = PageSeal(pageSize: layout.pageSize, hmac: nil, kdf: found.derivation?.digest ?? .sha1)
+            sealed = Sealed(
+                key: found.key, salt: nil, seal: seal, firstPageStart: layout.firstPageStart,
+                hasPlaintextHeader: probe.hasPlaintextHeader)
+        }
+        addDeviations(found.reading)
+        guard let sealed else { return lookAtUnsealed(found, probe) }
+        if let salt = found.reading.salt, let right = sealed.salt, salt != right {
+            diagnosis.add(
+                .keySalt, "the salt that comes with the raw key is not the file's, which holds its own",
+                "give the raw key alone, as x'64 hex digits'")
+        }
+        addFormat(sealed, found.derivation)
+        try lookAtPages(sealed, probe)
+        try lookBeside(sealed)
+        try open(sealed)
+    }
+
+    /// A key that is right, and not one page that is authentic.
+    private mutating func lookAtUnsealed(_ found: KeySearch.Found, _ probe: PageProbe) {
+        if probe.hasPlaintextHeader {
+            return found.reading.salt == nil
+                ? addSaltMissing(isKeyRight: true)
+                : diagnosis.add(
+                    .keySalt, "the raw key is right, and the salt that comes with it is not the file's",
+                    "give the salt that was stored when the file was made")
+        }
+        let layout = probe.layout(under: found.key)
+        guard found.evidence == .header else {
+            return diagnosis.add(
+                .damagedFirstPage,
+                "the key is right, as other pages show, and the first page, which holds the salt, is damaged",
+                "restore the file from a backup")
+        }
+        if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
+            return diagnosis.addTruncated(pages: 0, pageSize: 0, probe.size)
+        }
+        if layout != nil, found.reading.form != .passphrase {
+            return diagnosis.add(
+                .damagedFirstPage,
+                "the key is right, and no page is authentic: the salt at the beginning of the file was changed, or the "
+                    + "HMAC was made with settings that are not known here",
+                "restore the file from a backup")
+        }
+        diagnosis.add(
+            .damagedFirstPage, "the key is right, and the first page is damaged behind its header",
+            "restore the file from a backup")
+    }
+
+    mutating func addSaltMissing(isKeyRight: Bool) {
+        diagnosis.add(
+            .saltMissing,
+            "the file has a readable header in the place of its salt, so the salt must come with the key"
+                + (isKeyRight ? "; the key is right" : ", and without it no key can be tried"),
+            "give the key as x'96 hex digits', raw key and salt, as it was stored when the file was made")
+    }
+
+    // MARK: Pages
+
+    private mutating func lookAtPages(_ sealed: Sealed, _ probe: PageProbe) throws {
+        let seal = sealed.seal
+        let besides = try pagesBeside(pageSize: seal.pageSize)
+        guard let start = sealed.firstPageStart else {
+            if !besides.contains(1) {
+                diagnosis.add(
+                    .damagedFirstPage, "the key is right, as other pages show, and the first page is damaged",
+                    "restore the file from a backup")
+            }
+            return
+        }
+        let whole = probe.size / Int64(seal.pageSize)
+        if let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+            let page = seal.open(Array(probe.start.prefix(seal.pageSize)), from: start, decryption),
+            let claimed = FileHeader(bytes: page, fileSize: probe.size).claimedPages, Int64(claimed) > whole,
+            claimed - Int(whole) > 1 << 20
+                || (Int(whole) + 1...claimed).contains(where: { !besides.contains(UInt32($0)) })
+        {
+            diagnosis.addTruncated(pages: claimed, pageSize: seal.pageSize, probe.size)
+        }
+        guard let salt = sealed.salt, let authenticator = PageAuthenticator(seal, key: sealed.key, salt: salt) else {
+            return
+        }
+        try authenticate(2..<max(2, whole + 1), seal, authenticator, probe, besides)
+    }
+
+    /// Authenticates pages, those apart that a log or journal has in another form.
+    private mutating func authenticate(
+        _ pages: Range<Int64>, _ seal: PageSeal, _ authenticator: PageAuthenticator, _ probe: PageProbe,
+        _ besides: Set<UInt32>
+    ) throws {
+        let deadline = ContinuousClock.now + options.timeLimit
+        let lockPage = Int64(PageGeometry.lockPage(seal.pageSize))
+        var damaged: [Int64] = []
+        for number in pages where number != lockPage && !besides.contains(UInt32(clamping: number)) {
+            if number.isMultiple(of: 256) {
+                if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }
+                guard ContinuousClock.now < deadline else {
+                    diagnosis.isComplete = false
+                    break
+                }
+            }
+            let page = try probe.file.read(at: (number - 1) * Int64(seal.pageSize), count: seal.pageSize)
+            let isAuthentic = page.withUnsafeBytes {
+                authenticator.isAuthentic($0, UInt32(clamping: number), from: 0, seal)
+            }
+            // SQLCipher takes a page of zeros for one that was never written.
+            guard !isAuthentic else { continue }
+            if page.contains(where: { $0 != 0 }) { damaged.append(number) } else { hasBlankPages = true }
+        }
+        guard let first = damaged.first else { return }
+        diagnosis.add(
+            .damagedPages,
+            damaged.count == 1
+                ? "the key is right, and page \(first) is not what was written with it"
+                : "the key is right, and \(damaged.count) pages, from page \(first) on, are not what was written with it",
+            "restore the file from a backup")
+    }
+
+    // MARK: SQLCipher's own answer
+
+    /// Opens the file as it was found to be openable, where nothing speaks against it.
+    private mutating func open(_ sealed: Sealed) throws {
+        let obstacles: Set<Diagnosis.Kind> = [
+            .damagedFirstPage, .damagedPages, .truncated, .staleLog, .staleJournal,
+        ]
+        guard let format = diagnosis.format, format.fault() == nil, sealed.firstPageStart != nil,
+            !diagnosis.causes.contains(where: { obstacles.contains($0.kind) }),
+            let salt = try sealed.salt ?? inspector.header().salt.map({ $0.withUnsafeBytes { Array($0) } })
+        else { return }
+        let key = try CipherKey.raw(sealed.key, salt: SecretBytes(salt))
+        let deadline = ContinuousClock.now + options.timeLimit
+        let (cancellation, isUnproven) = (cancellation, hasBlankPages || sealed.seal.hmac == nil)
+        do {
+            let complaint = try inspector.readingEncrypted(
+                key: key, settings: format, hasPlaintextHeader: sealed.hasPlaintextHeader
+            ) { connection, _ in
+                // A damaged page that no HMAC tells of.
+                guard isUnproven else { return "ok" }
+                connection.setProgressHandler(every: 10_000) {
+                    cancellation?.isCancelled != true && ContinuousClock.now < deadline
+                }
+                return try connection.values(String.self, "PRAGMA quick_check").first(where: Self.isAboutPages) ?? "ok"
+            }
+            diagnosis.causes.removeAll { $0.kind == .hotJournal }
+            guard complaint != "ok" else { return }
+            diagnosis.add(
+                .damagedPages, "the key is right, and SQLCipher finds the database damaged: \(complaint ?? "page 1")",
+                "restore the file from a backup")
+        } catch let error as StoreError where error.code == .staleSidecar {
+            addStale()
+        } catch let error as StoreError where error.code == .needsRecovery {
+            addHotJournal()
+        } catch let error as StoreError where error.code == .corrupt {
+            diagnosis.add(
+                .damagedPages, "the key is right, and the database is damaged: \(error.detail)",
+                "restore the file from a backup")
+        } catch let error as DatabaseError where error.code == DatabaseError.generic {
+            // A collation or function of the app's, which the check needs.
+            return
+        } catch let error as DatabaseError where error.isInterrupted {
+            if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }
+            diagnosis.isComplete = false
+        }
+    }
+
+    /// Whether a complaint of `quick_check` is about pages, and not about values that their table forbids.
+    private static func isAboutPages(_ complaint: String) -> Bool {
+        ["*** ", "Tree ", "On tree ", "Page ", "Main freelist", "Freelist"].contains(where: complaint.hasPrefix)
+    }
+}

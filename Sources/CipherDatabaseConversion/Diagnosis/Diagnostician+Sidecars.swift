@@ -1,0 +1,127 @@
+internal import CipherPrimitives
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// What lies beside a file whose key was found, and what SQLite would do with it.
+extension Diagnostician {
+    /// The pages that a log or a hot journal has in another form than the file.
+    func pagesBeside(pageSize: Int) throws -> Set<UInt32> {
+        var pages: Set<UInt32> = []
+        if let log = try SidecarFile(paths.wal), let header = try LogHeader(log), header.pageSize == pageSize,
+            let versions = try header.committedPages(in: log)
+        {
+            pages.formUnion(versions.offsets.keys)
+        }
+        if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal), header.isHot,
+            let versions = try header.originalPages(in: journal, pageSize: pageSize), versions.pageSize == pageSize
+        {
+            pages.formUnion(versions.offsets.keys)
+        }
+        return pages
+    }
+
+    mutating func lookBeside(_ sealed: Sealed) throws {
+        for path in [paths.wal, paths.journal] where try SidecarScan.isForeign(path) { return addForeignSidecar() }
+        if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
+            try lookAtLog(log, header, sealed)
+        }
+        if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal), header.isHot {
+            try lookAtJournal(journal, header, sealed)
+        }
+    }
+
+    private mutating func lookAtLog(_ log: SidecarFile, _ header: LogHeader, _ sealed: Sealed) throws {
+        guard let versions = try header.committedPages(in: log) else { return }
+        guard header.pageSize == sealed.seal.pageSize else {
+            return addStaleLog(
+                "its pages have \(header.pageSize) bytes, and the file's \(sealed.seal.pageSize)")
+        }
+        let (authentic, all) = try count(versions, in: log, sealed)
+        if authentic == 0 {
+            let isPlaintext = try SidecarScan.isStale(paths, databaseIsPlaintext: false)
+            addStaleLog(
+                isPlaintext
+                    ? "its pages are not encrypted"
+                    : "its pages are of another key: it is another file's, or older than the key")
+        } else if authentic < all {
+            addStaleLog("\(all - authentic) of \(all) pages in it are not what was written with the file's key")
+        }
+    }
+
+    private mutating func lookAtJournal(
+        _ journal: SidecarFile, _ header: JournalHeader, _ sealed: Sealed
+    ) throws {
+        let pageSize = sealed.seal.pageSize
+        guard let versions = try header.originalPages(in: journal, pageSize: pageSize), !versions.offsets.isEmpty else {
+            return addHotJournal()
+        }
+        guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
+            return diagnosis.add(
+                .staleJournal,
+                "the -journal beside the file is not its own: SQLite would write pages of another key or another file "
+                    + "over it",
+                "move the -journal away, and do not open the file before")
+        }
+        addHotJournal()
+    }
+
+    /// How many pages in a sidecar are the file's own.
+    private func count(
+        _ versions: PageVersions, in sidecar: SidecarFile, _ sealed: Sealed
+    ) throws -> (authentic: Int, all: Int) {
+        let seal = sealed.seal
+        let authenticator = sealed.salt.flatMap { PageAuthenticator(seal, key: sealed.key, salt: $0) }
+        let decryption = sealed.key.withUnsafeBytes { AESCBC(.decrypt, key: $0) }
+        var authentic = 0
+        for (number, offset) in versions.offsets {
+            guard let page = try sidecar.read(at: offset, count: seal.pageSize) else { continue }
+            let start = number == 1 ? sealed.firstPageStart ?? CipherKey.saltLength : 0
+            let isOwn: Bool
+            if let authenticator {
+                isOwn = page.withUnsafeBytes { authenticator.isAuthentic($0, number, from: start, seal) }
+            } else {
+                let content = decryption.flatMap { seal.open(page, from: start, $0) }
+                isOwn =
+                    content.map { content in
+                        number == 1
+                            ? content.count >= 92 && content[72..<92].allSatisfy { $0 == 0 }
+                            : PageShape(content + [UInt8](repeating: 0, count: seal.reserved)).isTree
+                    } ?? false
+            }
+            authentic += isOwn ? 1 : 0
+        }
+        return (authentic, versions.offsets.count)
+    }
+
+    // MARK: Causes
+
+    private mutating func addStaleLog(_ reason: String) {
+        diagnosis.add(
+            .staleLog, "the -wal beside the file is not its own: \(reason)",
+            "move the -wal away, and the -shm with it, and do not open the file before; or restore both from one backup"
+        )
+    }
+
+    mutating func addStale() {
+        let isLog = (try? SidecarFile(paths.wal)) ?? nil
+        diagnosis.add(
+            isLog == nil ? .staleJournal : .staleLog,
+            "the \(isLog == nil ? "-journal" : "-wal") beside the file is of another generation or another copy of it, and "
+                + "SQLite would write it over the file",
+            "move it away and do not open the file before, or restore both from one backup")
+    }
+
+    mutating func addForeignSidecar() {
+        let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
+        diagnosis.add(
+            isLog ? .staleLog : .staleJournal,
+            "what has the name of the file's \(isLog ? "-wal" : "-journal") was not written by SQLite",
+            "move it away")
+    }
+
+    mutating func addHotJournal() {
+        diagnosis.add(
+            .hotJournal, "a journal of a crashed writer lies beside the file and must be rolled back first",
+            "open the file for writing once, in a folder that can be written")
+    }
+}

@@ -1,0 +1,186 @@
+internal import CipherErrors
+package import CipherPrimitives
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+package import CipherSystemFiles
+
+/// Finds out why a file does not open with a key, and changes nothing.
+package struct Diagnostician {
+    let paths: DatabasePaths
+    let inspector: Inspector
+    let options: DiagnosisOptions
+    let cancellation: UpgradeCancellation?
+    var diagnosis: Diagnosis
+    /// Whether pages hold nothing but zeros.
+    var hasBlankPages = false
+
+    package init(
+        _ paths: DatabasePaths, _ options: DiagnosisOptions, isAlone: Bool = false,
+        _ cancellation: UpgradeCancellation? = nil
+    ) throws {
+        self.paths = paths
+        self.options = options
+        self.cancellation = cancellation
+        inspector = Inspector(paths, isAlone: isAlone)
+        diagnosis = Diagnosis(path: paths.database, size: try FileSystem.size(paths.database) ?? 0)
+    }
+
+    /// Diagnoses.
+    ///
+    /// - Parameter keyText: Gives the text of the key, as it is stored; asked only where the file is not plaintext. `nil`
+    ///   where there is none.
+    /// - Throws: ``StoreError`` with `missingFile`, with `permission`, with `cancelled`; what `keyText` throws.
+    package consuming func run(keyText: (() throws -> SecretBytes)?) throws -> Diagnosis {
+        let began = ContinuousClock.now
+        do {
+            try look(keyText)
+        } catch let error as DatabaseError {
+            throw StoreError(error, path: paths.database, during: .use)
+        }
+        diagnosis.seconds = began.duration(to: .now).inSeconds
+        return diagnosis
+    }
+
+    private mutating func look(_ keyText: (() throws -> SecretBytes)?) throws {
+        guard let status = try paths.status() else {
+            throw StoreError.missingFile(paths.database, "there is no such file")
+        }
+        guard status.isRegular else {
+            return diagnosis.add(
+                .notAFile, status.isDirectory ? "this is a folder" : "this is a device or the like, and no file",
+                "give the path of a database file")
+        }
+        guard FileSystem.canRead(paths.database) else {
+            throw StoreError.permission(paths.database, "the file cannot be read", .read)
+        }
+        guard status.size > 0 else { return addEmpty() }
+        let header = try inspector.header()
+        if header.isPlaintext { return try lookAtPlaintext(header, hasKey: keyText != nil) }
+        let file = try DatabaseFile(path: paths.database)
+        let probe = try PageProbe(file, hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
+        if let page = probe.plaintextPage {
+            return diagnosis.add(
+                .damagedFirstPage,
+                "the file is a plaintext database whose first page is damaged: page \(page.number), of \(page.pageSize) "
+                    + "bytes, can be read without a key",
+                "restore the file from a backup")
+        }
+        try lookAtEncrypted(probe, ContentKind(file), keyText)
+    }
+
+    private mutating func addEmpty() {
+        let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", and pages of a database are left beside it" : ""
+        diagnosis.add(
+            .empty, "the file has no content\(rest)",
+            "restore the file from a backup; SQLite takes an empty file for a new database")
+    }
+
+    // MARK: Plaintext
+
+    private mutating func lookAtPlaintext(_ header: FileHeader, hasKey: Bool) throws {
+        let pages = header.claimedPages ?? 0
+        if header.fileSize < 512 || Int64(pages) * Int64(header.pageSize) > header.fileSize,
+            try SidecarFile(paths.wal).map(LogHeader.init) == nil
+        {
+            diagnosis.addTruncated(pages: pages, pageSize: header.pageSize, header.fileSize)
+        } else {
+            try lookBesidePlaintext()
+        }
+        guard hasKey else { return }
+        diagnosis.add(
+            .plaintext, "the file is not encrypted: it is a plaintext SQLite database",
+            "open it without a key, or encrypt it")
+    }
+
+    private mutating func lookBesidePlaintext() throws {
+        do {
+            switch try inspector.inspect(provider: nil, formats: []).state {
+            case .staleSidecar: addStale()
+            case .needsRecovery: addHotJournal()
+            default: break
+            }
+        } catch let error as StoreError where error.code == .corrupt {
+            diagnosis.add(.damagedPages, "the file is damaged: \(error.detail)", "restore the file from a backup")
+        } catch let error as StoreError where error.code == .nameTaken {
+            addForeignSidecar()
+        }
+    }
+
+    // MARK: Encrypted
+
+    private mutating func lookAtEncrypted(
+        _ probe: PageProbe, _ content: ContentKind, _ keyText: (() throws -> SecretBytes)?
+    ) throws {
+        let hasRandomPages = content.restIsRandom && content.name == nil
+        if let keyText {
+            let readings = KeyReading.all(of: try keyText())
+            var search = KeySearch(probe, options, path: paths.database, cancellation)
+            let isDeep =
+                content.isRandom && content.name == nil && !content.hasReadablePageSize && probe.start.count >= 512
+            let found = try search.run(readings, isDeep: isDeep)
+            diagnosis.derivations = search.derivations
+            diagnosis.rounds = search.rounds
+            diagnosis.isComplete = !search.isLimited
+            if let found { return try lookAtFound(found, probe) }
+        }
+        if hasRandomPages, content.plainStart > 0 {
+            return diagnosis.add(
+                .damagedFirstPage,
+                "the first \(content.plainStart) bytes are not encrypted, as the rest seems to be, and the salt was among "
+                    + "them: no passphrase can be tried without it",
+                "restore the file from a backup")
+        }
+        if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
+            return diagnosis.add(
+                .notADatabase, "this is no encrypted database, but \(what)", "give the path of the database file")
+        }
+        addUnknown(probe, content, hasKey: keyText != nil)
+    }
+
+    private mutating func addUnknown(_ probe: PageProbe, _ content: ContentKind, hasKey: Bool) {
+        if content.hasReadablePageSize {
+            diagnosis.add(
+                .otherEncryption,
+                "bytes 16 to 23 are a readable header of a database, and SQLCipher encrypts them: SQLite's own encryption "
+                    + "(SEE), SQLite3 Multiple Ciphers and wxSQLite3 leave them readable",
+                "open it with the library that made it")
+        } else if probe.size < 512 {
+            diagnosis.add(
+                .truncated,
+                "the file has \(probe.size) bytes, and a page has 512 at least: it was cut off, or is no database",
+                "restore the file from a backup")
+        } else if probe.hasPlaintextHeader, hasKey {
+            addSaltMissing(isKeyRight: false)
+        } else if !hasKey {
+            diagnosis.add(
+                .keyMissing, "the file is encrypted, or damaged, or no database: only a key tells", "give the key")
+        } else {
+            let cut =
+                probe.size % 512 == 0
+                ? "" : ". Its size is that of no whole number of pages, so it may have been cut off"
+            diagnosis.add(
+                .undetermined,
+                "no reading of the key opens the file in any format of SQLCipher's that was tried. It has another key or "
+                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is no database: encrypted bytes "
+                    + "cannot be told from random ones" + cut,
+                diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
+        }
+    }
+}
+
+extension ContentKind {
+    /// What a file is whose bytes do not look encrypted, and of which its first bytes tell nothing.
+    fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
+        if isBlank { return "nothing but zeros" }
+        if isText { return "a text" }
+        return isRandom || hasPlaintextHeader || hasReadablePageSize
+            ? nil : "something whose bytes do not look encrypted"
+    }
+}
+
+extension Diagnosis {
+    mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
+        let wanted = pages == 0 ? "" : ", and its header tells of \(pages) pages of \(pageSize) bytes"
+        add(.truncated, "the file is cut off: it has \(size) bytes\(wanted)", "restore the file from a backup")
+    }
+}

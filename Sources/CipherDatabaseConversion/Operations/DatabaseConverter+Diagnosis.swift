@@ -1,0 +1,61 @@
+internal import CipherErrors
+public import CipherKeyProviders
+internal import CipherSQLite
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension DatabaseConverter {
+    // MARK: Why a database does not open
+
+    /// Finds out why a database does not open with a key ("file is not a database"), and what opens it; changes nothing.
+    ///
+    /// The key is tried as it was given and as it may have been meant: as a raw key or a passphrase, with and without a
+    /// newline, a NUL or a byte order mark, in another case of its digits or another encoding. Each is tried with the key
+    /// derivations of SQLCipher's formats 1 to 4, and then with every number of rounds up to a limit. Pages are
+    /// authenticated, so that damage is told from another key.
+    ///
+    /// - Parameters:
+    ///   - database: The database file.
+    ///   - keyProvider: Is asked for the key where the file is not plaintext, on another thread; makes none. One that reads a
+    ///     text (a file, a variable, a credential) is asked for the text, also where it is no key. `nil` where there is no
+    ///     key.
+    ///   - options: The format that the file is believed to have, and how much is tried.
+    /// - Returns: What keeps the file from being opened; without a cause where nothing does.
+    /// - Throws: ``StoreError`` with `missingFile` and `permission`, and what the key provider throws; `CancellationError`.
+    public static func diagnose(
+        _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions()
+    ) async throws -> Diagnosis {
+        try await DetachedThread.cancellable { try diagnoseHere(database, keyProvider, options, $0) }
+    }
+
+    /// Diagnoses as ``diagnose(_:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    ///
+    /// The cancellation ends it from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where it was cancelled.
+    @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
+    public static func diagnoseBlocking(
+        _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),
+        cancellation: UpgradeCancellation? = nil
+    ) throws -> Diagnosis {
+        try diagnoseHere(database, keyProvider, options, cancellation)
+    }
+
+    private static func diagnoseHere(
+        _ database: URL, _ keyProvider: (any KeyProvider)?, _ options: DiagnosisOptions,
+        _ cancellation: UpgradeCancellation?
+    ) throws -> Diagnosis {
+        let paths = try DatabasePaths(try database.requiredPath())
+        var waiting = ConversionOptions()
+        waiting.cancellation = cancellation
+        return try Diagnostician(paths, options, cancellation).run(
+            keyText: keyProvider.map { provider in
+                { try waiting.waiting(for: provider).diagnosableText(database: paths.database) }
+            })
+    }
+}

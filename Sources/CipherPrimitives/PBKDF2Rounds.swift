@@ -1,0 +1,74 @@
+/// PBKDF2 whose key can be looked at after each round, where libcrypto and CommonCrypto give it after the last one alone.
+///
+/// For the search of an unknown number of rounds: one pass tries every number. The HMACs are the cryptographic library's.
+/// Source: RFC 8018, section 5.2: each block of the key is the exclusive sum of the HMACs of all rounds.
+package final class PBKDF2Rounds {
+    private let hmac: HMAC
+    private let digestSize: Int
+    private let blocks: Int
+    // The HMAC of the last round of each block, and behind them the sums.
+    private let memory: UnsafeMutableRawBufferPointer
+
+    /// How many rounds were made.
+    package private(set) var count = 0
+
+    /// Makes the first round; `nil` where the cryptographic library refuses.
+    ///
+    /// - Parameters:
+    ///   - password: One byte or more.
+    ///   - keySize: The length of the key in bytes.
+    package init?(
+        _ function: HashFunction, password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer, keySize: Int
+    ) {
+        guard let hmac = HMAC(function, key: password) else { return nil }
+        self.hmac = hmac
+        digestSize = function.digestSize
+        blocks = (keySize + digestSize - 1) / digestSize
+        memory = .allocate(byteCount: 2 * blocks * digestSize, alignment: 16)
+        memory.initializeMemory(as: UInt8.self, repeating: 0)
+        let salt = salt.bindMemory(to: UInt8.self)
+        for block in 0..<blocks {
+            let number = withUnsafeBytes(of: UInt32(block + 1).bigEndian) { Array($0) }
+            guard let start = salt.baseAddress, hmac.begin(), hmac.update(start, count: salt.count),
+                hmac.update(number, count: number.count), hmac.finish(into: last(block))
+            else { return nil }
+        }
+        addToSums()
+    }
+
+    deinit {
+        Cryptography.erase(memory)
+        memory.deallocate()
+    }
+
+    /// Makes one more round; `false` where the cryptographic library refuses.
+    package func advance() -> Bool {
+        for block in 0..<blocks {
+            guard hmac.begin(), hmac.update(last(block), count: digestSize), hmac.finish(into: last(block)) else {
+                return false
+            }
+        }
+        addToSums()
+        return true
+    }
+
+    /// The key after these rounds: its first bytes, and what else the last block has.
+    package var key: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: memory[(blocks * digestSize)...])
+    }
+
+    private func last(_ block: Int) -> UnsafeMutablePointer<UInt8> {
+        // The memory has a start, for there is one block at least.
+        (memory.baseAddress.unsafelyUnwrapped + block * digestSize).assumingMemoryBound(to: UInt8.self)
+    }
+
+    private func addToSums() {
+        let words = blocks * digestSize / 4
+        for index in 0..<words {
+            let sum = memory.load(fromByteOffset: 4 * (words + index), as: UInt32.self)
+            let term = memory.load(fromByteOffset: 4 * index, as: UInt32.self)
+            memory.storeBytes(of: sum ^ term, toByteOffset: 4 * (words + index), as: UInt32.self)
+        }
+        count += 1
+    }
+}

@@ -1,0 +1,110 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherSQLite
+
+extension Command {
+    static let diagnose = Command(
+        name: "diagnose",
+        summary: "Tell why a database does not open with a key, and change nothing.",
+        operands: [.database],
+        options: KeyOptions.key.all
+            + [
+                CipherOptions.compatibility, DiagnoseCommand.timeLimit, DiagnoseCommand.derivations,
+                DiagnoseCommand.rounds,
+            ],
+        notes: [
+            "For \"file is not a database\". The key is tried as it is and as it may have been meant: as a passphrase or a "
+                + "raw key, with and without a newline, a NUL, quotes or a byte order mark, in another case of its digits "
+                + "or another encoding; in the formats 1 to 4, then with every number of rounds up to --most-rounds. Other "
+                + "sizes of pages and other algorithms cost nothing more.",
+            "Pages are authenticated, so that a damaged page, a file that is cut off, and a -wal of another file are told "
+                + "from another key. Where nothing fits, it may be another key, another encryption, or no database: "
+                + "nobody can tell those from each other.",
+            "The exit status is 0 where the database opens with what was given, and otherwise that of the error with "
+                + "which it would be opened: 65, or 75 where a journal must be rolled back, or 66 without a key.",
+        ],
+        examples: ["diagnose app.db --key-file key", "diagnose app.db --key-file key --json --time-limit 300"],
+        isToldByStatus: true,
+        run: DiagnoseCommand.run)
+}
+
+enum DiagnoseCommand {
+    static let timeLimit = Option(
+        "time-limit", value: "SECONDS",
+        "How long to search for the key, and again to check the pages (60 seconds by default).")
+    static let derivations = Option(
+        "most-derivations", value: "N", "How many keys to derive from passphrases at most (1000 by default).")
+    static let rounds = Option(
+        "most-rounds", value: "N", "Up to which number of rounds to search (1000000 by default).")
+
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let provider = try KeyOptions.key.provider(invocation)
+        var options = DiagnosisOptions()
+        options.format = try CipherOptions.settings(invocation)
+        options.timeLimit = try invocation.duration(timeLimit, default: options.timeLimit)
+        options.maximumDerivations = try invocation.count(derivations, default: options.maximumDerivations)
+        options.maximumRounds = try invocation.count(rounds, default: options.maximumRounds)
+        let paths = try DatabasePaths(invocation.operands[0])
+        let found = try Diagnostician(paths, options, isAlone: true).run(
+            keyText: provider.map { provider in { try provider.diagnosableText(database: paths.database) } })
+        let report = Report(diagnosis: found, given: options.format)
+        if invocation.has(.json) { try Output.json(report) } else { try report.print() }
+        guard let first = found.causes.first else { return .done }
+        Output.complain("\(found.path): \(first.detail)")
+        return ExitStatus(first.code)
+    }
+
+    private struct Report: Encodable {
+        let diagnosis: Diagnosis
+        let given: CipherSettings
+
+        /// The option that opens the file; `nil` where none is needed, or none does.
+        var option: String? {
+            guard let format = diagnosis.format,
+                CipherOptions.text(of: format) != CipherOptions.text(of: CipherSettings())
+            else { return nil }
+            return "--\(CipherOptions.compatibility.name) \(CipherOptions.text(of: format))"
+        }
+
+        private enum CodingKeys: String, CodingKey { case option }
+
+        func encode(to encoder: any Encoder) throws {
+            try diagnosis.encode(to: encoder)
+            var values = encoder.container(keyedBy: CodingKeys.self)
+            try values.encodeIfPresent(option, forKey: .option)
+        }
+
+        func print() throws {
+            var sheet = FactSheet()
+            sheet.add("path", diagnosis.path)
+            sheet.add("size", "\(TerminalText.grouped(diagnosis.size)) bytes")
+            if diagnosis.causes.isEmpty { sheet.add("opens", "with what was given") }
+            for cause in diagnosis.causes {
+                sheet.add("cause", "\(cause.kind.rawValue): \(cause.detail)")
+                sheet.add("", cause.advice)
+            }
+            if diagnosis.format != nil, !diagnosis.causes.isEmpty {
+                let form = diagnosis.keyForm.map(Self.name) ?? "key"
+                sheet.add(
+                    "opens with", "the \(form)" + (option.map { " and \($0)" } ?? ", in the format that was given"))
+            }
+            sheet.add(
+                "tried",
+                "\(diagnosis.derivations) key derivation\(diagnosis.derivations == 1 ? "" : "s"), "
+                    + "\(TerminalText.grouped(Int64(diagnosis.rounds))) rounds")
+            if !diagnosis.isComplete {
+                sheet.add("limits", "not all was tried: see --\(timeLimit.name) and --\(derivations.name)")
+            }
+            try sheet.print()
+        }
+
+        private static func name(_ form: CipherKey.Form) -> String {
+            switch form {
+            case .passphrase: "passphrase"
+            case .raw: "raw key"
+            case .rawWithSalt: "raw key with its salt"
+            }
+        }
+    }
+}

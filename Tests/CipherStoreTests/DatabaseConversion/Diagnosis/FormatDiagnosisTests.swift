@@ -1,0 +1,160 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherPrimitives
+internal import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Formats that were not given: sizes of pages, rounds, algorithms, and what only SQLCipher's pragmas set.
+struct FormatDiagnosisTests {
+    static let pageSizes: [CipherSettings] = CipherSettings.defaults().filter { $0.compatibility > 1 }.flatMap {
+        format in
+        [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536].map {
+            CipherSettings(compatibility: format.compatibility, pageSize: $0)
+        }
+    }.filter { $0.fault() == nil }
+
+    @Test("The size of the pages is named, under passphrases and raw keys", arguments: pageSizes, [false, true])
+    func pageSize(settings: CipherSettings, isRaw: Bool) throws {
+        let key = isRaw ? "x'\(PlantedFile.digits)'" : PlantedFile.passphrase
+        let diagnosis = try PlantedFile(key, settings).diagnose(key)
+        try expect(diagnosis, settings, isDerived: !isRaw)
+    }
+
+    static let algorithms: [CipherSettings] =
+        Engine.current.defaultCompatibility < 4
+        ? []
+        : CipherSettings.Digest.allCases.flatMap { hmac in
+            CipherSettings.Digest.allCases.map { CipherSettings(hmacAlgorithm: hmac, kdfAlgorithm: $0) }
+        }
+
+    @Test("The hash functions are named, under passphrases and raw keys", arguments: algorithms, [false, true])
+    func algorithm(settings: CipherSettings, isRaw: Bool) throws {
+        let key = isRaw ? "x'\(PlantedFile.digits)'" : PlantedFile.passphrase
+        let diagnosis = try PlantedFile(key, settings).diagnose(key)
+        try expect(diagnosis, settings, isDerived: !isRaw)
+    }
+
+    static let roundCounts: [(compatibility: Int, rounds: Int)] = CipherSettings.defaults().flatMap { format in
+        [1, 2, 1_000, 1_777, 4_000, 64_000, 256_000].map { (format.compatibility, $0) }
+    }
+
+    @Test("The rounds are named, also a number that nobody guesses", arguments: roundCounts)
+    func rounds(compatibility: Int, rounds: Int) throws {
+        let settings = CipherSettings(compatibility: compatibility, kdfIterations: rounds)
+        let diagnosis = try PlantedFile(PlantedFile.passphrase, settings).diagnose(PlantedFile.passphrase)
+        try expect(diagnosis, settings, isDerived: true)
+    }
+
+    @Test("Several causes at once are named", arguments: CipherSettings.defaults().filter { $0.compatibility > 1 })
+    func several(format: CipherSettings) throws {
+        let settings = CipherSettings(compatibility: format.compatibility, pageSize: 8192, kdfIterations: 1_234)
+        let diagnosis = try PlantedFile(PlantedFile.passphrase + "\n", settings).diagnose(PlantedFile.passphrase)
+        #expect(diagnosis.kinds.contains(.newline))
+        try expect(diagnosis, settings, isDerived: true, besides: [.newline])
+    }
+
+    /// What is found must open the file, and be told in as few differences as can be.
+    private func expect(
+        _ diagnosis: Diagnosis, _ settings: CipherSettings, isDerived: Bool, besides: Set<Diagnosis.Kind> = []
+    ) throws {
+        let format = try #require(diagnosis.format, "\(diagnosis.causes)")
+        #expect(format.pageSize == settings.pageSize)
+        if isDerived { #expect(format.kdfIterations == settings.kdfIterations) }
+        if settings.compatibility > 1 { #expect(format.hmacAlgorithm == settings.hmacAlgorithm) }
+        #expect(format.kdfAlgorithm == settings.kdfAlgorithm)
+        let isAsGiven =
+            format.compatibility == CipherSettings().compatibility && format.hasDefaults
+        #expect(diagnosis.kinds.subtracting(besides).isEmpty == isAsGiven, "\(diagnosis.causes)")
+        var allowed: Set<Diagnosis.Kind> = [.cipherFormat, .pageSize, .rounds, .algorithm]
+        if settings.compatibility == 1 { allowed.insert(.noHMAC) }
+        #expect(diagnosis.kinds.subtracting(besides).isSubset(of: allowed), "\(diagnosis.causes)")
+        let base = CipherSettings(compatibility: format.compatibility)
+        #expect(diagnosis.kinds.contains(.cipherFormat) == (format.compatibility != CipherSettings().compatibility))
+        #expect(diagnosis.kinds.contains(.pageSize) == (format.pageSize != base.pageSize))
+        if isDerived { #expect(diagnosis.kinds.contains(.rounds) == (format.kdfIterations != base.kdfIterations)) }
+    }
+
+    @Test(
+        "A file without HMACs is named, under passphrases and raw keys",
+        arguments: [PlantedFile.passphrase, "x'\(PlantedFile.digits)'"])
+    func noHMAC(key: String) throws {
+        let diagnosis = try PlantedFile(key, pragmas: ["cipher_use_hmac = OFF"]).diagnose(key)
+        #expect(diagnosis.kinds.contains(.noHMAC), "\(diagnosis.causes)")
+        #expect(diagnosis.kinds.isSubset(of: [.noHMAC, .cipherFormat, .pageSize, .rounds]), "\(diagnosis.causes)")
+    }
+
+    @Test(
+        "An HMAC of another salt mask or order of bytes is named with the pragma",
+        .enabled(if: Engine.current.defaultCompatibility >= 4),
+        arguments: [(UInt8(0), false, "cipher_hmac_salt_mask"), (0x3a, true, "cipher_hmac_pgno")])
+    func hmacDetail(mask: UInt8, bigEndian: Bool, pragma: String) throws {
+        let key = "x'\(PlantedFile.digits)'"
+        let file = try PlantedFile(key)
+        // SQLCipher sets a mask for all of the process, so the HMACs are made here.
+        try file.change { Self.authenticateAgain(&$0, mask: mask, bigEndian: bigEndian) }
+        let diagnosis = try file.diagnose(key)
+        #expect(diagnosis.kinds == [.hmacDetail], "\(diagnosis.causes)")
+        #expect(diagnosis.causes.first?.advice.contains(pragma) == true)
+        #expect(diagnosis.format == nil)
+    }
+
+    private static func authenticateAgain(_ file: inout Data, mask: UInt8, bigEndian: Bool) {
+        let digits = Array(PlantedFile.digits)
+        let key = stride(from: 0, to: 64, by: 2).map { UInt8(String(digits[$0...($0 + 1)]), radix: 16) ?? 0 }
+        var hmacKey = [UInt8](repeating: 0, count: 32)
+        let salt = file.prefix(16).map { $0 ^ mask }
+        _ = hmacKey.withUnsafeMutableBytes { output in
+            key.withUnsafeBytes { key in
+                salt.withUnsafeBytes {
+                    Cryptography.pbkdf2(.sha512, password: key, salt: $0, rounds: 2, into: output)
+                }
+            }
+        }
+        for number in 1...(file.count / 4096) {
+            let start = (number - 1) * 4096
+            let page = Array(file[(start + (number == 1 ? 16 : 0))..<(start + 4032)])
+            let count = UInt32(number)
+            let place = withUnsafeBytes(of: bigEndian ? count.bigEndian : count.littleEndian) { Array($0) }
+            var mac = [UInt8](repeating: 0, count: 64)
+            guard let hmac = hmacKey.withUnsafeBytes({ HMAC(.sha512, key: $0) }), hmac.begin(),
+                hmac.update(page, count: page.count), hmac.update(place, count: 4), hmac.finish(into: &mac)
+            else { return }
+            file.replaceSubrange((start + 4032)..<(start + 4096), with: mac)
+        }
+    }
+
+    // MARK: Readable headers
+
+    private static let salt = "00112233445566778899aabbccddeeff"
+
+    @Test(
+        "A readable header without the salt is named; whether the key is right, where it is raw",
+        .enabled(if: Engine.current.defaultCompatibility >= 4))
+    func readableHeader() throws {
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        let key = "x'\(PlantedFile.digits)\(Self.salt)'"
+        let file = try PlantedFile(key, settings)
+        #expect(try file.diagnose(key).kinds == [])
+        let raw = try file.diagnose("x'\(PlantedFile.digits)'")
+        #expect(raw.kinds == [.saltMissing])
+        #expect(raw.causes.first?.detail.contains("the key is right") == true)
+        let passphrase = try file.diagnose(PlantedFile.passphrase)
+        #expect(passphrase.kinds == [.saltMissing])
+        #expect(passphrase.causes.first?.detail.contains("the key is right") == false)
+        #expect(try file.diagnose("x'\(PlantedFile.digits)\(String(Self.salt.reversed()))'").kinds == [.keySalt])
+        #expect(try file.diagnose(PlantedFile.digits + Self.salt).kinds == [.rawKeyNotPassphrase])
+    }
+
+    @Test(
+        "A readable header of another size than 32 is named with the pragma",
+        .enabled(if: Engine.current.defaultCompatibility >= 4), arguments: [16, 48, 64])
+    func otherHeader(size: Int) throws {
+        let key = "x'\(PlantedFile.digits)\(Self.salt)'"
+        let file = try PlantedFile(key, pragmas: ["cipher_plaintext_header_size = \(size)"])
+        let diagnosis = try file.diagnose(key)
+        #expect(diagnosis.kinds == [.plaintextHeader], "\(diagnosis.causes)")
+        #expect(diagnosis.causes.first?.advice.contains("\(size)") == true)
+    }
+}
