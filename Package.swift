@@ -98,6 +98,13 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "CipherRecovery",
+            dependencies: [
+                "CipherCatalog", "CipherErrors", "CipherSQLText", "CipherSQLite", "CipherSQLiteFormat",
+            ],
+            swiftSettings: strict
+        ),
+        .target(
             name: "CipherPageSealing",
             dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
@@ -137,6 +144,7 @@ let package = Package(
                 "CipherKeyProviders",
                 "CipherPageSealing",
                 "CipherPrimitives",
+                "CipherRecovery",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
                 "CipherSystemFiles",
@@ -296,6 +304,7 @@ let package = Package(
                 "CipherMutator",
                 "CipherPageSealing",
                 "CipherPriorSystems",
+                "CipherRecovery",
                 "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
