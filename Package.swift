@@ -105,6 +105,11 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "CipherPageOpening",
+            dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSQLiteFormat"],
+            swiftSettings: strict
+        ),
+        .target(
             name: "CipherPageSealing",
             dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
@@ -142,6 +147,7 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherPageOpening",
                 "CipherPageSealing",
                 "CipherPrimitives",
                 "CipherRecovery",

@@ -213,7 +213,8 @@ extension SecretBytes {
 }
 
 extension CipherSettings.Digest {
-    fileprivate var function: HashFunction {
+    /// The function that it names.
+    package var function: HashFunction {
         switch self {
         case .sha1: .sha1
         case .sha256: .sha256

@@ -7,8 +7,11 @@ internal import CipherSQLiteFormat
 public struct RowPlaces {
     /// A row by its table and its rowid, or all of its values.
     public struct Key: Hashable, Sendable, CustomStringConvertible {
+        /// The table.
         public let table: String
+        /// The rowid, or all values.
         public let key: String
+        /// Both.
         public var description: String { "\(table) \(key)" }
     }
 

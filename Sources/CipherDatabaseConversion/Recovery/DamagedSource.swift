@@ -35,39 +35,48 @@ struct DamagedSource {
             buffer.copyBytes(from: bytes)
             return true
         }
-        guard size >= 512 else { throw Self.nothing(paths) }
+        guard size >= 512 else {
+            throw StoreError(
+                .corrupt, path: paths.database, "the file holds no whole page, so there is nothing to recover",
+                advice: "check that this is the file, or restore a backup", changed: .nothing)
+        }
         let start = try FileHeader(of: bytes)
         if let start, start.isPlaintext, let geometry = start.geometry {
             self = try Self.plaintext(bytes, paths, geometry)
             return
         }
-        if let geometry = try PageGeometry.guess(bytes) {
+        if start?.isEncryptedWithPlaintextHeader != true, let geometry = try PageGeometry.guess(bytes) {
             self = try Self.plaintext(bytes, paths, sizes?.pageSize == geometry.pageSize ? sizes ?? geometry : geometry)
             return
         }
-        throw Self.nothing(paths)
+        self = try EncryptedSource(paths, bytes, hasPlaintextHeader: start?.isEncryptedWithPlaintextHeader == true)
+            .open(provider, formats)
     }
 
-    private init(_ pages: any PageSource, _ header: FileHeader?, notes: [String]) {
+    init(_ pages: any PageSource, _ header: FileHeader?, notes: [String]) {
         self.pages = pages
         self.header = header
         self.notes = notes
-    }
-
-    private static func nothing(_ paths: DatabasePaths) -> StoreError {
-        StoreError(
-            .corrupt, path: paths.database, "no page of the file is one of a database, so there is nothing to recover",
-            advice: "check that this is the file, or restore a backup", changed: .nothing)
     }
 
     private static func plaintext(
         _ bytes: ReadBytes, _ paths: DatabasePaths, _ geometry: PageGeometry
     ) throws -> DamagedSource {
         var notes: [String] = []
-        let (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
+        var (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
+        let match = LogMatch(
+            paths: paths, firstPage: { try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [] },
+            opening: { $0 })
+        if versions != nil, try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther() {
+            notes.append(foreignSidecar)
+            (versions, sidecar) = (nil, nil)
+        }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
         return DamagedSource(pages, try header(of: pages), notes: notes)
     }
+
+    static let foreignSidecar =
+        "the -wal or -journal beside the file is of another database or generation, and was not read"
 
     /// The header in page 1, wherever that is; `nil` where it is none.
     static func header(of pages: some PageSource) throws -> FileHeader? {

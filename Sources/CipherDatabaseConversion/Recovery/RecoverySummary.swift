@@ -80,8 +80,8 @@ struct RecoverySummary {
             notes.append(
                 hasTemplate
                     ? "pages of the schema are damaged, and the template's definitions stand for those that are missing"
-                    : "pages of the schema are damaged: tables whose definitions are lost have their rows in "
-                        + "lost_and_found; a healthy database of the same schema would tell them apart")
+                    : "pages of the schema are damaged: rows of tables whose definitions are lost are in lost_and_found, "
+                        + "unless a healthy database of the same schema is given as a template")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

@@ -36,6 +36,22 @@ package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSour
 }
 
 extension PageGeometry {
+    /// The one of some sizes by which the most pages are whole; `nil` where none is.
+    ///
+    /// Up to some thousand pages are looked at.
+    package static func guess(among sizes: [PageGeometry], in source: some PageSource) throws -> PageGeometry? {
+        var counts = [Int](repeating: 0, count: sizes.count)
+        guard source.pageCount > 1 else { return nil }
+        for number in 2...min(source.pageCount, 4_096) {
+            guard let page = try HeldPage(number, in: source) else { continue }
+            for (index, geometry) in sizes.enumerated() where PageContent.isWhole(page.bytes, geometry) {
+                counts[index] += 1
+            }
+        }
+        guard let most = counts.max(), most > 0 else { return nil }
+        return counts.firstIndex(of: most).map { sizes[$0] }
+    }
+
     /// The sizes by which the most pages of a file are well-formed pages of b-trees, where no header tells; `nil` where none
     /// is.
     ///
