@@ -98,13 +98,20 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
-            name: "CipherPageSealing",
-            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
+            name: "CipherRecovery",
+            dependencies: [
+                "CipherCatalog", "CipherErrors", "CipherSQLText", "CipherSQLite", "CipherSQLiteFormat",
+            ],
             swiftSettings: strict
         ),
         .target(
             name: "CipherPageOpening",
             dependencies: ["CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSQLiteFormat"],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "CipherPageSealing",
+            dependencies: ["CCipherEngine", "CipherErrors", "CipherPrimitives", "CipherSQLite", "CipherSystemFiles"],
             swiftSettings: strict
         ),
         .target(
@@ -143,6 +150,7 @@ let package = Package(
                 "CipherPageOpening",
                 "CipherPageSealing",
                 "CipherPrimitives",
+                "CipherRecovery",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
                 "CipherSystemFiles",
@@ -304,6 +312,7 @@ let package = Package(
                 "CipherPageSealing",
                 "CipherPrimitives",
                 "CipherPriorSystems",
+                "CipherRecovery",
                 "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",

@@ -213,7 +213,7 @@ extension SecretBytes {
 }
 
 extension CipherSettings.Digest {
-    /// The same for the cryptographic library.
+    /// The function that it names.
     package var function: HashFunction {
         switch self {
         case .sha1: .sha1

@@ -84,6 +84,9 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         for value in values { pieces.append(.argument(value)) }
     }
 
+    /// SQL as the bytes of a file's schema, which need not be UTF-8.
+    package init(bytes: [UInt8]) { pieces = [.name(bytes)] }
+
     /// Text without parameters.
     @inlinable
     public init(stringLiteral value: StaticString) {

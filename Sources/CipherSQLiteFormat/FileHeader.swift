@@ -94,6 +94,10 @@ package struct FileHeader {
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     package var schemaFormat: Int { Int(big32(44)) }
     package var defaultCacheSize: Int { Int(Int32(bitPattern: big32(48))) }
+    /// `PRAGMA user_version`.
+    package var userVersion: Int { Int(Int32(bitPattern: big32(60))) }
+    /// `PRAGMA application_id`.
+    package var applicationID: Int { Int(Int32(bitPattern: big32(68))) }
     /// The version of the library that wrote the file last.
     package var writerVersion: Int { Int(big32(96)) }
 

@@ -14,7 +14,7 @@ package struct SchemaEntry: Equatable, Sendable {
     package let sql: [UInt8]?
 
     /// - Throws: ``DamagedPage`` where the row describes nothing.
-    init(_ cell: TreeCell, _ payload: UnsafeRawBufferPointer) throws(DamagedPage) {
+    package init(_ cell: TreeCell, _ payload: UnsafeRawBufferPointer) throws(DamagedPage) {
         var record = try RecordReader(payload, page: cell.page)
         guard let type = Self.text(try record.next()), let name = Self.text(try record.next()),
             let tableName = Self.text(try record.next()), let root = Self.root(try record.next()),

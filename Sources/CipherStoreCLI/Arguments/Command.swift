@@ -69,7 +69,7 @@ extension Command {
     static let groups = [
         Group(
             title: "A database file",
-            commands: [inspect, diagnose, encrypt, decrypt, rekey, verify, backup, restore, query]),
+            commands: [inspect, diagnose, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
         Group(
             title: "An app's database, by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),

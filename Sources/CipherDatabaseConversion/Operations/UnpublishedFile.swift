@@ -1,0 +1,87 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
+/// A file that gets its name once it is whole.
+final class UnpublishedFile {
+    let content: NewFile
+    private let target: DatabasePaths
+    /// The name that it has meanwhile, where the file system has no files without one.
+    private let temporaryName: String?
+
+    /// Refuses a name that something has, or that is one of the database's own.
+    ///
+    /// - Parameter source: The database that the new one is made from, without symbolic links.
+    static func checkName(_ target: DatabasePaths, in folder: Folder, besides source: String) throws {
+        guard try folder.status(target.name) == nil else { throw StoreError.targetTaken(target) }
+        let (sourceFolder, sourceName) = FileSystem.split(source)
+        if let database = DatabasePaths.database(besideWhich: target.name), database.isSameName(as: sourceName),
+            SmallFile.isSame(sourceFolder, target.folder)
+        {
+            throw StoreError(
+                .nameTaken, path: target.database, "a file of this name beside the database is taken for a part of it",
+                advice: "give the new file another name", changed: .nothing)
+        }
+        for path in [target.wal, target.journal, target.sharedMemory] where try FileSystem.exists(path) {
+            throw StoreError.inTheWay(path, "SQLite would take this file for a part of the new one")
+        }
+        guard FileSystem.canWriteInFolder(target.folder) else {
+            throw StoreError.permission(target.folder, "the folder cannot be written", .write)
+        }
+    }
+
+    init(in folder: Folder, _ target: DatabasePaths) throws {
+        self.target = target
+        if let nameless = try NewFile(toBeNamedIn: folder, path: target.database) {
+            content = nameless
+            temporaryName = nil
+        } else {
+            let name = ".cipherstore-backup-\(try Folder.randomName())"
+            content = try NewFile(name, in: folder)
+            temporaryName = name
+        }
+    }
+
+    /// Gives the file its name, which nobody has.
+    ///
+    /// - Returns: What is to be told.
+    func publish() throws -> [String] {
+        try content.sync()
+        guard try appear() else { throw StoreError.targetTaken(target) }
+        // Published: nothing here can undo it, so what fails is told and not thrown.
+        do {
+            try content.folder.sync()
+            return []
+        } catch {
+            return ["the folder could not be synced, so a power loss may take the new file away: \(error)"]
+        }
+    }
+
+    private func appear() throws -> Bool {
+        guard let temporaryName else {
+            guard let isFree = content.appear(as: target.name) else {
+                throw FileSystem.failure("be given its name", target.database)
+            }
+            return isFree
+        }
+        guard try content.hasName(temporaryName) else {
+            throw StoreError.busy(
+                target.database, "another program put a file in the place of the new one while it was written",
+                retry: .afterSearching)
+        }
+        return try content.folder.renameIfFree(temporaryName, to: target.name)
+    }
+
+    /// Removes what did not get its name.
+    func remove() {
+        guard let temporaryName, (try? content.hasName(temporaryName)) == true else { return }
+        _ = try? content.folder.removeIfPresent(temporaryName)
+    }
+}
+
+extension StoreError {
+    fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
+        StoreError(
+            .nameTaken, path: target.database, "something has the name of the new file, which replaces nothing",
+            advice: "give the new file another name, or move that file away", changed: .nothing)
+    }
+}

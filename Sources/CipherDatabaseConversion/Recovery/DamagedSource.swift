@@ -1,0 +1,113 @@
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherRecovery
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// The pages of a damaged database, opened for reading alone.
+struct DamagedSource {
+    let pages: any PageSource
+    /// The header of page 1; `nil` where it is lost.
+    let header: FileHeader?
+    /// What is to be told of the file.
+    var notes: [String] = []
+
+    /// Opens a file; the pages are read through SQLite's file layer.
+    ///
+    /// - Parameters:
+    ///   - sizes: Those of a healthy database of the same schema, where the header is lost.
+    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
+    /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` where no page is one of a database, with `keyDoesNotFit`
+    ///   where the key opens none.
+    init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
+        guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
+        try FileSystem.checkRegular(status, paths.database)
+        guard FileSystem.canRead(paths.database) else {
+            throw StoreError.permission(paths.database, "the file cannot be read", .read)
+        }
+        let file = try DatabaseFile(path: paths.database)
+        let size = try file.size()
+        let bytes = ReadBytes(size: size) { offset, buffer in
+            let bytes = try file.read(at: offset, count: buffer.count)
+            guard bytes.count == buffer.count else { return false }
+            buffer.copyBytes(from: bytes)
+            return true
+        }
+        guard size >= 512 else {
+            throw StoreError(
+                .corrupt, path: paths.database, "the file holds no whole page, so there is nothing to recover",
+                advice: "check that this is the file, or restore a backup", changed: .nothing)
+        }
+        let start = try FileHeader(of: bytes)
+        if let start, start.isPlaintext, let geometry = start.geometry {
+            self = try Self.plaintext(bytes, paths, geometry)
+            return
+        }
+        if start?.isEncryptedWithPlaintextHeader != true, let geometry = try PageGeometry.guess(bytes) {
+            self = try Self.plaintext(bytes, paths, sizes?.pageSize == geometry.pageSize ? sizes ?? geometry : geometry)
+            return
+        }
+        self = try EncryptedSource(paths, bytes, hasPlaintextHeader: start?.isEncryptedWithPlaintextHeader == true)
+            .open(provider, formats)
+    }
+
+    init(_ pages: any PageSource, _ header: FileHeader?, notes: [String]) {
+        self.pages = pages
+        self.header = header
+        self.notes = notes
+    }
+
+    private static func plaintext(
+        _ bytes: ReadBytes, _ paths: DatabasePaths, _ geometry: PageGeometry
+    ) throws -> DamagedSource {
+        var notes: [String] = []
+        var (versions, sidecar) = try versions(bytes, paths, geometry, &notes)
+        let match = LogMatch(
+            paths: paths, firstPage: { try bytes.read(at: 0, count: min(geometry.pageSize, Int(bytes.size))) ?? [] },
+            opening: { $0 })
+        if versions != nil, try SidecarScan.isStale(paths, databaseIsPlaintext: true) || match.isOther() {
+            notes.append(foreignSidecar)
+            (versions, sidecar) = (nil, nil)
+        }
+        let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
+        return DamagedSource(pages, try header(of: pages), notes: notes)
+    }
+
+    static let foreignSidecar =
+        "the -wal or -journal beside the file is of another database or generation, and was not read"
+
+    /// The header in page 1, wherever that is; `nil` where it is none.
+    static func header(of pages: some PageSource) throws -> FileHeader? {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pages.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let page = try pages.lend(1, memory) else { return nil }
+        let header = FileHeader(
+            bytes: Array(page.prefix(FileHeader.length)),
+            fileSize: Int64(pages.geometry.pageSize) * Int64(pages.pageCount))
+        return header.isPlaintext ? header : nil
+    }
+
+    /// What the log or a hot journal has in the place of the file's pages.
+    static func versions(
+        _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
+    ) throws -> (PageVersions?, SidecarFile?) {
+        if let journal = try SidecarFile(paths.journal), let header = try JournalHeader(journal),
+            let versions = try header.originalPages(in: journal, pageSize: geometry.pageSize)
+        {
+            if versions.pageSize == geometry.pageSize {
+                notes.append("the journal of a crashed writer was read: its transaction does not count")
+                return (versions, journal)
+            }
+            notes.append("the journal has pages of another size and was not read")
+        }
+        if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
+            if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {
+                return (versions, log)
+            }
+            notes.append("the log holds no transaction of this database that ended, and was not read")
+        }
+        return (nil, nil)
+    }
+}

@@ -1,0 +1,83 @@
+public import CipherKeyProviders
+public import CipherSQLite
+public import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension DatabaseConverter {
+    /// Makes a new, encrypted database of what a damaged one still holds.
+    ///
+    /// The damaged database, plaintext or encrypted, is read page by page with its log or hot journal, and is never written.
+    /// A row comes back into its table with its rowid and values where the table's pages lead to it, and also where they are
+    /// lost and the shape of the row and the indexes that name it tell its table. Rows that cannot be told to one table, rows
+    /// of free pages and rows that contradict their page are in the table `lost_and_found`, with the reason beside each.
+    /// Indexes and full-text indexes are computed anew. Every row is compared with a second reading before the new database
+    /// gets its name.
+    ///
+    /// In a plaintext file nothing tells a value that was damaged in place from a true one.
+    ///
+    /// - Parameters:
+    ///   - database: The damaged database file.
+    ///   - recovered: Where the new database is to be. Its directory must exist, and nothing may have its name.
+    ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one.
+    ///   - recoveredKeyProvider: Gives another key for the new database, and may make it.
+    ///   - template: A healthy database of the same schema, plaintext or with the key of the damaged one: tells the tables
+    ///     apart where the damaged one's own schema is lost.
+    ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
+    ///   - options: How the run goes; its format is that of the new database, and its collations, functions and tokenizers
+    ///     are needed as wherever the schema uses them.
+    ///   - progress: Is told how far the recovery is, on the thread that works.
+    /// - Returns: What came back, and what is lost.
+    /// - Throws: ``StoreError``, with `nameTaken` where something has the name of the new database, with `missingFile`, with
+    ///   `corrupt` where the file holds no page of a database, with `keyDoesNotFit` where the key opens none of its pages,
+    ///   with `missingCollation`, with `noSpace`, with `busy` where the file changes meanwhile; `CancellationError`. There is
+    ///   nothing under the new name then.
+    @discardableResult
+    public static func recover(
+        _ database: URL, to recovered: URL, keyProvider: any KeyProvider,
+        recoveredKeyProvider: (any KeyProvider)? = nil, template: URL? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> RecoveryReport {
+        try await DetachedThread.cancellable { cancellation in
+            try recoverHere(
+                database, recovered, keyProvider, recoveredKeyProvider, template, formats,
+                checked(options, database, progress, cancellation))
+        }
+    }
+
+    /// Recovers as ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` does, and blocks the
+    /// thread meanwhile.
+    ///
+    /// The cancellation ends the recovery from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where the recovery was cancelled in time.
+    @available(*, noasync, message: "await recover(_:to:keyProvider:) instead")
+    @discardableResult
+    public static func recoverBlocking(
+        _ database: URL, to recovered: URL, keyProvider: any KeyProvider,
+        recoveredKeyProvider: (any KeyProvider)? = nil, template: URL? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> RecoveryReport {
+        try recoverHere(
+            database, recovered, keyProvider, recoveredKeyProvider, template, formats,
+            checked(options, database, progress, cancellation))
+    }
+
+    private static func recoverHere(
+        _ database: URL, _ recovered: URL, _ keyProvider: any KeyProvider, _ recoveredKeyProvider: (any KeyProvider)?,
+        _ template: URL?, _ formats: [CipherSettings], _ options: ConversionOptions
+    ) throws -> RecoveryReport {
+        try checkFormats(formats, database)
+        return try DatabaseRecovery(
+            of: DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
+            to: recovered.requiredPath(), targetProvider: recoveredKeyProvider,
+            template: template.map { try $0.requiredPath() }, options: options
+        ).run()
+    }
+}

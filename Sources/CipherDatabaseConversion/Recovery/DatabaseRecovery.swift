@@ -1,0 +1,184 @@
+internal import CipherErrors
+package import CipherKeyProviders
+internal import CipherRecovery
+package import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// Makes a new, encrypted database of what a damaged one still holds.
+///
+/// The damaged file and what lies beside it are only read. The new one is built and proven in a file without a name, which
+/// then gets its name in one step that replaces nothing: every row is compared with a second reading of the damaged file.
+package struct DatabaseRecovery {
+    private let source: DatabasePaths
+    private let provider: any KeyProvider
+    private let formats: [CipherSettings]
+    private let target: DatabasePaths
+    private let targetProvider: any KeyProvider
+    private let template: String?
+    private let options: ConversionOptions
+
+    /// - Parameters:
+    ///   - source: The damaged database.
+    ///   - provider: Gives its key; asked only where it is encrypted.
+    ///   - formats: The cipher settings that it may have, in the order in which they are tried.
+    ///   - target: The name of the new database.
+    ///   - targetProvider: Gives the key of the new database, and may make it; `nil` for the same as of the damaged one.
+    ///   - template: A healthy database of the same schema, plaintext or with the key of the damaged one; `nil` for none.
+    ///   - options: Its format is that of the new database.
+    package init(
+        of source: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], to target: String,
+        targetProvider: (any KeyProvider)?, template: String?, options: ConversionOptions
+    ) throws {
+        self.source = source
+        self.provider = options.waiting(for: provider)
+        self.formats = formats
+        self.target = try DatabasePaths(target)
+        self.targetProvider = options.waiting(for: targetProvider ?? provider)
+        self.template = template
+        self.options = options
+    }
+
+    /// Recovers.
+    ///
+    /// - Throws: ``StoreError``. There is nothing under the new name then.
+    package func run() throws -> RecoveryReport {
+        do {
+            return try StoreError.typing(target.database, during: .conversion) { try recover() }
+        } catch let error as StoreError where error.code == .cancelled {
+            throw StoreError.cancelled(target.database)
+        }
+    }
+
+    private func recover() throws -> RecoveryReport {
+        let began = ContinuousClock.now
+        let observer = UpgradeObserver(
+            path: target.database, report: options.progress, cancellation: options.cancellation)
+        try observer.checkCancellation()
+        let folder = try target.openFolder()
+        try UnpublishedFile.checkName(target, in: folder, besides: source.database)
+        let before = try FileMarks(source)
+        let template = try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+        let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
+        observer.totalBytes = before.bytes
+        try Preflight.checkRoom(for: before.bytes, options.format, target)
+        let key = try targetProvider.checkedKey(for: .createOrExisting, database: target.database)
+        try key.checkSalt(for: options.format, path: target.database)
+        let keys = try UpgradeKeys(
+            key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
+        defer { keys.cancel() }
+        let file = try UnpublishedFile(in: folder, target)
+        do {
+            var report = try observer.locating {
+                try make(damaged, damaged.pages, template, file.content, keys, observer)
+            }
+            guard try FileMarks(source) == before else {
+                throw StoreError.busy(
+                    source.database, "another program wrote to the database while it was read",
+                    retry: .afterEndingProgram)
+            }
+            try observer.begin(.swapping)
+            report.notes += try file.publish()
+            observer.finish()
+            report.bytesBefore = before.bytes
+            report.seconds = (ContinuousClock.now - began).inSeconds
+            return report
+        } catch {
+            file.remove()
+            throw error
+        }
+    }
+
+    // MARK: Building and proving
+
+    private func make(
+        _ damaged: DamagedSource, _ pages: some PageSource, _ template: SchemaTemplate?, _ file: NewFile,
+        _ keys: UpgradeKeys, _ observer: UpgradeObserver
+    ) throws -> RecoveryReport {
+        try observer.begin(.building)
+        var schema = try SchemaReading(in: pages, encoding: damaged.header?.textEncoding ?? template?.encoding)
+        if schema.isDamaged, let template { schema.add(template: template.entries) }
+        let forms = try SchemaForms(
+            schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
+        let reading = DatabaseReading(pages, forms, schema.encoding, header: damaged.header) {
+            try observer.checkCancellation()
+        }
+        let key = try keys.building.wait()
+        let (recovered, findings) = try ReadBack(paths: target, copy: file, key: key).lending { connection in
+            try ConnectionProfile.scratch.with(extensions: options.extensions).apply(to: connection)
+            connection.distrustSchema()
+            connection.setProgressHandler(every: 20_000) {
+                observer.update(bytes: (try? file.size()) ?? 0)
+                return !observer.isCancelled
+            }
+            let recovered = try RecoveredDatabase(connection, forms, schema.encoding, header: damaged.header)
+            let findings = try reading.run { try recovered.add($0) }
+            try recovered.finish()
+            return (recovered, findings)
+        }
+        try file.sync()
+        try observer.begin(.proving)
+        let complaints = try prove(recovered, reading, file, keys, observer)
+        var report = RecoverySummary(recovered, findings, forms, hasTemplate: template != nil)
+            .report(path: target.database, source: source.database)
+        report.notes = damaged.notes + report.notes + complaints
+        report.bytesAfter = try file.size()
+        return report
+    }
+
+    /// Compares the new database with a second reading, and has SQLite and SQLCipher check it.
+    ///
+    /// - Returns: What SQLite says of values that the damaged database held already.
+    private func prove(
+        _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
+        _ keys: UpgradeKeys, _ observer: UpgradeObserver
+    ) throws -> [String] {
+        // SQLCipher derives the key itself, as whoever opens the file next will have it do.
+        let connection = try ProofConnection(
+            path: target.database, key: keys.again, settings: options.format, extensions: options.extensions, copy: file
+        ).open { observer.isCancelled }
+        defer { connection.close() }
+        do {
+            let proof = RecoveryProof(connection, recovered)
+            _ = try reading.run { try proof.check($0) }
+            try proof.finish()
+        } catch let difference as RecoveryProof.Difference {
+            throw failure(difference.detail)
+        }
+        if Engine.current.hasCipherIntegrityCheck {
+            try connection.forEachRow("PRAGMA cipher_integrity_check") { throw failure(try $0.get(at: 0)) }
+        }
+        let found = try IntegrityComplaints(connection).kinds.keys.sorted()
+        // What breaks a definition was so before; the structure is this run's.
+        let ofValues = [
+            "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
+        ]
+        let others = found.filter { complaint in
+            !ofValues.contains(where: complaint.hasPrefix) && !complaint.hasPrefix("malformed inverted index")
+                && !complaint.contains(" value in ")
+        }
+        if let complaint = others.first { throw failure(complaint) }
+        return found.map { "the new database has what was in the damaged one: \($0)" }
+    }
+
+    private func failure(_ detail: String) -> StoreError {
+        StoreError(
+            .proofFailed, path: target.database, "the new database is not what was read: \(detail)",
+            advice: "check the disk and try again", changed: .nothing)
+    }
+}
+
+/// What tells whether somebody wrote to a database or what lies beside it.
+private struct FileMarks: Equatable {
+    private let marks: [String]
+    /// The size of the database and of its log, in bytes.
+    let bytes: Int64
+
+    init(_ paths: DatabasePaths) throws {
+        let statuses = try [paths.database, paths.wal, paths.journal].map { try FileSystem.status($0) }
+        marks = statuses.map { status in
+            status.map { "\($0.identity) \($0.size) \($0.modified)" } ?? ""
+        }
+        bytes = statuses.prefix(2).reduce(0) { $0 + ($1?.size ?? 0) }
+    }
+}

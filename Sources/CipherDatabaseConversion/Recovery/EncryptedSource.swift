@@ -1,0 +1,122 @@
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherPageOpening
+internal import CipherPageSealing
+internal import CipherPrimitives
+internal import CipherRecovery
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Finds the key and the format that open pages of a damaged, encrypted file: any page tells, for the first may be lost.
+struct EncryptedSource {
+    private let paths: DatabasePaths
+    private let bytes: ReadBytes
+    private let hasPlaintextHeader: Bool
+
+    init(_ paths: DatabasePaths, _ bytes: ReadBytes, hasPlaintextHeader: Bool) {
+        self.paths = paths
+        self.bytes = bytes
+        self.hasPlaintextHeader = hasPlaintextHeader
+    }
+
+    /// Opens the file.
+    ///
+    /// - Throws: ``StoreError`` with `keyDoesNotFit` where the key opens no page in any of the formats.
+    func open(_ provider: any KeyProvider, _ formats: [CipherSettings]) throws -> DamagedSource {
+        let key = try provider.checkedKey(for: .existing, database: paths.database)
+        if let found = try open(key, formats) { return found }
+        if let previous = try provider.checkedPreviousKey(database: paths.database), previous != key,
+            let found = try open(previous, formats)
+        {
+            return found
+        }
+        throw StoreError(
+            .keyDoesNotFit, path: paths.database,
+            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or no page "
+                + "of it is whole",
+            advice: "check the key; where the beginning of the file is lost, give the key with the file's salt, as "
+                + "x'96 hex digits'", changed: .nothing)
+    }
+
+    private func open(_ key: CipherKey, _ formats: [CipherSettings]) throws -> DamagedSource? {
+        for format in formats where !hasPlaintextHeader || format.compatibility >= 4 {
+            var settings = format
+            settings.plaintextHeaderSize = hasPlaintextHeader ? 32 : 0
+            guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else {
+                continue
+            }
+            var notes: [String] = []
+            let (versions, sidecar) = try DamagedSource.versions(bytes, paths, geometry, &notes)
+            let sealed = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
+            for salt in try salts(key, sealed) {
+                let raw = try FileKey(key, salt: salt, settings).key
+                let pages = try EncryptedPages(sealed, key: raw, settings: settings)
+                if let versions {
+                    // A log whose sums are right and whose pages are not authentic is another's.
+                    let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
+                    let match = LogMatch(
+                        paths: paths, firstPage: { try bytes.read(at: 0, count: settings.pageSize) ?? [] },
+                        opening: { try raw.openFirstPage($0, settings) })
+                    if isOwn, try !match.isOther() { return try source(pages, notes) }
+                    let alone = try EncryptedPages(
+                        DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
+                    if try opensAny(alone, settings) {
+                        return try source(alone, notes + [DamagedSource.foreignSidecar])
+                    }
+                } else if try opensAny(pages, settings) {
+                    return try source(pages, notes)
+                }
+            }
+        }
+        return nil
+    }
+
+    private func source(_ pages: EncryptedPages<some PageSource>, _ notes: [String]) throws -> DamagedSource {
+        let header = try DamagedSource.header(of: pages)
+        let size = pages.geometry.pageSize
+        // SQLCipher 4 reserves as many bytes in the older formats as in its own.
+        let known = [pages.geometry.pageSize - pages.geometry.usableSize, 80].compactMap {
+            PageGeometry(pageSize: size, reserved: $0)
+        }
+        if let told = try header?.geometry ?? PageGeometry.guess(among: known, in: pages), told.pageSize == size {
+            pages.geometry = told
+        }
+        return DamagedSource(pages, header, notes: notes)
+    }
+
+    /// The salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.
+    private func salts(_ key: CipherKey, _ sealed: some PageSource) throws -> [SecretBytes] {
+        if let salt = key.salt { return [salt] }
+        guard !hasPlaintextHeader else { throw saltMissing }
+        var salts: [SecretBytes] = []
+        if let start = try bytes.read(at: 0, count: CipherKey.saltLength) { salts.append(SecretBytes(start)) }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: sealed.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        if let page = try sealed.lend(1, memory) {
+            let salt = SecretBytes(Array(page.prefix(CipherKey.saltLength)))
+            if !salts.contains(salt) { salts.append(salt) }
+        }
+        return salts
+    }
+
+    private var saltMissing: StoreError {
+        StoreError(
+            .saltMissing, path: paths.database,
+            "a file with a readable header does not hold its salt, so the salt must come with the key",
+            advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
+    }
+
+    private func opensAny(_ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
+        guard pages.pageCount > 0 else { return false }
+        return try (1...pages.pageCount).contains { try Self.opens($0, pages, settings) }
+    }
+
+    /// Whether a page is authentic, and in format 1, which authenticates nothing, looks like one of a database.
+    private static func opens(_ number: UInt32, _ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard let page = try pages.lend(number, memory) else { return false }
+        guard settings.compatibility < 2 else { return true }
+        return number == 1 ? FileHeader.isPlaintext(Array(page.prefix(FileHeader.length))) : PageShape(page).isTree
+    }
+}

@@ -1,0 +1,98 @@
+internal import CipherRecovery
+internal import CipherSQLite
+
+/// Puts what a recovery found and made into words.
+struct RecoverySummary {
+    private let recovered: RecoveredDatabase
+    private let findings: ReadingFindings
+    private let forms: SchemaForms
+    private let hasTemplate: Bool
+
+    init(_ recovered: RecoveredDatabase, _ findings: ReadingFindings, _ forms: SchemaForms, hasTemplate: Bool) {
+        self.recovered = recovered
+        self.findings = findings
+        self.forms = forms
+        self.hasTemplate = hasTemplate
+    }
+
+    func report(path: String, source: String) -> RecoveryReport {
+        let apart = lostAndFound
+        var isComplete =
+            findings.lostPages.isEmpty && forms.rejected.isEmpty && recovered.generalNotes.isEmpty
+            && !recovered.hasDuplicates && (apart?.orphanedRows ?? 0) == 0 && (apart?.damagedRows ?? 0) == 0
+        if findings.isSchemaDamaged { isComplete = false }
+        for number in forms.tables.indices where !hasAllRows(number) { isComplete = false }
+        let tables = forms.tables.indices.map(table)
+        return RecoveryReport(
+            path: path, source: source, complete: isComplete, tables: tables, lostAndFound: apart,
+            lostPages: findings.lostPages.map(Int.init).sorted(), notes: notes,
+            rows: tables.reduce(0) { $0 + $1.rows }, bytesBefore: 0, bytesAfter: 0, seconds: 0)
+    }
+
+    /// Whether nothing tells of a row of a table that did not come back.
+    private func hasAllRows(_ number: Int) -> Bool {
+        let found = findings.tables[number]
+        guard !recovered.rebuilt.contains(number) else { return true }
+        return found.lostPages.isEmpty || found.indexedRows.map { $0 <= recovered.counts[number] } == true
+    }
+
+    private var lostAndFound: RecoveryReport.LostAndFound? {
+        guard recovered.apartRows > 0 else { return nil }
+        return RecoveryReport.LostAndFound(
+            name: recovered.apartName.description, orphanedRows: recovered.apartCounts[.orphaned, default: 0],
+            deletedRows: recovered.apartCounts[.deleted, default: 0],
+            damagedRows: recovered.apartCounts[.damaged, default: 0])
+    }
+
+    private func table(_ number: Int) -> RecoveryReport.Table {
+        let (form, found) = (forms.tables[number], findings.tables[number])
+        var notes: [String] = []
+        if recovered.rebuilt.contains(number) { notes.append("computed anew from the text of its full-text table") }
+        if form.root == nil { notes.append("its definition is the template's") }
+        if found.lostRows > 0 {
+            notes.append("\(Self.counted(found.lostRows, "row")) of pages that could be read could not be read whole")
+        }
+        if found.orphanedPages > 0 {
+            notes.append(
+                "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were told to it")
+        }
+        if !found.lostPages.isEmpty, let indexed = found.indexedRows, !recovered.rebuilt.contains(number) {
+            let missing = indexed - recovered.counts[number]
+            notes.append(
+                missing > 0
+                    ? "an undamaged index names \(Self.counted(missing, "row")) more"
+                    : "an undamaged index names no other row")
+        }
+        if recovered.sequencesMade.contains(number) {
+            notes.append("its AUTOINCREMENT counter was set to the greatest rowid")
+        }
+        for (table, index) in findings.damagedIndexes where table == number {
+            notes.append("the index \(form.indexes[index].name) was damaged and was filled from the rows")
+        }
+        return RecoveryReport.Table(
+            name: form.name.description, rows: recovered.counts[number],
+            lostPages: found.lostPages.map(Int.init).sorted(), notes: notes + recovered.notes[number, default: []])
+    }
+
+    private var notes: [String] {
+        var notes: [String] = []
+        if findings.isSchemaDamaged {
+            notes.append(
+                hasTemplate
+                    ? "pages of the schema are damaged, and the template's definitions stand for those that are missing"
+                    : "pages of the schema are damaged: rows of tables whose definitions are lost are in lost_and_found, "
+                        + "unless a healthy database of the same schema is given as a template")
+        }
+        if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
+        for rejected in forms.rejected {
+            notes.append(
+                "the definition of \(rejected.entry.type) \(rejected.entry.name) cannot be read and was left out: "
+                    + rejected.reason)
+        }
+        return notes + recovered.generalNotes
+    }
+
+    private static func counted(_ number: Int, _ noun: String) -> String {
+        "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
+}

@@ -1,0 +1,42 @@
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherRecovery
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// The schema of a healthy database, for one whose own schema is lost.
+struct SchemaTemplate {
+    let entries: [SchemaText]
+    let encoding: TextEncoding?
+    let geometry: PageGeometry?
+
+    /// Reads a template.
+    ///
+    /// - Parameter provider: Gives its key; asked only where it is encrypted.
+    /// - Throws: ``StoreError`` as where any database is read.
+    init(_ path: String, provider: any KeyProvider, formats: [CipherSettings], _ options: ConversionOptions) throws {
+        let paths = try DatabasePaths(path)
+        (entries, encoding, geometry) = try StoreError.typing(paths.database) {
+            try DatabaseReader(options.inspector(paths)).read(provider: provider, formats: formats) { connection, _ in
+                var entries: [SchemaText] = []
+                try connection.forEachRow(
+                    "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid"
+                ) { row in
+                    entries.append(
+                        SchemaText(
+                            type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
+                            root: UInt32(clamping: try row.get(Int64?.self, at: 3) ?? 0),
+                            sql: try row.get(SchemaName?.self, at: 4)?.bytes))
+                }
+                let encoding: TextEncoding? =
+                    switch try connection.value(String.self, "PRAGMA encoding") {
+                    case "UTF-16le": .utf16LittleEndian
+                    case "UTF-16be": .utf16BigEndian
+                    default: .utf8
+                    }
+                let size = try connection.value(Int.self, "PRAGMA page_size") ?? 0
+                return (entries, encoding, PageGeometry(pageSize: size, reserved: 0))
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package import CipherSQLiteFormat
+
+/// The pages of a damaged file, with those that its log or journal has in their place.
+///
+/// As many as the bytes that are there can hold: what a header, a log or a journal claims beyond that is not believed, and
+/// pages that a header leaves out are there all the same.
+package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSource {
+    package let geometry: PageGeometry
+    package let pageCount: UInt32
+    private let database: Database
+    private let versions: PageVersions?
+    private let sidecar: Sidecar?
+
+    package init(_ database: Database, _ geometry: PageGeometry, versions: PageVersions?, in sidecar: Sidecar?) {
+        self.database = database
+        self.geometry = geometry
+        self.versions = versions
+        self.sidecar = sidecar
+        let whole = UInt32(clamping: database.size / Int64(geometry.pageSize))
+        // A journal puts the size back to what it was; a log says what it is.
+        pageCount =
+            versions.map {
+                max(
+                    min(whole, $0.pageCount),
+                    $0.offsets.keys.filter { [claimed = $0.pageCount] in $0 <= claimed }.max() ?? 0)
+            } ?? whole
+    }
+
+    package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
+        guard page >= 1, page <= pageCount else { return nil }
+        if let offset = versions?.offsets[page], let sidecar {
+            return try sidecar.lend(at: offset, count: geometry.pageSize, scratch)
+        }
+        return try database.lend(at: (Int64(page) - 1) * Int64(geometry.pageSize), count: geometry.pageSize, scratch)
+    }
+}
+
+extension PageGeometry {
+    /// The one of some sizes by which the most pages are whole; `nil` where none is.
+    ///
+    /// Up to some thousand pages are looked at.
+    package static func guess(among sizes: [PageGeometry], in source: some PageSource) throws -> PageGeometry? {
+        var counts = [Int](repeating: 0, count: sizes.count)
+        guard source.pageCount > 1 else { return nil }
+        for number in 2...min(source.pageCount, 4_096) {
+            guard let page = try HeldPage(number, in: source) else { continue }
+            for (index, geometry) in sizes.enumerated() where PageContent.isWhole(page.bytes, geometry) {
+                counts[index] += 1
+            }
+        }
+        guard let most = counts.max(), most > 0 else { return nil }
+        return counts.firstIndex(of: most).map { sizes[$0] }
+    }
+
+    /// The sizes by which the most pages of a file are well-formed pages of b-trees, where no header tells; `nil` where none
+    /// is.
+    ///
+    /// Of a greater size than the true one only some pages begin where it says, and of a smaller one most claim content behind
+    /// their end. Up to some thousand pages are looked at.
+    package static func guess(_ database: some ByteSource) throws -> PageGeometry? {
+        var best: (count: Int, geometry: PageGeometry)?
+        for shift in 9...16 {
+            let size = 1 << shift
+            guard let geometry = PageGeometry(pageSize: size, reserved: 0), database.size >= Int64(size) else {
+                continue
+            }
+            let pages = database.size / Int64(size)
+            let looked = min(pages, Int64(16 << 20) / Int64(size))
+            var count = 0
+            for step in 0..<looked {
+                let number = step * pages / looked
+                guard number > 0, let page = try database.read(at: number * Int64(size), count: size) else { continue }
+                let isTree = page.withUnsafeBytes { PageShape($0).isTree && PageContent.isWhole($0, geometry) }
+                if isTree { count += 1 }
+            }
+            if count > best?.count ?? 0 { best = (count, geometry) }
+        }
+        return best?.geometry
+    }
+}

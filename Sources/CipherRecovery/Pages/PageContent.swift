@@ -1,0 +1,139 @@
+internal import CipherSQLiteFormat
+
+/// The cells of a b-tree page, with those apart that contradict the rest of the page.
+///
+/// SQLite keeps three things true of every page, which a damaged one breaks: no two cells overlap, the rowids of a table's
+/// page rise, and cells, free blocks and fragments fill the space for content without a rest.
+/// Source: SQLite, "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
+struct PageContent {
+    let page: HeldPage
+    let tree: TreePage
+    /// The cells in order.
+    private(set) var cells: [TreeCell] = []
+    /// Cells that can be read and contradict the others.
+    private(set) var doubtful: [TreeCell] = []
+    /// Whether nothing on the page contradicts the rest.
+    private(set) var isWhole = true
+
+    var number: UInt32 { page.number }
+
+    /// Has the page last until here: the cells only point into it.
+    func keep() { withExtendedLifetime(page) {} }
+
+    /// `nil` where the page is no page of a b-tree.
+    init?(_ page: HeldPage, _ geometry: PageGeometry) {
+        guard let tree = try? TreePage(page.bytes, number: page.number, geometry) else { return nil }
+        self.page = page
+        self.tree = tree
+        var read: [(cell: TreeCell, extent: Range<Int>)] = []
+        read.reserveCapacity(tree.cellCount)
+        for index in 0..<tree.cellCount {
+            guard let cell = try? tree.cell(at: index) else {
+                isWhole = false
+                continue
+            }
+            read.append((cell, Self.extent(of: cell, tree, page)))
+        }
+        let overlapping = Self.overlapping(read.map(\.extent))
+        let misplaced = tree.kind.isTable ? Self.misplaced(read.map(\.cell.rowid)) : []
+        for (position, entry) in read.enumerated() {
+            if overlapping.contains(position) || misplaced.contains(position) {
+                doubtful.append(entry.cell)
+            } else {
+                cells.append(entry.cell)
+            }
+        }
+        isWhole = isWhole && doubtful.isEmpty && Self.fillsSpace(read.map(\.extent), tree, page)
+    }
+
+    /// Whether a page other than page 1 is one of a b-tree on which nothing contradicts the rest.
+    static func isWhole(_ page: UnsafeRawBufferPointer, _ geometry: PageGeometry) -> Bool {
+        let bytes = MemoryBytes(page)
+        // Page 2 of two, the first of which is not read.
+        let pages = FilePages(RepeatedPage(bytes: bytes), geometry, pageCount: 2)
+        guard let held = try? HeldPage(2, in: pages), let content = PageContent(held, geometry) else { return false }
+        return content.isWhole
+    }
+
+    private static func header(_ page: HeldPage) -> Int { page.number == 1 ? 100 : 0 }
+
+    /// Where a cell begins and ends on its page.
+    private static func extent(of cell: TreeCell, _ tree: TreePage, _ page: HeldPage) -> Range<Int> {
+        let pointers = header(page) + (tree.kind.isLeaf ? 8 : 12)
+        let start = page.bytes.big16(pointers + 2 * cell.index)
+        var end = start + 4
+        if let local = cell.local.baseAddress, let base = page.bytes.baseAddress {
+            end = max(end, local - base + cell.local.count + (cell.overflow > 0 ? 4 : 0))
+        }
+        if tree.kind == .tableInterior {
+            var offset = start + 4
+            _ = page.bytes.varint(&offset)
+            end = max(end, offset)
+        }
+        return start..<end
+    }
+
+    private static func overlapping(_ extents: [Range<Int>]) -> Set<Int> {
+        var found: Set<Int> = []
+        let order = extents.indices.sorted { extents[$0].lowerBound < extents[$1].lowerBound }
+        var reach: (position: Int, end: Int)?
+        for position in order {
+            if let reach, extents[position].lowerBound < reach.end { found.formUnion([position, reach.position]) }
+            if extents[position].upperBound > reach?.end ?? 0 { reach = (position, extents[position].upperBound) }
+        }
+        return found
+    }
+
+    /// The numbers outside of a longest rising sequence.
+    private static func misplaced(_ rowids: [Int64]) -> Set<Int> {
+        guard zip(rowids, rowids.dropFirst()).contains(where: { $0 >= $1 }) else { return [] }
+        // For each length the position with the least last number, and for each position the one before it.
+        var tails: [Int] = []
+        var previous = [Int?](repeating: nil, count: rowids.count)
+        for position in rowids.indices {
+            var (low, high) = (0, tails.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if rowids[tails[middle]] < rowids[position] { low = middle + 1 } else { high = middle }
+            }
+            previous[position] = low > 0 ? tails[low - 1] : nil
+            if low < tails.count { tails[low] = position } else { tails.append(position) }
+        }
+        var others = Set(rowids.indices)
+        var next = tails.last
+        while let position = next {
+            others.remove(position)
+            next = previous[position]
+        }
+        return others
+    }
+
+    private static func fillsSpace(_ extents: [Range<Int>], _ tree: TreePage, _ page: HeldPage) -> Bool {
+        let start = header(page)
+        let usable = tree.bytes.count
+        let content = page.bytes.big16(start + 5) == 0 ? 65_536 : page.bytes.big16(start + 5)
+        guard content <= usable, content >= start + (tree.kind.isLeaf ? 8 : 12) + 2 * tree.cellCount else {
+            return false
+        }
+        var filled = extents.reduce(Int(page.bytes.byte(start + 7))) { $0 + $1.count }
+        var block = page.bytes.big16(start + 1)
+        while block != 0 {
+            guard block + 4 <= usable else { return false }
+            let (next, size) = (page.bytes.big16(block), page.bytes.big16(block + 2))
+            guard size >= 4, block + size <= usable, next == 0 || next > block + size else { return false }
+            filled += size
+            block = next
+        }
+        return filled == usable - content
+    }
+}
+
+/// A page that stands at every place.
+private struct RepeatedPage: ByteSource {
+    let bytes: MemoryBytes
+    var size: Int64 { 2 * bytes.size }
+
+    func lend(at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? {
+        bytes.lend(at: 0, count: count, scratch)
+    }
+}

@@ -1,0 +1,46 @@
+internal import CipherSQLiteFormat
+
+/// What each page of a damaged database was found to be for, a byte a page.
+final class PageOwners: PageClaims {
+    enum Owner: UInt8 {
+        case nobody, tree, overflow, free, system
+    }
+
+    private var owners: [UInt8]
+
+    init(_ source: some PageSource) {
+        owners = [UInt8](repeating: 0, count: Int(source.pageCount) + 1)
+        claim(PageGeometry.lockPage(source.geometry.pageSize), .system)
+    }
+
+    subscript(page: UInt32) -> Owner {
+        Int(page) < owners.count ? Owner(rawValue: owners[Int(page)]) ?? .nobody : .system
+    }
+
+    /// Whether the page exists and has no owner.
+    func isUnclaimed(_ page: UInt32) -> Bool { page > 0 && self[page] == .nobody }
+
+    /// Notes an owner.
+    ///
+    /// - Returns: Whether the page had none.
+    @discardableResult
+    func claim(_ page: UInt32, _ owner: Owner) -> Bool {
+        guard isUnclaimed(page) else { return false }
+        owners[Int(page)] = owner.rawValue
+        return true
+    }
+
+    /// Takes pages back that were claimed by what turned out to be damaged.
+    func release(_ pages: [UInt32]) {
+        for page in pages where Int(page) < owners.count { owners[Int(page)] = 0 }
+    }
+
+    func claim(_ page: UInt32, for use: PageUse) -> Bool {
+        switch use {
+        case .tree: claim(page, .tree)
+        case .overflow: claim(page, .overflow)
+        case .freeTrunk, .freeLeaf: claim(page, .free)
+        case .pointerMap, .locks: claim(page, .system)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+internal import CipherSQLiteFormat
+
+/// Reads payloads with their overflow pages, and holds a chain to what SQLite writes: each page is the only claim on it, the
+/// last one names no other.
+///
+/// Source: SQLite, "Database File Format", section 1.6.1.
+struct PayloadReader<Source: PageSource>: ~Copyable {
+    let source: Source
+    let owners: PageOwners
+    private var memory: [UInt8] = []
+
+    init(_ source: Source, _ owners: PageOwners) {
+        self.source = source
+        self.owners = owners
+    }
+
+    /// Why a payload cannot be had: a page that is missing, damaged or another's.
+    struct Loss: Error {
+        let page: UInt32
+    }
+
+    /// A whole payload.
+    struct Payload {
+        let bytes: UnsafeRawBufferPointer
+        /// Where the content of a page begins that holds nothing but zeros, and its number: a blob may end so, and no text
+        /// does.
+        let empty: (start: Int, page: UInt32)?
+    }
+
+    /// Lends the whole payload of a cell.
+    ///
+    /// - Throws: ``Loss``; what the source and `body` throw.
+    mutating func read<Result>(_ cell: TreeCell, _ body: (Payload) throws -> Result) throws -> Result {
+        var claimed: [UInt32] = []
+        return try read(cell, claimed: &claimed, body)
+    }
+
+    private mutating func read<Result>(
+        _ cell: TreeCell, claimed: inout [UInt32], _ body: (Payload) throws -> Result
+    ) throws -> Result {
+        guard cell.local.count < cell.length else { return try body(Payload(bytes: cell.local, empty: nil)) }
+        let pages = source.geometry.overflowPages(for: cell.length - cell.local.count)
+        guard pages < Int(source.pageCount) else { throw Loss(page: cell.page) }
+        memory.removeAll(keepingCapacity: true)
+        memory.append(contentsOf: cell.local)
+        var (next, left) = (cell.overflow, cell.length - cell.local.count)
+        var empty: (start: Int, page: UInt32)?
+        do {
+            while left > 0 {
+                guard source.geometry.mayHold(next, of: source.pageCount), owners.claim(next, .overflow) else {
+                    throw Loss(page: claimed.last ?? cell.page)
+                }
+                claimed.append(next)
+                guard let page = try HeldPage(next, in: source) else { throw Loss(page: next) }
+                if page.isEmpty { empty = (memory.count, next) }
+                let count = min(left, source.geometry.usableSize - 4)
+                memory.append(contentsOf: page.bytes.part(4, count))
+                left -= count
+                let following = page.bytes.big32(0)
+                guard (following == 0) == (left == 0) else { throw Loss(page: next) }
+                next = following
+            }
+        } catch {
+            // What cannot be this row's may be another's.
+            owners.release(claimed)
+            claimed.removeAll()
+            throw error
+        }
+        return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty)) }
+    }
+
+    /// Lends the whole payload of a cell, and claims nothing.
+    ///
+    /// - Throws: ``Loss``; what the source and `body` throw.
+    mutating func peek<Result>(
+        _ cell: TreeCell, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        let owners = owners
+        var claimed: [UInt32] = []
+        defer { owners.release(claimed) }
+        return try read(cell, claimed: &claimed) { try body($0.bytes) }
+    }
+}

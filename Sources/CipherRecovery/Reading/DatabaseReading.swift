@@ -1,0 +1,263 @@
+internal import CipherCatalog
+package import CipherSQLiteFormat
+
+/// One reading of all that a damaged database still holds, row by row.
+///
+/// A row goes into its table where the table's tree leads to it, or where its page is one that the tree has lost: of the
+/// tables with a gap in their trees only those whose columns the records fit, by what the indexes still name, and never where
+/// more than one is left. All else stays apart. Two readings of the same pages find the same.
+package struct DatabaseReading<Source: PageSource> {
+    let source: Source
+    let forms: SchemaForms
+    let encoding: TextEncoding
+    /// That of the file; `nil` where page 1 is lost.
+    let header: FileHeader?
+    /// Asked now and then whether to go on; throws to end the reading.
+    let checkpoint: () throws -> Void
+
+    package init(
+        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?,
+        checkpoint: @escaping () throws -> Void
+    ) {
+        self.source = source
+        self.forms = forms
+        self.encoding = encoding
+        self.header = header
+        self.checkpoint = checkpoint
+    }
+
+    /// Hands over every row, those of the tables first.
+    ///
+    /// A row may be handed over twice under one rowid or key: the first is the table's.
+    ///
+    /// - Throws: What the source and `sink` throw.
+    package func run(_ sink: @escaping (ReadRow) throws -> Void) throws -> ReadingFindings {
+        var run = try ReadingRun(self, sink)
+        try run.readTables()
+        try run.claimIndexes()
+        try run.readFreePages()
+        try run.readOrphans()
+        return run.findings
+    }
+}
+
+/// The state of one reading.
+struct ReadingRun<Source: PageSource>: ~Copyable {
+    let reading: DatabaseReading<Source>
+    let sink: (ReadRow) throws -> Void
+    let owners: PageOwners
+    var payloads: PayloadReader<Source>
+    var findings: ReadingFindings
+    /// By the place of each table.
+    private(set) var tables: [TreeMap] = []
+    /// By the place of the table and the index; `nil` where its root is not known.
+    private(set) var indexes: [[TreeMap?]] = []
+    let shapes: [RecordShape]
+
+    var source: Source { reading.source }
+    var forms: SchemaForms { reading.forms }
+
+    init(_ reading: DatabaseReading<Source>, _ sink: @escaping (ReadRow) throws -> Void) throws {
+        self.reading = reading
+        self.sink = sink
+        owners = PageOwners(reading.source)
+        payloads = PayloadReader(reading.source, owners)
+        findings = ReadingFindings(tables: reading.forms.tables.map { _ in ReadingFindings.Table() })
+        shapes = reading.forms.tables.map(RecordShape.init)
+        claimPointerMap()
+        let schema = try SchemaReading.map(reading.source, owners)
+        findings.isSchemaDamaged = !schema.isWhole
+        for place in schema.pages {
+            // Their overflow pages must not be taken for others'.
+            guard let content = try content(place.page) else { continue }
+            defer { content.keep() }
+            for cell in content.cells { _ = try? payloads.read(cell) { _ in } }
+        }
+        for number in forms.tables.indices { tables.append(try map(table: number)) }
+        for number in forms.tables.indices {
+            indexes.append(try forms.tables[number].indexes.map { try map($0) })
+        }
+        for (number, map) in tables.enumerated() {
+            findings.tables[number].lostPages.formUnion(map.damaged)
+            findings.tables[number].lostPages.formUnion(map.gaps.map(\.page).filter { $0 != 0 })
+        }
+    }
+
+    // MARK: Trees
+
+    private func claimPointerMap() {
+        guard let header = reading.header, header.hasPointerMap, source.pageCount > 1 else { return }
+        let map = PointerMap(source.geometry)
+        for page in 2...source.pageCount where map.contains(page) { owners.claim(page, .system) }
+    }
+
+    private func map(table number: Int) throws -> TreeMap {
+        let table = forms.tables[number]
+        guard let root = table.root, root > 0 else { return TreeMap(lostRoot: 0) }
+        return try TreeMap(root: root, isTable: !table.isWithoutRowID, in: source, owners) { content in
+            guard content.tree.kind.isLeaf || table.isWithoutRowID else { return true }
+            return content.cells.contains { cell in
+                guard let types = RecordReader.types(cell) else { return true }
+                return types.count <= table.stored.count && types.count >= table.key.count
+                    && table.rowidValue.map { $0 >= types.count || types[$0] == 0 } != false
+            }
+        }
+    }
+
+    private func map(_ index: IndexForm) throws -> TreeMap? {
+        guard let root = index.root, root > 0 else { return nil }
+        return try TreeMap(root: root, isTable: false, in: source, owners) { content in
+            content.cells.contains { RecordReader.types($0).map { $0.count == index.parts.count } ?? true }
+        }
+    }
+
+    func content(_ number: UInt32) throws -> PageContent? {
+        try HeldPage(number, in: source).flatMap { PageContent($0, source.geometry) }
+    }
+
+    // MARK: Living rows
+
+    mutating func readTables() throws {
+        for (number, map) in tables.enumerated() {
+            for place in map.pages {
+                try reading.checkpoint()
+                guard let content = try content(place.page) else { continue }
+                defer { content.keep() }
+                for cell in content.cells {
+                    let isDoubtful = !content.isWhole && content.tree.kind.isTable && !place.contains(cell.rowid)
+                    try hand(cell, content, isDoubtful ? .apart(.damaged, tables: [number]) : .table(number))
+                }
+                for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [number])) }
+            }
+        }
+    }
+
+    /// Hands a row over, or notes that it is lost.
+    mutating func hand(
+        _ cell: TreeCell, _ content: borrowing PageContent, _ destination: ReadRow.Destination
+    ) throws {
+        let (reading, sink, isWhole) = (reading, sink, content.isWhole)
+        let rowid = content.tree.kind.isTable ? cell.rowid : nil
+        do {
+            try payloads.read(cell) { payload in
+                let values = try RecordReader.values(payload.bytes, page: cell.page)
+                if let empty = payload.empty, Self.reachesText(values, payload.bytes, from: empty.start) {
+                    throw PayloadReader<Source>.Loss(page: empty.page)
+                }
+                let destination = reading.checked(destination, values, isWhole: isWhole)
+                try sink(ReadRow(destination: destination, page: cell.page, rowid: rowid, values: values))
+            }
+        } catch let loss as PayloadReader<Source>.Loss {
+            note(lost: loss.page, destination)
+        } catch let damage as DamagedPage {
+            note(lost: damage.page, destination)
+        }
+    }
+
+    private mutating func note(lost page: UInt32, _ destination: ReadRow.Destination) {
+        switch destination {
+        case .table(let number):
+            findings.tables[number].lostPages.insert(page)
+            findings.tables[number].lostRows += 1
+        case .apart(.deleted, _): break
+        case .apart(_, let tables):
+            if tables.count == 1 {
+                findings.tables[tables[0]].lostPages.insert(page)
+            } else {
+                findings.lostPages.insert(page)
+            }
+        }
+    }
+
+    /// Whether a text has bytes behind an offset.
+    private static func reachesText(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool
+    {
+        guard let base = payload.baseAddress else { return false }
+        return values.contains { value in
+            guard case .text(let bytes) = value, let text = bytes.baseAddress else { return false }
+            return text - base + bytes.count > start
+        }
+    }
+
+    // MARK: Pages without rows
+
+    /// Takes the overflow pages of the indexes out of what is unclaimed.
+    mutating func claimIndexes() throws {
+        for (table, maps) in indexes.enumerated() {
+            for (index, map) in maps.enumerated() {
+                guard let map else { continue }
+                var isWhole = map.isWhole
+                var entries = 0
+                for place in map.pages {
+                    try reading.checkpoint()
+                    guard let content = try content(place.page) else { continue }
+                    defer { content.keep() }
+                    for cell in content.cells {
+                        entries += 1
+                        if cell.local.count < cell.length, (try? payloads.read(cell, { _ in })) == nil {
+                            isWhole = false
+                        }
+                    }
+                }
+                if !isWhole {
+                    findings.damagedIndexes.append((table, index))
+                } else if forms.tables[table].indexes[index].isPlain {
+                    findings.tables[table].indexedRows = entries
+                }
+            }
+        }
+    }
+
+    mutating func readFreePages() throws {
+        guard let header = reading.header else { return try findTrunks() }
+        var isDamaged = false
+        let list = try FreeList(in: source, first: header.firstFreePage, claims: owners) { _ in isDamaged = true }
+        findings.isFreeListDamaged = isDamaged || list.trunks.count + list.leaves.count != Int(header.freePages)
+        for page in list.leaves { try readFreePage(page) }
+    }
+
+    private mutating func readFreePage(_ number: UInt32) throws {
+        try reading.checkpoint()
+        guard let content = try content(number), content.tree.kind == .tableLeaf else { return }
+        defer { content.keep() }
+        for cell in content.cells { try hand(cell, content, .apart(.deleted, tables: [])) }
+    }
+
+    /// Looks for the trunks of the free list, where the header that named the first is lost.
+    ///
+    /// A trunk is told by what it lists: pages that nothing else claims, none twice.
+    private mutating func findTrunks() throws {
+        guard source.pageCount > 1 else { return }
+        var leaves: [UInt32] = []
+        for number in 2...source.pageCount where owners.isUnclaimed(number) {
+            guard let page = try HeldPage(number, in: source) else { continue }
+            let count = Int(page.bytes.big32(4))
+            guard count > 0, count <= source.geometry.usableSize / 4 - 2 else { continue }
+            let listed = (0..<count).map { page.bytes.big32(8 + 4 * $0) }
+            let next = page.bytes.big32(0)
+            guard next == 0 || owners.isUnclaimed(next), Set(listed).count == count,
+                listed.allSatisfy({ $0 > 1 && $0 != number && owners.isUnclaimed($0) })
+            else { continue }
+            owners.claim(number, .free)
+            for leaf in listed { owners.claim(leaf, .free) }
+            leaves += listed
+        }
+        for leaf in leaves { try readFreePage(leaf) }
+    }
+}
+
+extension DatabaseReading {
+    /// Keeps a row out of a table that it cannot be of.
+    func checked(_ destination: ReadRow.Destination, _ values: [RecordValue], isWhole: Bool) -> ReadRow.Destination {
+        guard case .table(let number) = destination else { return destination }
+        let table = forms.tables[number]
+        var isPossible = values.count <= table.stored.count && values.count >= table.key.count
+        if let place = table.rowidValue, place < values.count, case .null = values[place] {
+        } else if table.rowidValue.map({ $0 < values.count }) == true {
+            isPossible = false
+        }
+        for value in values.prefix(table.key.count) { if case .null = value { isPossible = false } }
+        if !isWhole, values.hasImplausibleText(encoding) { isPossible = false }
+        return isPossible ? destination : .apart(.damaged, tables: [number])
+    }
+}

@@ -1,0 +1,197 @@
+internal import CipherCatalog
+internal import CipherSQLiteFormat
+
+/// Pages of b-trees that nothing leads to.
+extension ReadingRun {
+    /// What the pages themselves tell of where they belong.
+    private struct Orphan {
+        let page: UInt32
+        let isTable: Bool
+        /// The tables whose columns all of its records fit.
+        var tables: Set<Int>
+    }
+
+    mutating func readOrphans() throws {
+        guard source.pageCount > 1 else { return }
+        let gapped = Set(tables.indices.filter { !tables[$0].gaps.isEmpty })
+        var orphans: [Orphan] = []
+        var parents: [UInt32: UInt32] = [:]
+        for number in 1...source.pageCount where owners.isUnclaimed(number) {
+            try reading.checkpoint()
+            guard let page = try HeldPage(number, in: source) else {
+                if !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                continue
+            }
+            guard let content = PageContent(page, source.geometry) else {
+                if page.isEmpty, !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                continue
+            }
+            if !content.tree.kind.isLeaf {
+                for cell in content.cells { parents[cell.child] = number }
+                parents[content.tree.rightChild] = number
+            }
+            defer { content.keep() }
+            guard content.tree.kind != .tableInterior, !content.cells.isEmpty else { continue }
+            if let orphan = try orphan(content, gapped) { orphans.append(orphan) }
+        }
+        orphans = Self.agreed(orphans, parents)
+        let evidence = try evidence(for: orphans)
+        for orphan in orphans where owners.isUnclaimed(orphan.page) {
+            try reading.checkpoint()
+            guard let content = try content(orphan.page) else { continue }
+            defer { content.keep() }
+            owners.claim(orphan.page, .tree)
+            try read(orphan, content, gapped, evidence, hasParent: parents[orphan.page] != nil)
+        }
+        let known = findings.tables.reduce(into: Set<UInt32>()) { $0.formUnion($1.lostPages) }
+        findings.lostPages.subtract(known)
+    }
+
+    /// `nil` for a page of an index.
+    private mutating func orphan(_ content: borrowing PageContent, _ gapped: Set<Int>) throws -> Orphan? {
+        let isTable = content.tree.kind.isTable
+        let candidates = forms.tables.indices.filter { forms.tables[$0].isWithoutRowID == !isTable }
+        var fits = Dictionary(uniqueKeysWithValues: candidates.map { ($0, RecordShape.Fit.exact) })
+        var records = 0
+        for cell in content.cells {
+            guard
+                let fit = try? payloads.peek(
+                    cell,
+                    { bytes in
+                        let values = try RecordReader.values(bytes, page: cell.page)
+                        return fits.keys.map { ($0, shapes[$0].fit(values)) }
+                    })
+            else { continue }
+            records += 1
+            for (table, fit) in fit where fit != .exact { fits[table] = fit == .none ? nil : .short }
+        }
+        guard records > 0 else { return nil }
+        let exact = fits.filter { $0.value == .exact && (gapped.isEmpty || gapped.contains($0.key)) }
+        let tables = Set((exact.isEmpty ? fits : exact).keys)
+        guard isTable || !tables.isEmpty else { return nil }
+        return Orphan(page: content.number, isTable: isTable, tables: tables)
+    }
+
+    /// The pages of one tree are of one table: what fits some of them only is none of it.
+    private static func agreed(_ orphans: [Orphan], _ parents: [UInt32: UInt32]) -> [Orphan] {
+        func top(_ page: UInt32) -> UInt32 {
+            var (page, steps) = (page, 0)
+            while let parent = parents[page], steps < 20 { (page, steps) = (parent, steps + 1) }
+            return page
+        }
+        var common: [UInt32: Set<Int>] = [:]
+        for orphan in orphans { common[top(orphan.page), default: orphan.tables].formIntersection(orphan.tables) }
+        return orphans.map { orphan in
+            var orphan = orphan
+            if let tables = common[top(orphan.page)], !tables.isEmpty { orphan.tables = tables }
+            return orphan
+        }
+    }
+
+    // MARK: Evidence
+
+    private mutating func evidence(for orphans: [Orphan]) throws -> [Int: IndexEvidence] {
+        let asked = orphans.reduce(into: Set<Int>()) { $0.formUnion($1.tables) }
+        guard !asked.isEmpty else { return [:] }
+        var unclaimed: [UInt32] = []
+        for number in 1...source.pageCount where owners.isUnclaimed(number) {
+            if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
+        }
+        let strays = try entries(on: unclaimed)
+        var result: [Int: IndexEvidence] = [:]
+        for table in asked.sorted() {
+            var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
+            for (number, index) in forms.tables[table].indexes.enumerated() where index.isPlain {
+                guard let map = indexes[table][number] else { continue }
+                let found = try entries(on: map.pages.map(\.page))
+                if findings.damagedIndexes.contains(where: { $0 == (table, number) }) {
+                    rest.formUnion(found)
+                } else {
+                    whole[number] = found
+                }
+            }
+            result[table] = IndexEvidence(forms.tables[table], whole: whole, rest: rest)
+        }
+        return result
+    }
+
+    private mutating func entries(on pages: [UInt32]) throws -> Set<UInt64> {
+        var found: Set<UInt64> = []
+        for page in pages {
+            try reading.checkpoint()
+            guard let content = try content(page) else { continue }
+            defer { content.keep() }
+            for cell in content.cells {
+                if let print = try? payloads.peek(cell, { try RecordReader.values($0, page: page).fingerprint() }) {
+                    found.insert(print)
+                }
+            }
+        }
+        return found
+    }
+
+    // MARK: Rows
+
+    private mutating func read(
+        _ orphan: Orphan, _ content: borrowing PageContent, _ gapped: Set<Int>, _ evidence: [Int: IndexEvidence],
+        hasParent: Bool
+    ) throws {
+        var possible = orphan.tables.intersection(gapped)
+        if possible.count > 1, orphan.isTable {
+            let placed = possible.filter { table in
+                tables[table].gaps.contains { gap in content.cells.contains { gap.contains($0.rowid) } }
+            }
+            if !placed.isEmpty { possible = placed }
+        }
+        var confirmed: Set<Int> = []
+        var denied: Set<Int> = []
+        for table in possible {
+            guard let evidence = evidence[table] else { continue }
+            let answers = content.cells.compactMap { cell in
+                try? payloads.peek(cell) { bytes in
+                    evidence.answer(orphan.isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
+                }
+            }
+            if answers.contains(.confirmed) { confirmed.insert(table) }
+            if !answers.isEmpty, answers.allSatisfy({ $0 == .denied }) { denied.insert(table) }
+        }
+        let left = confirmed.isEmpty ? possible.subtracting(denied) : confirmed
+        guard left.count == 1, let table = left.first,
+            orphan.isTable || confirmed.contains(table) || !mayBeIndex(content)
+        else {
+            let reason: ReadRow.Reason =
+                left.isEmpty && !(possible.isEmpty && findings.isSchemaDamaged) ? .deleted : .orphaned
+            return try handApart(content, reason, orphan.tables.sorted())
+        }
+        guard let evidence = evidence[table] else { return }
+        // Without an index nothing but the free list tells a page that was freed from one that was lost.
+        guard confirmed.contains(table) || !findings.isFreeListDamaged || hasParent else {
+            return try handApart(content, .orphaned, [table])
+        }
+        findings.tables[table].orphanedPages += 1
+        if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
+        for cell in content.cells {
+            let answer = try? payloads.peek(cell) { bytes in
+                evidence.answer(orphan.isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
+            }
+            try hand(cell, content, answer == .denied ? .apart(.deleted, tables: [table]) : .table(table))
+        }
+        for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [table])) }
+    }
+
+    private mutating func handApart(_ content: borrowing PageContent, _ reason: ReadRow.Reason, _ tables: [Int]) throws
+    {
+        for cell in content.cells { try hand(cell, content, .apart(reason, tables: tables)) }
+    }
+
+    /// Whether a page of keys can be one of an index with gaps, too.
+    private func mayBeIndex(_ content: borrowing PageContent) -> Bool {
+        let counts = Set(content.cells.compactMap { RecordReader.types($0)?.count })
+        return forms.tables.indices.contains { table in
+            forms.tables[table].indexes.indices.contains { number in
+                let isWhole = indexes[table][number]?.gaps.isEmpty ?? false
+                return !isWhole && counts.contains(forms.tables[table].indexes[number].parts.count)
+            }
+        }
+    }
+}

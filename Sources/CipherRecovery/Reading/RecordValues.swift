@@ -1,0 +1,73 @@
+internal import CipherSQLiteFormat
+
+extension RecordReader {
+    /// All values of a record, which last as long as its payload.
+    ///
+    /// - Throws: ``DamagedPage`` where the record is not as long as its header says.
+    static func values(_ payload: UnsafeRawBufferPointer, page: UInt32) throws(DamagedPage) -> [RecordValue] {
+        var record = try RecordReader(payload, page: page)
+        var values: [RecordValue] = []
+        while let value = try record.next() { values.append(value) }
+        return values
+    }
+
+    /// The serial types of a record, as far as they are on the cell's own page; `nil` where they go on elsewhere or are none.
+    static func types(_ cell: TreeCell) -> [UInt64]? {
+        var offset = 0
+        guard let length = cell.local.varint(&offset), length >= offset, length <= cell.local.count else { return nil }
+        var types: [UInt64] = []
+        while offset < Int(length) {
+            guard let type = cell.local.varint(&offset), offset <= Int(length), Self.length(of: type) != nil else {
+                return nil
+            }
+            types.append(type)
+        }
+        return types
+    }
+}
+
+extension [RecordValue] {
+    /// A number that equal values have in common, within one process.
+    ///
+    /// A whole number counts alike as an integer and as a real number: SQLite stores it either way.
+    func fingerprint() -> UInt64 {
+        var hasher = Hasher()
+        for value in self {
+            switch value {
+            case .null: hasher.combine(0)
+            case .integer(let number):
+                hasher.combine(1)
+                hasher.combine(number)
+            case .real(let number):
+                if let whole = Int64(exactly: number) {
+                    hasher.combine(1)
+                    hasher.combine(whole)
+                } else {
+                    hasher.combine(2)
+                    hasher.combine(number.bitPattern)
+                }
+            case .text(let bytes):
+                hasher.combine(3)
+                hasher.combine(bytes: bytes)
+                hasher.combine(bytes.count)
+            case .blob(let bytes):
+                hasher.combine(4)
+                hasher.combine(bytes: bytes)
+                hasher.combine(bytes.count)
+            }
+        }
+        return UInt64(truncatingIfNeeded: hasher.finalize())
+    }
+
+    /// Whether a text among them is not what a healthy page would hold: with a NUL, or not valid in the encoding.
+    func hasImplausibleText(_ encoding: TextEncoding) -> Bool {
+        contains { value in
+            guard case .text(let bytes) = value else { return false }
+            switch encoding {
+            case .utf8: return bytes.contains(0) || String(validating: bytes, as: UTF8.self) == nil
+            default:
+                return stride(from: 0, to: bytes.count - 1, by: 2).contains { bytes[$0] == 0 && bytes[$0 + 1] == 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+internal import CipherCatalog
+internal import CipherSQLite
+package import CipherSQLiteFormat
+
+/// The schema of a damaged database, as far as its pages hold it.
+package struct SchemaReading {
+    package private(set) var entries: [SchemaText] = []
+    /// Whether pages of it are missing or damaged.
+    package private(set) var isDamaged = false
+    package private(set) var encoding: TextEncoding
+
+    /// Reads the schema's table, and where pages of it are missing, the pages that look like its leaves.
+    ///
+    /// - Parameter encoding: How text is stored, where the header tells.
+    /// - Throws: What the source throws.
+    package init(in source: some PageSource, encoding known: TextEncoding?) throws {
+        encoding = known ?? .utf8
+        let owners = PageOwners(source)
+        let map = try Self.map(source, owners)
+        isDamaged = !map.isWhole
+        var found: [SchemaEntry] = []
+        var payloads = PayloadReader(source, owners)
+        for place in map.pages {
+            guard let page = try HeldPage(place.page, in: source), let content = PageContent(page, source.geometry)
+            else { continue }
+            defer { content.keep() }
+            for cell in content.cells {
+                guard let entry = try Self.entry(cell, &payloads) else {
+                    isDamaged = true
+                    continue
+                }
+                found.append(entry)
+            }
+        }
+        if !map.gaps.isEmpty { found += try Self.orphans(source, owners, &payloads) }
+        if known == nil, let type = found.first?.type { encoding = Self.encoding(of: type) }
+        var names: Set<[UInt8]> = []
+        for entry in found.map({ SchemaText($0, encoding) })
+        where names.insert(Array(entry.type.utf8) + [0] + entry.name.folded).inserted {
+            entries.append(entry)
+        }
+    }
+
+    /// Adds what only a healthy database of the same schema tells.
+    package mutating func add(template: [SchemaText]) {
+        let known = Set(entries.map { Array($0.type.utf8) + [0] + $0.name.folded })
+        entries += template.filter { !known.contains(Array($0.type.utf8) + [0] + $0.name.folded) }.map {
+            SchemaText(type: $0.type, name: $0.name, table: $0.table, root: $0.root == 0 ? 0 : nil, sql: $0.sql)
+        }
+    }
+
+    static func map(_ source: some PageSource, _ owners: PageOwners) throws -> TreeMap {
+        try TreeMap(root: 1, isTable: true, in: source, owners) { content in
+            !content.tree.kind.isLeaf || content.cells.contains { RecordReader.types($0)?.count ?? 5 == 5 }
+        }
+    }
+
+    private static func entry<Source>(_ cell: TreeCell, _ payloads: inout PayloadReader<Source>) throws -> SchemaEntry?
+    {
+        do {
+            return try payloads.read(cell) { try SchemaEntry(cell, $0.bytes) }
+        } catch is PayloadReader<Source>.Loss {
+            return nil
+        } catch is DamagedPage {
+            return nil
+        }
+    }
+
+    /// The entries on leaves that no page leads to.
+    private static func orphans<Source>(
+        _ source: Source, _ owners: PageOwners, _ payloads: inout PayloadReader<Source>
+    ) throws -> [SchemaEntry] {
+        var found: [SchemaEntry] = []
+        guard source.pageCount > 1 else { return [] }
+        for number in 2...source.pageCount where owners.isUnclaimed(number) {
+            guard let page = try HeldPage(number, in: source), let content = PageContent(page, source.geometry),
+                content.tree.kind == .tableLeaf, !content.cells.isEmpty,
+                content.cells.allSatisfy({ RecordReader.types($0)?.count ?? 5 == 5 })
+            else { continue }
+            defer { content.keep() }
+            var entries: [SchemaEntry] = []
+            for cell in content.cells {
+                if let entry = try entry(cell, &payloads), isPlausible(entry, source) { entries.append(entry) }
+            }
+            if entries.count == content.cells.count { found += entries }
+        }
+        return found
+    }
+
+    private static func isPlausible(_ entry: SchemaEntry, _ source: some PageSource) -> Bool {
+        let text = SchemaText(entry, encoding(of: entry.type))
+        guard ["table", "index", "view", "trigger"].contains(text.type), entry.rootPage <= source.pageCount else {
+            return false
+        }
+        guard text.sql != nil else { return text.type == "index" }
+        return SchemaEntryCheck.isShape(of: text.text, text.type, hasRoot: entry.rootPage > 0)
+    }
+
+    /// The encoding of a text in ASCII.
+    private static func encoding(of text: [UInt8]) -> TextEncoding {
+        guard text.count > 1, text.count % 2 == 0 else { return .utf8 }
+        return text[1] == 0 ? .utf16LittleEndian : text[0] == 0 ? .utf16BigEndian : .utf8
+    }
+}

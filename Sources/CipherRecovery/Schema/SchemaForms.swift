@@ -1,0 +1,177 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLite
+package import CipherSQLiteFormat
+
+/// A schema whose entries were tried one by one in a database of their own, in memory: an entry that is damaged costs itself
+/// alone.
+package struct SchemaForms {
+    package private(set) var tables: [TableForm] = []
+    /// Indexes on expressions or with a condition, views and triggers, in the order in which they can be made.
+    package private(set) var others: [SchemaText] = []
+    package private(set) var virtualTables: [SchemaText] = []
+    /// Entries that SQLite does not take, by type and name, with its reason.
+    package private(set) var rejected: [Rejected] = []
+
+    package struct Rejected: Sendable {
+        package let entry: SchemaText
+        package let reason: String
+    }
+
+    /// Tables that SQLite makes itself, under names that no statement may make.
+    private static let own: [String: String] = [
+        "sqlite_sequence": "CREATE TABLE cipherstore_own(name,seq)",
+        "sqlite_stat1": "CREATE TABLE cipherstore_own(tbl,idx,stat)",
+        "sqlite_stat4": "CREATE TABLE cipherstore_own(tbl,idx,neq,nlt,ndlt,sample)",
+        "sqlite_stat3": "CREATE TABLE cipherstore_own(tbl,idx,neq,nlt,ndlt,sample)",
+    ]
+
+    /// Reads a schema.
+    ///
+    /// - Throws: ``StoreError`` with `missingCollation` where a table or an index sorts by a collation that is not registered;
+    ///   ``DatabaseError`` where there is no memory.
+    package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
+        let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
+        defer { connection.close() }
+        connection.distrustSchema()
+        for entry in entries where entry.type == "table" { try add(table: entry, encoding, connection, path) }
+        for entry in entries where entry.type == "index" && entry.sql != nil {
+            _ = try attempt(entry, connection, path) { try connection.execute(SQL(bytes: entry.sql ?? [])) }
+        }
+        try addIndexes(entries, connection)
+        for type in ["view", "trigger"] {
+            for entry in entries where entry.type == type {
+                if try attempt(entry, connection, path, { try connection.execute(SQL(bytes: entry.sql ?? [])) }) {
+                    others.append(entry)
+                }
+            }
+        }
+        for entry in entries where !["table", "index", "view", "trigger"].contains(entry.type) {
+            rejected.append(Rejected(entry: entry, reason: "it is of no type that SQLite has"))
+        }
+    }
+
+    private mutating func attempt(
+        _ entry: SchemaText, _ connection: Connection, _ path: String, _ body: () throws -> Void
+    ) throws -> Bool {
+        guard SchemaEntryCheck.isShape(of: entry.text, entry.type, hasRoot: entry.root != 0) else {
+            rejected.append(Rejected(entry: entry, reason: "its text makes something else"))
+            return false
+        }
+        do {
+            try connection.withinSteps(1_000_000) { try connection.standingInForAbsentFunctions(body) }
+            return true
+        } catch let error as DatabaseError where !error.isOutOfMemory {
+            if case .collation(let name) = error.unregistered {
+                throw StoreError(
+                    .missingCollation, path: path,
+                    "the schema sorts by a collation that is not registered: \(name)",
+                    advice: "give the app's own comparison in the options' collations", changed: .nothing,
+                    underlying: error)
+            }
+            rejected.append(Rejected(entry: entry, reason: error.message))
+            return false
+        }
+    }
+
+    // MARK: Tables
+
+    private mutating func add(
+        table entry: SchemaText, _ encoding: TextEncoding, _ connection: Connection, _ path: String
+    ) throws {
+        if entry.isVirtual {
+            let isSound = try attempt(entry, connection, path) {
+                _ = try Statement(SQL(bytes: entry.sql ?? []), on: connection)
+            }
+            if isSound { virtualTables.append(entry) }
+            return
+        }
+        guard !tables.contains(where: { $0.name.folded == entry.name.folded }) else { return }
+        let own = Self.own[entry.name.text]
+        let name = own == nil ? entry.name : "cipherstore_own"
+        var form: TableForm?
+        let isMade = try attempt(entry, connection, path) {
+            try connection.execute(own.map { SQL(text: $0) } ?? SQL(bytes: entry.sql ?? []))
+            form = try Self.form(entry, readAs: name, encoding, connection)
+            if own != nil { try connection.execute("DROP TABLE cipherstore_own") }
+        }
+        guard isMade else { return }
+        if let form {
+            tables.append(form)
+        } else {
+            rejected.append(Rejected(entry: entry, reason: "its text makes a table of another name"))
+        }
+    }
+
+    private static func form(
+        _ entry: SchemaText, readAs name: SchemaName, _ encoding: TextEncoding, _ connection: Connection
+    ) throws -> TableForm? {
+        let columns = try ColumnState.read(table: name, from: connection)
+        guard !columns.isEmpty else { return nil }
+        let listed = Set(
+            try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'"))
+        let primary = try IndexState.read(table: name, from: connection).first { $0.origin == .primaryKey }
+        let isKeyed = primary.map { !listed.contains($0.name) } ?? false
+        let parts = try isKeyed ? primary?.parts(connection) ?? [] : []
+        let stored =
+            isKeyed
+            ? parts.map(\.position).filter { $0 >= 0 && columns[$0].generation != .virtual }
+            : columns.indices.filter { columns[$0].generation != .virtual }
+        let hasIntegerKey = primary == nil && !columns.primaryKey.isEmpty
+        return TableForm(
+            name: entry.name, definition: entry.sql ?? [], root: entry.root, isWithoutRowID: isKeyed,
+            columns: columns, stored: stored,
+            rowidValue: hasIntegerKey ? stored.firstIndex { columns[$0].primaryKeyPosition > 0 } : nil,
+            key: parts.filter(\.isKey),
+            defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })
+    }
+
+    /// The default of a column as SQLite reads it where a record has no value for the column: with the column's affinity.
+    private static func defaultValue(_ column: ColumnState, _ connection: Connection) throws -> Value {
+        guard column.generation == nil, let expression = column.defaultExpression else { return .null }
+        let type = column.type.isEmpty ? "" : SQL.quoted(identifier: column.type)
+        // A default that computes cannot have been added to rows that were there.
+        guard (try? connection.execute(SQL(text: "CREATE TEMP TABLE cipherstore_default(a \(type))"))) != nil else {
+            return .null
+        }
+        defer { _ = try? connection.execute("DROP TABLE temp.cipherstore_default") }
+        guard
+            (try? connection.execute(SQL(text: "INSERT INTO temp.cipherstore_default VALUES (\(expression))"))) != nil
+        else { return .null }
+        return try connection.firstValue("SELECT a FROM temp.cipherstore_default") ?? .null
+    }
+
+    // MARK: Indexes
+
+    private mutating func addIndexes(_ entries: [SchemaText], _ connection: Connection) throws {
+        let known = Dictionary(
+            entries.filter { $0.type == "index" }.map { ($0.name.folded, $0) }, uniquingKeysWith: { first, _ in first })
+        let listed = Set(
+            try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'"))
+        for number in tables.indices {
+            // A table of SQLite's has none.
+            for index in try IndexState.read(table: tables[number].name, from: connection).reversed()
+            where listed.contains(index.name) {
+                let entry = known[index.name.folded]
+                let parts = try index.parts(connection)
+                let isPlain = !index.isPartial && !parts.contains(where: \.isExpression)
+                tables[number].indexes.append(
+                    IndexForm(
+                        name: index.name, sql: entry?.sql, isUnique: index.isUnique, root: entry?.root, parts: parts,
+                        isPlain: isPlain
+                            && !parts.contains {
+                                $0.position >= 0 && tables[number].columns[$0.position].generation == .virtual
+                            }))
+            }
+        }
+    }
+}
+
+extension Connection {
+    /// The first value of a query's first row, of whatever storage class.
+    func firstValue(_ sql: SQL) throws -> Value? {
+        var result: Value?
+        try forEachRow(sql) { row in if result == nil { result = row.value(at: 0) } }
+        return result
+    }
+}

@@ -1,0 +1,100 @@
+package import CipherCatalog
+package import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// What the schema says of a table's records.
+package struct TableForm {
+    package let name: SchemaName
+    /// Its definition, as bytes of UTF-8.
+    package let definition: [UInt8]
+    /// The root page by the schema; `nil` where only a template names the table.
+    package let root: UInt32?
+    package let isWithoutRowID: Bool
+    /// All columns, virtual ones too.
+    package let columns: [ColumnState]
+    /// Which of the columns a record has, in its order.
+    package let stored: [Int]
+    /// Which value of a record stands for the rowid and is NULL.
+    package let rowidValue: Int?
+    /// The columns of the key of a table WITHOUT ROWID.
+    package let key: [IndexState.Part]
+    package var indexes: [IndexForm] = []
+    /// What stands for the values that a record from before `ALTER TABLE … ADD COLUMN` lacks, in the order of ``stored``.
+    let defaults: [HeldValue]
+
+    func column(_ value: Int) -> ColumnState { columns[stored[value]] }
+}
+
+/// What the schema says of an index.
+package struct IndexForm {
+    package let name: SchemaName
+    /// Its definition; `nil` of one that SQLite made for a constraint.
+    package let sql: [UInt8]?
+    package let isUnique: Bool
+    package let root: UInt32?
+    package let parts: [IndexState.Part]
+    /// Whether its entries are values of columns, of every row.
+    package let isPlain: Bool
+}
+
+/// Bytes in memory of their own.
+final class HeldBytes {
+    let bytes: UnsafeRawBufferPointer
+    private let memory: UnsafeMutableRawBufferPointer
+
+    init(_ bytes: [UInt8]) {
+        memory = .allocate(byteCount: max(1, bytes.count), alignment: 1)
+        memory.copyBytes(from: bytes)
+        self.bytes = UnsafeRawBufferPointer(rebasing: memory[..<bytes.count])
+    }
+
+    deinit { memory.deallocate() }
+}
+
+/// A value in memory of its own.
+final class HeldValue {
+    private let held: HeldBytes
+    let value: RecordValue
+
+    init(_ value: Value, _ encoding: TextEncoding) {
+        switch value {
+        case .text(let text): held = HeldBytes(encoding.bytes(text))
+        case .blob(let blob): held = HeldBytes(blob)
+        default: held = HeldBytes([])
+        }
+        self.value =
+            switch value {
+            case .null: .null
+            case .integer(let number): .integer(number)
+            case .real(let number): .real(number)
+            case .text: .text(held.bytes)
+            case .blob: .blob(held.bytes)
+            }
+    }
+}
+
+extension TextEncoding {
+    func bytes(_ text: String) -> [UInt8] {
+        switch self {
+        case .utf8: Array(text.utf8)
+        case .utf16LittleEndian: text.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
+        case .utf16BigEndian: text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
+        }
+    }
+
+    /// The text; what is not valid is replaced.
+    func text(_ bytes: some Collection<UInt8>) -> String {
+        switch self {
+        case .utf8: return String(decoding: bytes, as: UTF8.self)
+        case .utf16LittleEndian:
+            return String(decoding: Self.units(bytes) { UInt16($1) << 8 | UInt16($0) }, as: UTF16.self)
+        case .utf16BigEndian:
+            return String(decoding: Self.units(bytes) { UInt16($0) << 8 | UInt16($1) }, as: UTF16.self)
+        }
+    }
+
+    private static func units(_ bytes: some Collection<UInt8>, _ unit: (UInt8, UInt8) -> UInt16) -> [UInt16] {
+        let bytes = Array(bytes)
+        return stride(from: 0, to: bytes.count - 1, by: 2).map { unit(bytes[$0], bytes[$0 + 1]) }
+    }
+}

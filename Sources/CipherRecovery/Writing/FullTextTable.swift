@@ -1,0 +1,33 @@
+internal import CipherSQLText
+
+/// What the definition of a full-text table says of where its text is.
+///
+/// Source: SQLite, "SQLite FTS5 Extension", section 4.4, and "SQLite FTS3 and FTS4 Extensions", section 6.2.
+struct FullTextTable {
+    /// `fts3`, `fts4` or `fts5`.
+    let module: String
+    /// The table of others that has the text; `nil` where the full-text table keeps it itself.
+    let contentTable: String?
+    /// Whether the text is anywhere: an index without content cannot be computed.
+    let hasContent: Bool
+
+    /// The endings of the tables that are computed from the text.
+    static let computed = ["data", "idx", "docsize", "segments", "segdir", "stat"]
+
+    /// `nil` for a table of another module.
+    init?(_ entry: SchemaText) {
+        let tokens = SQLTokens(entry.text).tokens
+        guard let using = tokens.firstIndex(where: { $0.isKeyword("using") }), using + 1 < tokens.count,
+            let module = ["fts3", "fts4", "fts5"].first(where: { tokens[using + 1].isKeyword($0) })
+        else { return nil }
+        self.module = module
+        var content: String?
+        for place in tokens.indices.dropLast(2)
+        where place > using && tokens[place].isKeyword("content") && tokens[place + 1].content == "=" {
+            let value = tokens[place + 2]
+            content = value.kind == .literal ? String(value.content.dropFirst().dropLast()) : value.content
+        }
+        contentTable = content.flatMap { $0.isEmpty ? nil : $0 }
+        hasContent = content != ""
+    }
+}

@@ -1,0 +1,53 @@
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+
+extension Statement {
+    /// Binds a value of a record; the first parameter has index 1.
+    func bind(_ value: RecordValue, at index: Int32, _ encoding: TextEncoding) throws {
+        switch value {
+        case .null: try bindNull(at: index)
+        case .integer(let number): try bind(number, at: index)
+        case .real(let number): try bind(number, at: index)
+        case .text(let bytes): try bind(text: bytes, encoding.form, at: index)
+        case .blob(let bytes): try bind(blob: bytes, at: index)
+        }
+    }
+
+    /// Whether a column of the current row, from 0, holds a value of a record.
+    ///
+    /// SQLite stores a whole number as an integer in a column of REAL affinity, and reads a real number.
+    func column(_ column: Int32, holds value: RecordValue, _ encoding: TextEncoding) -> Bool {
+        switch (storageClass(column), value) {
+        case (.null, .null): true
+        case (.integer, .integer(let number)): integer(column) == number
+        case (.real, .real(let number)): real(column).bitPattern == number.bitPattern
+        case (.real, .integer(let number)): real(column) == Double(number)
+        case (.text, .text(let bytes)): withStoredBytes(column) { $0.elementsEqual(encoding.whole(bytes)) }
+        case (.blob, .blob(let bytes)): withStoredBytes(column) { $0.elementsEqual(bytes) }
+        default: false
+        }
+    }
+}
+
+extension TextEncoding {
+    var form: Statement.TextForm {
+        switch self {
+        case .utf8: .utf8
+        case .utf16LittleEndian: .utf16LittleEndian
+        case .utf16BigEndian: .utf16BigEndian
+        }
+    }
+
+    /// The bytes that SQLite takes: half a unit of UTF-16 at the end is none.
+    fileprivate func whole(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer.SubSequence {
+        self == .utf8 ? bytes[...] : bytes.prefix(bytes.count & ~1)
+    }
+}
+
+extension TableForm {
+    /// How often a key was found, by which a row is told from another under the same one.
+    func keyPrint(_ rowid: Int64?, _ values: [RecordValue]) -> UInt64 {
+        if let rowid { return UInt64(bitPattern: rowid) }
+        return Array(values.prefix(key.count)).fingerprint()
+    }
+}

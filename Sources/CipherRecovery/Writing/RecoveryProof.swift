@@ -1,0 +1,121 @@
+internal import CipherCatalog
+internal import CipherErrors
+package import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// Compares a recovered database with a second reading of the damaged one, row by row.
+///
+/// Every row of the reading must be in its table with its rowid and values, and no table may have another: each table has as
+/// many rows as were found under different keys.
+package final class RecoveryProof {
+    private let connection: Connection
+    private let recovered: RecoveredDatabase
+    private let encoding: TextEncoding
+    private var statements: [Int: Statement] = [:]
+    private var apart: Statement?
+    private var apartRows: Int64 = 0
+
+    /// - Parameter connection: Reads the recovered database, under its real schema.
+    package init(_ connection: Connection, _ recovered: RecoveredDatabase) {
+        self.connection = connection
+        self.recovered = recovered
+        encoding = recovered.encoding
+    }
+
+    /// What is not equal.
+    package struct Difference: Error {
+        package let detail: String
+    }
+
+    /// Compares one row of the reading.
+    ///
+    /// - Throws: ``Difference``; ``DatabaseError``.
+    package func check(_ row: ReadRow) throws {
+        switch row.destination {
+        case .table(let number):
+            if !recovered.rebuilt.contains(number) { try check(row, in: number) }
+        case .apart: try checkApart(row)
+        }
+    }
+
+    /// Compares the numbers of rows, once all were compared.
+    ///
+    /// - Throws: ``Difference``; ``DatabaseError``.
+    package func finish() throws {
+        statements = [:]
+        apart = nil
+        for (number, table) in recovered.forms.tables.enumerated() where !recovered.rebuilt.contains(number) {
+            let count = try connection.value(Int.self, "SELECT count(*) FROM \(table.name)") ?? 0
+            let made = table.name == "sqlite_sequence" ? recovered.sequencesMade.count : 0
+            guard count == recovered.counts[number] + made else {
+                throw Difference(
+                    detail: "table \(table.name) has \(count) rows, and \(recovered.counts[number]) were recovered")
+            }
+        }
+        guard apartRows == recovered.apartRows else {
+            throw Difference(
+                detail: "the second reading found \(apartRows) rows of no table, and the first \(recovered.apartRows)")
+        }
+    }
+
+    private func check(_ row: ReadRow, in number: Int) throws {
+        let table = recovered.forms.tables[number]
+        // Of several rows under one key the first was kept.
+        guard !recovered.repeated[number].contains(table.keyPrint(row.rowid, row.values)) else { return }
+        // Where columns have all names of the rowid, no statement finds a row, and the numbers alone are compared.
+        guard let statement = try statements[number] ?? query(table) else { return }
+        statements[number] = statement
+        if table.isWithoutRowID {
+            for place in table.key.indices { try statement.bind(row.values[place], at: Int32(place + 1), encoding) }
+        } else {
+            try statement.bind(row.rowid ?? 0, at: 1)
+        }
+        defer { statement.rewind() }
+        guard try statement.step() else {
+            throw Difference(detail: "a row of page \(row.page) is not in table \(table.name)")
+        }
+        for place in table.stored.indices {
+            let value: RecordValue =
+                place == table.rowidValue
+                ? .integer(row.rowid ?? 0) : place < row.values.count ? row.values[place] : table.defaults[place].value
+            guard statement.column(Int32(place), holds: value, encoding) else {
+                throw Difference(
+                    detail:
+                        "a row of page \(row.page) has another value in \(table.name).\(table.column(place).schemaName)"
+                )
+            }
+        }
+    }
+
+    private func query(_ table: TableForm) throws -> Statement? {
+        let columns = table.stored.indices.map { "\(table.name).\(table.column($0).schemaName)" as SQL }.joined(
+            by: ", ")
+        if table.isWithoutRowID {
+            let key = table.key.indices.map { "\(table.name).\(table.column($0).schemaName) = ?" as SQL }.joined(
+                by: " AND ")
+            return try Statement("SELECT \(columns) FROM \(table.name) WHERE \(key)", on: connection)
+        }
+        guard
+            let rowid = table.rowidValue.map({ "\(table.name).\(table.column($0).schemaName)" as SQL })
+                ?? table.columns.rowIDAlias.map({ SQL(text: $0) })
+        else { return nil }
+        return try Statement("SELECT \(columns) FROM \(table.name) NOT INDEXED WHERE \(rowid) = ?", on: connection)
+    }
+
+    private func checkApart(_ row: ReadRow) throws {
+        apartRows += 1
+        let statement = try apart ?? Statement("SELECT * FROM \(recovered.apartName) WHERE rowid = ?", on: connection)
+        apart = statement
+        try statement.bind(apartRows, at: 1)
+        defer { statement.rewind() }
+        guard try statement.step(), statement.integer(0) == Int64(row.page) else {
+            throw Difference(detail: "a row of page \(row.page) is not in \(recovered.apartName)")
+        }
+        let first = Int32(ApartTable.fixedColumns)
+        for (place, value) in row.values.prefix(statement.columnCount - Int(first)).enumerated() {
+            guard statement.column(first + Int32(place), holds: value, encoding) else {
+                throw Difference(detail: "a row of page \(row.page) has another value in \(recovered.apartName)")
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+
+extension Command {
+    static let recover = Command(
+        name: "recover",
+        summary: "Make a new, encrypted database of what a damaged one still holds.",
+        operands: [.database],
+        options: [RecoverCommand.output, RecoverCommand.template] + KeyOptions.key.all + KeyOptions.newKey.all
+            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .progress],
+        notes: [
+            "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
+                + "row that is whole comes back into its table with its rowid, also where the pages that led to it are lost. "
+                + "Indexes and full-text indexes are computed anew, and every row is compared with a second reading.",
+            "Rows that cannot be told to one table, rows of free pages and rows that contradict their page are in the table "
+                + "lost_and_found, with the reason beside each: orphaned, deleted or damaged. Where the schema itself is "
+                + "lost, --template tells the tables apart.",
+            "The exit status is 0 when the new database was made, also where something is lost: with --json, \"complete\" "
+                + "says whether anything may be missing. In a plaintext file nothing tells a value that was damaged in place "
+                + "from a true one.",
+            "The key is that of the database, where it is encrypted, and of the new one, unless --new-key-file or the like "
+                + "gives another.",
+        ],
+        examples: [
+            "recover app.db --output recovered.db --key-file key",
+            "recover app.db --output recovered.db --key-file key --template healthy.db",
+        ],
+        isToldByStatus: true,
+        run: RecoverCommand.run)
+}
+
+enum RecoverCommand {
+    static let output = Option(
+        "output", value: "NEW", kind: .file, isRequired: true, "The database to be made; nothing may have that name.")
+    static let template = Option(
+        "template", value: "HEALTHY", kind: .file,
+        "A healthy database of the same schema, plaintext or with the same key, where the schema is lost.")
+
+    static func run(_ invocation: Invocation) throws -> ExitStatus {
+        let output = try invocation.required(output)
+        let provider = try KeyOptions.key.requiredProvider(invocation)
+        let newProvider = try KeyOptions.newKey.provider(invocation)
+        let formats = try CipherOptions.oldFormats(invocation)
+        let settings = try CipherOptions.settings(invocation, CipherOptions.newCompatibility, oldest: 3)
+        let report = try UpgradeOptions.run(invocation) { options in
+            var options = options
+            options.format = settings
+            return try DatabaseRecovery(
+                of: DatabasePaths(invocation.operands[0]), provider: provider, formats: formats, to: output,
+                targetProvider: newProvider, template: invocation[template], options: options
+            ).run()
+        }
+        guard !invocation.has(.json) else {
+            try Output.json(report)
+            return .done
+        }
+        try print(report)
+        return .done
+    }
+
+    /// A table of the tables, and a sentence on what is lost.
+    private static func print(_ report: RecoveryReport) throws {
+        var lines = [["table", "rows", "lost pages", "notes"]]
+        for table in report.tables {
+            lines.append([
+                SystemPath.printable(table.name), TerminalText.grouped(table.rows), pages(table.lostPages),
+                table.notes.map { SystemPath.printable($0) }.joined(separator: "; "),
+            ])
+        }
+        if let apart = report.lostAndFound {
+            let rows = apart.orphanedRows + apart.deletedRows + apart.damagedRows
+            lines.append([
+                apart.name, TerminalText.grouped(rows), "",
+                "\(apart.orphanedRows) orphaned, \(apart.deletedRows) deleted, \(apart.damagedRows) damaged",
+            ])
+        }
+        let widths = (0..<3).map { column in lines.map { TerminalText.width($0[column]) }.max() ?? 0 }
+        for line in lines {
+            let cells = zip(line, widths).map { $0 + String(repeating: " ", count: $1 - TerminalText.width($0)) }
+            try Output.line((cells + [line[3]]).joined(separator: "  "))
+        }
+        for note in report.notes { try Output.line(note) }
+        try Output.line(sentence(report))
+    }
+
+    private static func pages(_ numbers: [Int]) -> String {
+        numbers.count > 8
+            ? "\(numbers.prefix(7).map(String.init).joined(separator: " ")) and \(numbers.count - 7) more"
+            : numbers.map(String.init).joined(separator: " ")
+    }
+
+    private static func sentence(_ report: RecoveryReport) -> String {
+        let rows = "\(TerminalText.grouped(report.rows)) row\(report.rows == 1 ? "" : "s")"
+        guard !report.complete else {
+            return "\(report.path) holds \(rows), compared with a second reading; nothing is lost."
+        }
+        let lost = report.tables.filter { !$0.lostPages.isEmpty }.count
+        var parts: [String] = []
+        if lost > 0 { parts.append("\(lost) table\(lost == 1 ? " has" : "s have") pages that are lost or damaged") }
+        if !report.lostPages.isEmpty {
+            let count = report.lostPages.count
+            parts.append("\(count) page\(count == 1 ? "" : "s") of no known table \(count == 1 ? "is" : "are") lost")
+        }
+        if let apart = report.lostAndFound, apart.orphanedRows + apart.damagedRows > 0 {
+            parts.append("\(apart.orphanedRows + apart.damagedRows) rows are in \(apart.name) for want of a table")
+        }
+        let loss = parts.isEmpty ? "see the notes for what may be missing" : parts.joined(separator: ", and ")
+        return "\(report.path) holds \(rows), compared with a second reading; rows may be missing: \(loss)."
+    }
+}

@@ -1,0 +1,42 @@
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Recovering by the command line.
+@Suite struct RecoverCommandTests {
+    @Test("A damaged database is recovered, told of as a table and as JSON, and left as it was")
+    func recover() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: true)
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        let page = data.count / 4096 - 1
+        data[page * 4096 + 100] ^= 1
+        try data.write(to: URL(filePath: fixture.database))
+        let before = try fixture.snapshot()
+        let output = fixture.folder.path("new.db")
+        let made = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.key, "--json")
+        #expect(made.status == 0, "\(made.errors)")
+        let report = try made.object()
+        #expect(report["complete"] as? Bool == false)
+        let tables = try #require(report["tables"] as? [[String: Any]])
+        #expect(
+            tables.contains {
+                $0["name"] as? String == "note" && $0["rows"] is Int && $0["lostPages"] is [Int]
+                    && $0["notes"] is [String]
+            })
+        #expect(try fixture.run("verify", output, "--key-file", fixture.key).status == 0)
+        let again = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.key)
+        #expect(again.status == 73)
+        try FileManager.default.removeItem(atPath: output)
+        #expect(try fixture.snapshot() == before)
+        let told = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.key)
+        #expect(
+            told.status == 0 && told.output.contains("lost pages") && told.output.contains("rows may be missing"),
+            "\(told.output)")
+        try FileManager.default.removeItem(atPath: output)
+        let wrong = try fixture.run("recover", fixture.database, "--output", output, "--key-file", fixture.otherKey)
+        #expect(wrong.status == 65)
+        #expect(try fixture.run("recover", fixture.database, "--output", output).status == 64)
+        #expect(try fixture.snapshot() == before)
+    }
+}

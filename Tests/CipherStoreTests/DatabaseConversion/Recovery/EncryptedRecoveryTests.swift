@@ -1,0 +1,115 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Damaged encrypted databases, logs and journals.
+@Suite struct EncryptedRecoveryTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder(inMemory: true) }
+
+    private var path: String { folder.path("app.db") }
+    private var output: String { folder.path("new.db") }
+
+    private func recover(_ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() }) throws
+        -> RecoveryReport
+    {
+        let before = try FolderDigest(folder.url)
+        let report = try DatabaseRecovery(
+            of: DatabasePaths(path), provider: TestKeys.provider(key), formats: CipherSettings.defaults(), to: output,
+            targetProvider: nil, template: nil, options: ConversionOptions()
+        ).run()
+        let new = try Data(contentsOf: URL(filePath: output))
+        try FileManager.default.removeItem(atPath: output)
+        #expect(try FolderDigest(folder.url) == before)
+        try new.write(to: URL(filePath: output))
+        return report
+    }
+
+    private func rows(_ key: CipherKey) throws -> [RowPlaces.Key: String] {
+        let connection = try Connection(path: output, mode: .readOnly, key: key, settings: CipherSettings())
+        defer { connection.close() }
+        return try RowPlaces.rows(connection)
+    }
+
+    private func spoil(_ page: Int, of size: Int) throws {
+        var data = try Data(contentsOf: URL(filePath: path))
+        data[(page - 1) * size + size / 2] ^= 1
+        try data.write(to: URL(filePath: path))
+    }
+
+    @Test("A page whose HMAC fails is lost, and costs no other", arguments: 1...Engine.current.defaultCompatibility)
+    func pages(compatibility: Int) throws {
+        let settings = CipherSettings(compatibility: compatibility)
+        try LegacyFile.write(path, key: TestKeys.raw(), settings: settings, script: RecoveryFixture.script)
+        let original: [RowPlaces.Key: String]
+        do {
+            let connection = try Connection(path: path, mode: .readOnly, key: TestKeys.raw(), settings: settings)
+            defer { connection.close() }
+            original = try RowPlaces.rows(connection)
+        }
+        let whole = try recover()
+        #expect(whole.complete, "\(whole)")
+        #expect(try rows(TestKeys.raw()) == original)
+        try FileManager.default.removeItem(atPath: output)
+        // Format 1 has no HMAC.
+        guard compatibility > 1 else { return }
+        for page in [9, 30, 41] { try spoil(page, of: settings.pageSize) }
+        let report = try recover()
+        let found = try rows(TestKeys.raw()).filter { !$0.key.table.hasPrefix("lost_and_found") }
+        #expect(found.allSatisfy { original[$0.key] == $0.value })
+        #expect(found.count < original.count && found.count > original.count * 8 / 10)
+        #expect(!report.complete)
+        #expect(report.tables.flatMap(\.lostPages).contains(30) || report.lostPages.contains(30))
+    }
+
+    @Test("A key that opens no page is refused, and so is noise")
+    func wrongKey() throws {
+        try LegacyFile.write(path, key: TestKeys.raw(), script: RecoveryFixture.script)
+        let before = try FolderDigest(folder.url)
+        #expect(try storeError { _ = try recover { try TestKeys.raw(8) } }?.code == .keyDoesNotFit)
+        #expect(try FolderDigest(folder.url) == before)
+        var random = SeededRandom(seed: 1)
+        try Data((0..<50_000).map { _ in UInt8.random(in: 0...255, using: &random) }).write(to: URL(filePath: path))
+        #expect(try storeError { _ = try recover() }?.code == .keyDoesNotFit)
+        #expect(try folder.names == ["app.db"])
+    }
+
+    @Test("The log of a database is read, encrypted or not", arguments: [true, false])
+    func log(isEncrypted: Bool) throws {
+        try LegacyFile.write(path, key: isEncrypted ? TestKeys.raw() : nil, unclosed: true) { connection in
+            try connection.executeScript("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+            try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+            try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            try connection.executeScript(text: "UPDATE t SET b = 'zwei' WHERE a = 2; INSERT INTO t VALUES (3, 'three')")
+        }
+        #expect(try folder.names == ["app.db", "app.db-wal"])
+        let report = try recover()
+        #expect(report.complete, "\(report)")
+        #expect(
+            try Set(rows(TestKeys.raw()).values) == [
+                "integer(1)|text(\"one\")", "integer(2)|text(\"zwei\")", "integer(3)|text(\"three\")",
+            ])
+    }
+
+    @Test("A hot journal puts back what its transaction changed")
+    func journal() throws {
+        try LegacyFile.write(path, unclosed: true) { connection in
+            try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")
+            // Spills into the file before its end.
+            try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'two'")
+            try connection.execute(
+                """
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                INSERT INTO t SELECT i, hex(randomblob(20)) FROM n
+                """)
+        }
+        #expect(try folder.names == ["app.db", "app.db-journal"])
+        let report = try recover()
+        #expect(report.notes.contains { $0.contains("journal") }, "\(report)")
+        #expect(try rows(TestKeys.raw()).map(\.value) == ["integer(1)|text(\"one\")"])
+    }
+}

@@ -1,0 +1,81 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Databases whose header and schema are lost, with page 1.
+@Suite struct LostSchemaTests {
+    private let aside: TemporaryFolder
+
+    init() throws { aside = try TemporaryFolder(inMemory: true) }
+
+    private func template(_ fixture: RecoveryFixture) throws -> String {
+        let path = aside.path("template.db")
+        try LegacyFile.write(path) { connection in
+            let original = try Connection(path: fixture.path, mode: .readOnly)
+            defer { original.close() }
+            for sql in try original.values(
+                String.self, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
+            {
+                try connection.executeScript(text: sql)
+            }
+        }
+        return path
+    }
+
+    @Test(
+        "A healthy template tells the tables, and every row comes back", arguments: RecoveryFixture.Damage.allCases,
+        [1024, 4096])
+    func template(kind: RecoveryFixture.Damage, pageSize: Int) throws {
+        let fixture = try RecoveryFixture(pageSize: pageSize)
+        let template = try template(fixture)
+        try fixture.damage([1], kind)
+        let report = try fixture.recover(template: template)
+        #expect(!report.complete)
+        try fixture.check(lost: [1])
+    }
+
+    @Test("Without a template every row is in lost_and_found")
+    func apart() throws {
+        let fixture = try RecoveryFixture(pageSize: 4096)
+        try fixture.damage([1])
+        let report = try fixture.recover()
+        let apart = try #require(report.lostAndFound)
+        let keyed = fixture.places.rows.keys.filter { $0.table == "tag" }.count
+        #expect(apart.orphanedRows >= fixture.places.rows.count - keyed)
+        #expect(report.tables == [] && !report.complete)
+        #expect(report.notes.contains { $0.contains("lost_and_found") })
+    }
+
+    @Test("Two tables of one shape are not told apart, and a table with an index is")
+    func sameShape() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE a(x INTEGER, y TEXT); CREATE TABLE b(x INTEGER, y TEXT); CREATE TABLE c(x INTEGER, y TEXT);
+                CREATE INDEX c_x ON c(x);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+                    INSERT INTO a SELECT i, 'a' || i FROM n;
+                INSERT INTO b SELECT x + 1000, 'b' || x FROM a; INSERT INTO c SELECT x + 5000, 'c' || x FROM a;
+                """)
+        let template = try template(fixture)
+        try fixture.damage([1])
+        let report = try fixture.recover(template: template)
+        #expect(report.lostAndFound?.orphanedRows == 400, "\(report)")
+        #expect(report.tables.map(\.rows) == [0, 0, 200])
+        let found = try fixture.recovered()
+        #expect(found.filter { $0.key.table == "c" } == fixture.places.rows.filter { $0.key.table == "c" })
+    }
+
+    @Test("Interior pages of a large schema may be lost: its leaves are found")
+    func largeSchema() throws {
+        let tables = (0..<120).map {
+            "CREATE TABLE t\($0)(a INTEGER, b\($0) TEXT); INSERT INTO t\($0) VALUES (\($0), 'x');"
+        }
+        let fixture = try RecoveryFixture(script: tables.joined())
+        try fixture.damage([1])
+        try fixture.recover()
+        try fixture.check(lost: [1])
+    }
+}

@@ -1,0 +1,125 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Which rows come back, and which stay apart.
+@Suite struct RecoveredRowsTests {
+    private static let counted = """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+        """
+
+    @Test("Deleted rows of free pages stay apart, also where the free list and the root are lost")
+    func deleted() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE t(a INTEGER, b TEXT); CREATE INDEX t_a ON t(a);
+                \(Self.counted) INSERT INTO t SELECT i, 'row ' || i || hex(zeroblob(60)) FROM n;
+                DELETE FROM t WHERE a BETWEEN 100 AND 400;
+                """)
+        let report = try fixture.recover()
+        #expect(report.complete && report.lostAndFound?.deletedRows ?? 0 > 250, "\(report)")
+        try fixture.check(lost: [])
+        // The first trunk of the free list, and the root.
+        let header = try Data(contentsOf: URL(filePath: fixture.path)).prefix(40)
+        let trunk = header[32..<36].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        let root = try #require(fixture.places.roots["t"])
+        try fixture.damage([trunk, root])
+        try FileManager.default.removeItem(atPath: fixture.output)
+        let worse = try fixture.recover()
+        try fixture.check(lost: [trunk, root])
+        #expect(worse.notes.contains { $0.contains("free pages") })
+        #expect(worse.complete, "the index names every row that came back: \(worse)")
+    }
+
+    @Test("Duplicates under a UNIQUE index are all kept, and the index is named")
+    func duplicates() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a UNIQUE, b); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        let connection = try Connection(path: fixture.path, mode: .readWrite)
+        // The second row gets the key of the first, behind the index's back.
+        try connection.executeScript(
+            text: """
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_master SET sql = 'CREATE TABLE t(a, b)' WHERE name = 't';
+                CREATE TEMP TABLE kept AS SELECT * FROM sqlite_master WHERE type = 'index';
+                DELETE FROM sqlite_master WHERE type = 'index';
+                """)
+        connection.close()
+        let second = try Connection(path: fixture.path, mode: .readWrite)
+        try second.executeScript(
+            text: """
+                UPDATE t SET a = 1; PRAGMA writable_schema = ON;
+                UPDATE sqlite_master SET sql = 'CREATE TABLE t(a UNIQUE, b)' WHERE name = 't';
+                INSERT INTO sqlite_master VALUES ('index', 'sqlite_autoindex_t_1', 't', 3, NULL);
+                """)
+        second.close()
+        let report = try fixture.recover()
+        #expect(report.tables.first?.rows == 2 && !report.complete)
+        #expect(report.tables.first?.notes.contains { $0.contains("sqlite_autoindex_t_1") } == true, "\(report)")
+        #expect(try Set(fixture.recovered().values) == ["integer(1)|text(\"x\")", "integer(1)|text(\"y\")"])
+    }
+
+    @Test(
+        "Rows from before a column was added have its default, and UTF-16 text stays as it is",
+        arguments: ["UTF-8", "UTF-16le", "UTF-16be"])
+    func encodings(encoding: String) throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE "tä b"(a TEXT, g REAL); \(Self.counted) INSERT INTO "tä b" SELECT 'ä€𝄞' || i, i FROM n;
+                ALTER TABLE "tä b" ADD COLUMN c TEXT DEFAULT 'fehlt ä'; ALTER TABLE "tä b" ADD COLUMN d REAL DEFAULT 5;
+                INSERT INTO "tä b" VALUES ('new', 1, 'x', 2); CREATE INDEX i ON "tä b"(c, g);
+                """, before: "PRAGMA encoding = '\(encoding)'; PRAGMA auto_vacuum = FULL;")
+        let report = try fixture.recover()
+        #expect(report.complete, "\(report)")
+        try fixture.check(lost: [])
+        let root = try #require(fixture.places.roots["tä b"])
+        try fixture.damage([root])
+        try FileManager.default.removeItem(atPath: fixture.output)
+        try fixture.recover()
+        try fixture.check(lost: [root])
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(String.self, "PRAGMA encoding") == encoding)
+        #expect(try connection.value(Int.self, "PRAGMA auto_vacuum") == 1)
+    }
+
+    @Test("A full-text table is rebuilt from its content, whatever is lost of its index", arguments: ["fts4", "fts5"])
+    func fullText(module: String) throws {
+        guard module == "fts4" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING \(module)(title, body);
+                \(Self.counted) INSERT INTO note SELECT 'title ' || i, 'some words about number' || i FROM n;
+                """)
+        let shadow = module == "fts5" ? "note_data" : "note_segments"
+        let lost = try #require(fixture.places.pagesOfTrees[shadow])
+        try fixture.damage(lost, .random)
+        let report = try fixture.recover()
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(
+            try connection.value(Int.self, "SELECT count(*) FROM note WHERE note MATCH 'words'") == 600, "\(report)")
+        #expect(
+            try connection.values(String.self, "SELECT title FROM note WHERE note MATCH 'number77'") == ["title 77"])
+        #expect(report.complete, "\(report)")
+    }
+
+    @Test("An entry of the schema that is damaged costs itself alone")
+    func schemaEntry() throws {
+        let fixture = try RecoveryFixture(
+            script:
+                "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); CREATE VIEW v AS SELECT a FROM t; CREATE TABLE u(b)")
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let place = try #require(data.firstRange(of: Data("AS SELECT a".utf8)))
+        data.replaceSubrange(place, with: Data("AS SELXXX a".utf8))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [2, 0])
+        #expect(report.notes.contains { $0.contains("view v") } && !report.complete)
+    }
+}

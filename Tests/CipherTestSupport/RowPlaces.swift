@@ -1,0 +1,131 @@
+public import CipherSQLite
+internal import CipherSQLiteFormat
+
+/// The rows of a healthy database with the pages that each stands on, to judge what a recovery brings back.
+///
+/// Tables WITHOUT ROWID must have their key first among their columns.
+public struct RowPlaces {
+    /// A row by its table and its rowid, or all of its values.
+    public struct Key: Hashable, Sendable, CustomStringConvertible {
+        /// The table.
+        public let table: String
+        /// The rowid, or all values.
+        public let key: String
+        /// Both.
+        public var description: String { "\(table) \(key)" }
+    }
+
+    /// The values of each row as text.
+    public let rows: [Key: String]
+    /// The pages that each row is on, its overflow pages included.
+    public private(set) var pages: [Key: Set<UInt32>] = [:]
+    /// For each table and index: all pages of its tree, overflow pages included.
+    public private(set) var pagesOfTrees: [String: Set<UInt32>] = [:]
+    /// For each table: its root.
+    public private(set) var roots: [String: UInt32] = [:]
+    /// The interior pages of each tree.
+    public private(set) var interior: [String: Set<UInt32>] = [:]
+
+    /// Reads a plaintext database that is whole and closed.
+    package init(_ path: String) throws {
+        let connection = try Connection(path: path, mode: .readOnly)
+        defer { connection.close() }
+        rows = try Self.rows(connection)
+        guard let source = try FilePages(HeldBytes(contentsOf: path)) else { return }
+        let keyed = try Self.keyedTables(connection)
+        for entry in try SchemaEntry.all(in: source, damage: { throw $0 }) where entry.rootPage > 0 {
+            let name = String(decoding: entry.name, as: UTF8.self)
+            roots[name] = entry.rootPage
+            try add(
+                name, isTable: entry.type == Array("table".utf8), isKeyed: keyed.contains(name), entry.rootPage, source)
+        }
+    }
+
+    private mutating func add(
+        _ name: String, isTable: Bool, isKeyed: Bool, _ root: UInt32, _ source: some PageSource
+    ) throws {
+        let claims = Recorder()
+        var cursor = TreeCursor(source, root: root, claims: claims)
+        var leaves: Set<UInt32> = []
+        while let cell = try cursor.next() {
+            let before = claims.overflow.count
+            let payload = try cursor.payload(of: cell)
+            leaves.insert(cell.page)
+            guard isTable else { continue }
+            let own = Set(claims.overflow[before...]).union([cell.page])
+            let key = try isKeyed ? Self.text(payload, cell.page) : "\(cell.rowid)"
+            pages[Key(table: name, key: key)] = own
+        }
+        pagesOfTrees[name] = Set(claims.tree + claims.overflow)
+        interior[name] = Set(claims.tree).subtracting(leaves)
+    }
+
+    private static func text(_ payload: UnsafeRawBufferPointer, _ page: UInt32) throws -> String {
+        var record = try RecordReader(payload, page: page)
+        var parts: [String] = []
+        while let value = try record.next() {
+            switch value {
+            case .null: parts.append("null")
+            case .integer(let number): parts.append("\(Value.integer(number))")
+            case .real(let number): parts.append("\(Value.real(number))")
+            case .text(let bytes): parts.append("\(Value.text(String(decoding: bytes, as: UTF8.self)))")
+            case .blob(let bytes): parts.append("\(Value.blob([UInt8](bytes)))")
+            }
+        }
+        return parts.joined(separator: "|")
+    }
+
+    private static func keyedTables(_ connection: Connection) throws -> Set<String> {
+        var keyed: Set<String> = []
+        for name in try tables(connection) {
+            if (try? connection.value(Int64.self, SQL(text: "SELECT rowid FROM \"\(name)\" LIMIT 1"))) == nil,
+                (try? Statement(SQL(text: "SELECT rowid FROM \"\(name)\""), on: connection)) == nil
+            {
+                keyed.insert(name)
+            }
+        }
+        return keyed
+    }
+
+    private static func tables(_ connection: Connection) throws -> [String] {
+        try connection.values(
+            String.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name")
+    }
+
+    /// All rows of all tables, as SQL reads them.
+    public static func rows(_ connection: Connection) throws -> [Key: String] {
+        var rows: [Key: String] = [:]
+        let keyed = try keyedTables(connection)
+        for name in try tables(connection) {
+            let isKeyed = keyed.contains(name)
+            try connection.forEachRow(SQL(text: "SELECT \(isKeyed ? "" : "rowid, ")* FROM \"\(name)\"")) { row in
+                let values = (0..<row.count).map { index in
+                    row.isNull(at: index) ? "null" : "\(row.value(at: index))"
+                }
+                let all = values.dropFirst(isKeyed ? 0 : 1).joined(separator: "|")
+                let key: String
+                if isKeyed { key = all } else { key = "\(try row.get(Int64.self, at: 0))" }
+                rows[Key(table: name, key: key)] = all
+            }
+        }
+        return rows
+    }
+
+    /// The rows none of whose pages is among these.
+    public func whole(without lost: Set<UInt32>) -> Set<Key> {
+        Set(pages.filter { $0.value.isDisjoint(with: lost) }.keys)
+    }
+}
+
+/// Notes which pages are reached.
+private final class Recorder: PageClaims {
+    private let set = PageSet()
+    var tree: [UInt32] = []
+    var overflow: [UInt32] = []
+
+    func claim(_ page: UInt32, for use: PageUse) -> Bool {
+        guard set.claim(page, for: use) else { return false }
+        if case .overflow = use { overflow.append(page) } else { tree.append(page) }
+        return true
+    }
+}
