@@ -6,103 +6,86 @@ package import CipherSQLiteFormat
 /// The pages of an encrypted database in any of SQLCipher's formats, each authenticated before it is opened: one that is not
 /// what its writer sealed is not there.
 ///
-/// For files that may be damaged anywhere, whose sealed pages somebody else supplies, be they in the file, its log or its
-/// journal. Format 1 authenticates nothing: of its pages those count that are no noise once they are opened.
+/// For the proof, which reads what the page sealer wrote, and for files that may be damaged anywhere. It shares no code with
+/// the sealer but the cryptographic library's algorithms, and derives the key of the page HMACs by itself. Somebody else
+/// supplies the sealed pages, be they in the file, its log or its journal. Format 1 authenticates nothing.
 /// Source: SQLCipher Design, "Database Encryption and Decryption", "Per-Page MAC" and "Key Derivation".
-// Not `Sendable`: the contexts of the cryptographic library are one thread's.
+// Not `Sendable`: the buffers and the contexts of the cryptographic library are one thread's.
 package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// The sizes by the settings, until page 1 tells more reserved bytes, as it does in old formats that a newer SQLCipher
     /// wrote.
     package var geometry: PageGeometry
     package var pageCount: UInt32 { sealed.pageCount }
+    /// The first page that was asked for and is not authentic; `nil` while there was none.
+    package private(set) var forgedPage: UInt32?
 
     private let sealed: Sealed
-    private let settings: CipherSettings
+    private let seal: PageSeal
+    /// How much of page 1 is neither encrypted nor authenticated: the salt, or the part of the header that stays readable.
+    private let firstStart: Int
+    /// The salt with which page 1 must begin; `nil` where it may be damaged.
+    private let salt: SecretBytes?
     private let decryption: AESCBC
     /// `nil` in format 1.
-    private let authentication: HMAC?
-    private let macSize: Int
-    private static var vectorSize: Int { 16 }
-    private static var magic: [UInt8] { Array("SQLite format 3\0".utf8) }
+    private let authenticator: PageAuthenticator?
     private let memory: UnsafeMutableRawBufferPointer
+    private static var magic: [UInt8] { Array("SQLite format 3\0".utf8) }
 
     /// - Parameters:
     ///   - sealed: The pages as they are in the files, of the size that the settings say.
     ///   - key: The raw key with the file's salt.
+    ///   - checksSalt: Whether page 1 counts as authentic only where it begins with that salt, from which whoever opens the
+    ///     file with a passphrase derives the key.
     /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
-    package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings) throws {
+    package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
-        let encryptionKey = key.rawBytes
-        guard let decryption = encryptionKey.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
-            let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes)
+        let seal = PageSeal(settings)
+        let authenticator = PageAuthenticator(seal, key: key.rawBytes, salt: salt.withUnsafeBytes { Array($0) })
+        guard let decryption = key.rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
+            let geometry = PageGeometry(pageSize: settings.pageSize, reserved: seal.reserved),
+            authenticator != nil || seal.hmac == nil
         else { throw KeyError.derivationFailed }
         self.sealed = sealed
-        self.settings = settings
+        self.seal = seal
         self.decryption = decryption
         self.geometry = geometry
-        if settings.compatibility >= 2 {
-            // The salt of the HMAC key is the file's, each byte of it changed by 0x3a; two rounds.
-            let macSalt = salt.withUnsafeBytes { $0.map { $0 ^ 0x3a } }
-            let macKey = try SecretBytes(count: CipherKey.rawKeyLength) { output in
-                let isDone = encryptionKey.withUnsafeBytes { key in
-                    macSalt.withUnsafeBytes {
-                        Cryptography.pbkdf2(
-                            settings.kdfAlgorithm.function, password: key, salt: $0, rounds: 2, into: output)
-                    }
-                }
-                guard isDone else { throw KeyError.derivationFailed }
-            }
-            guard let context = macKey.withUnsafeBytes({ HMAC(settings.hmacAlgorithm.function, key: $0) }) else {
-                throw KeyError.derivationFailed
-            }
-            authentication = context
-            macSize = settings.hmacAlgorithm.function.digestSize
-        } else {
-            authentication = nil
-            macSize = 0
-        }
+        self.authenticator = authenticator
+        self.salt = checksSalt ? salt : nil
+        firstStart = max(CipherKey.saltLength, settings.plaintextHeaderSize)
         memory = .allocate(byteCount: settings.pageSize, alignment: 16)
     }
 
     deinit { memory.deallocate() }
 
+    /// Authenticates a page and opens it into `scratch`; `nil` where it is missing or not authentic.
     package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
-        guard scratch.count >= settings.pageSize, let bytes = try sealed.lend(page, memory),
-            bytes.count >= settings.pageSize,
-            let input = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self),
-            let output = scratch.baseAddress?.assumingMemoryBound(to: UInt8.self), open(input, page, into: output)
+        guard scratch.count >= seal.pageSize, let bytes = try sealed.lend(page, memory), bytes.count >= seal.pageSize
         else { return nil }
-        return UnsafeRawBufferPointer(rebasing: scratch[..<settings.pageSize])
+        guard open(UnsafeRawBufferPointer(rebasing: bytes[..<seal.pageSize]), page, into: scratch) else {
+            if forgedPage == nil { forgedPage = page }
+            return nil
+        }
+        return UnsafeRawBufferPointer(rebasing: scratch[..<seal.pageSize])
     }
 
     private func open(
-        _ bytes: UnsafePointer<UInt8>, _ page: UInt32, into content: UnsafeMutablePointer<UInt8>
+        _ page: UnsafeRawBufferPointer, _ number: UInt32, into scratch: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        // The salt, or the part of the header that stays readable, is neither encrypted nor authenticated.
-        let start = page == 1 ? max(CipherKey.saltLength, settings.plaintextHeaderSize) : 0
-        let end = settings.pageSize - settings.reservedBytes
-        guard isAuthentic(bytes, page, from: start, to: end),
-            decryption.apply(bytes + start, count: end - start, vector: bytes + end, into: content + start)
+        let start = number == 1 ? firstStart : 0
+        guard let bytes = page.baseAddress?.assumingMemoryBound(to: UInt8.self),
+            let content = scratch.baseAddress?.assumingMemoryBound(to: UInt8.self),
+            number != 1 || hasSalt(page), authenticator?.isAuthentic(page, number, from: start) ?? true,
+            seal.open(bytes, from: start, decryption, into: content)
         else { return false }
         if start > 0 {
             content.update(from: Self.magic, count: Self.magic.count)
             (content + Self.magic.count).update(from: bytes + Self.magic.count, count: start - Self.magic.count)
         }
-        (content + end).update(repeating: 0, count: settings.reservedBytes)
+        (content + seal.contentEnd).update(repeating: 0, count: seal.reserved)
         return true
     }
 
-    /// The HMAC is over the encrypted content, the initialisation vector and the page's number, lowest byte first.
-    private func isAuthentic(_ bytes: UnsafePointer<UInt8>, _ page: UInt32, from start: Int, to end: Int) -> Bool {
-        guard let authentication else { return true }
-        var mac = [UInt8](repeating: 0, count: macSize)
-        let number = withUnsafeBytes(of: page.littleEndian) { Array($0) }
-        let isComputed =
-            authentication.begin()
-            && authentication.update(bytes + start, count: end + Self.vectorSize - start)
-            && authentication.update(number, count: number.count)
-            && mac.withUnsafeMutableBufferPointer { $0.baseAddress.map(authentication.finish) ?? false }
-        let stored = UnsafeRawBufferPointer(start: bytes + end + Self.vectorSize, count: macSize)
-        return isComputed && mac.withUnsafeBytes { Cryptography.areEqual($0, stored) }
+    private func hasSalt(_ page: UnsafeRawBufferPointer) -> Bool {
+        salt?.withUnsafeBytes { Cryptography.areEqual($0, UnsafeRawBufferPointer(rebasing: page[..<$0.count])) } ?? true
     }
 }

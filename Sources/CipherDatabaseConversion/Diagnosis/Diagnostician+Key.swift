@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
@@ -101,7 +102,7 @@ extension Diagnostician {
         }
         let whole = probe.size / Int64(seal.pageSize)
         if let decryption = sealed.key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
-            let page = seal.open(Array(probe.start.prefix(seal.pageSize)), from: start, decryption),
+            let page = seal.opened(Array(probe.start.prefix(seal.pageSize)), from: start, decryption),
             let claimed = FileHeader(bytes: page, fileSize: probe.size).claimedPages, Int64(claimed) > whole,
             claimed - Int(whole) > 1 << 20
                 || (Int(whole) + 1...claimed).contains(where: { !besides.contains(UInt32($0)) })
@@ -132,7 +133,7 @@ extension Diagnostician {
             }
             let page = try probe.file.read(at: (number - 1) * Int64(seal.pageSize), count: seal.pageSize)
             let isAuthentic = page.withUnsafeBytes {
-                authenticator.isAuthentic($0, UInt32(clamping: number), from: 0, seal)
+                authenticator.isAuthentic($0, UInt32(clamping: number), from: 0)
             }
             // SQLCipher takes a page of zeros for one that was never written.
             guard !isAuthentic else { continue }

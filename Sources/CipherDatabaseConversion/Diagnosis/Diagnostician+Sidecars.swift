@@ -1,3 +1,4 @@
+internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
@@ -78,9 +79,9 @@ extension Diagnostician {
             let start = number == 1 ? sealed.firstPageStart ?? CipherKey.saltLength : 0
             let isOwn: Bool
             if let authenticator {
-                isOwn = page.withUnsafeBytes { authenticator.isAuthentic($0, number, from: start, seal) }
+                isOwn = page.withUnsafeBytes { authenticator.isAuthentic($0, number, from: start) }
             } else {
-                let content = decryption.flatMap { seal.open(page, from: start, $0) }
+                let content = decryption.flatMap { seal.opened(page, from: start, $0) }
                 isOwn =
                     content.map { content in
                         number == 1

@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSystemFiles

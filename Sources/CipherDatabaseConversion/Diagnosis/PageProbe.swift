@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
@@ -113,7 +114,7 @@ final class PageProbe {
             for pageSize in PageSeal.pageSizes where start.count >= pageSize {
                 for hmac in [nil, CipherSettings.Digest.sha1, .sha512] {
                     let seal = PageSeal(pageSize: pageSize, hmac: hmac, kdf: .sha1)
-                    guard let page = seal.open(Array(start[..<pageSize]), from: pageStart, decryption),
+                    guard let page = seal.opened(Array(start[..<pageSize]), from: pageStart, decryption),
                         case let header = FileHeader(bytes: page, fileSize: size),
                         header.geometry?.pageSize == pageSize, page[21..<24].elementsEqual([64, 32, 32]),
                         // Behind a readable header, what the vector decides on.
@@ -131,13 +132,13 @@ final class PageProbe {
         guard start.count >= seal.pageSize else { return nil }
         return start.withUnsafeBytes { bytes in
             let page = UnsafeRawBufferPointer(rebasing: bytes[..<seal.pageSize])
-            return firstPageStarts.first { authenticator.isAuthentic(page, 1, from: $0, seal) }
+            return firstPageStarts.first { authenticator.isAuthentic(page, 1, from: $0) }
         }
     }
 
     private func authenticPage(_ authenticator: PageAuthenticator, _ seal: PageSeal) -> UInt32? {
         samples[seal.pageSize]?.first { sample in
-            sample.page.withUnsafeBytes { authenticator.isAuthentic($0, sample.number, from: 0, seal) }
+            sample.page.withUnsafeBytes { authenticator.isAuthentic($0, sample.number, from: 0) }
         }?.number
     }
 
@@ -164,7 +165,7 @@ final class PageProbe {
             for hmac in [nil, CipherSettings.Digest.sha1, .sha512] {
                 let seal = PageSeal(pageSize: pageSize, hmac: hmac, kdf: .sha1)
                 for sample in samples[pageSize] ?? [] {
-                    guard let content = seal.open(sample.page, from: 0, decryption),
+                    guard let content = seal.opened(sample.page, from: 0, decryption),
                         PageShape(content + [UInt8](repeating: 0, count: seal.reserved)).isTree
                     else { continue }
                     return .shape(sample.number, pageSize: pageSize, reserved: seal.reserved)

@@ -1,3 +1,4 @@
+internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 

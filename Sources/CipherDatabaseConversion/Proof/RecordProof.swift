@@ -41,7 +41,7 @@ final class RecordProof: @unchecked Sendable {
     /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged; ``DatabaseError``, ``KeyError``.
     init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
         guard original.isAtRestAndPlaintext, let file = copy.copy, let key = copy.key, key.form == .rawWithSalt,
-            OpenedPages.canOpen(copy.settings), source.isInTransaction,
+            CopyPages.canOpen(copy.settings), source.isInTransaction,
             try source.value(String.self, "PRAGMA journal_mode") != "wal"
         else { return nil }
         self.original = original
@@ -53,7 +53,7 @@ final class RecordProof: @unchecked Sendable {
         guard let originals = try? SchemaEntry.all(in: originalPages, damage: { throw $0 }) else { return nil }
         let claims = self.claims
         let copies = try StoreError.aboutPages(original.path) { opened in
-            let pages = try OpenedPages(file.content, key: key)
+            let pages = try CopyPages(of: file.content, key: key)
             opened = pages
             return try SchemaEntry.all(in: pages, claims: claims) { throw $0 }
         }
@@ -92,7 +92,7 @@ final class RecordProof: @unchecked Sendable {
         do {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
             var worker = RecordWorker(
-                pages, try OpenedPages(copyFile.content, key: copyKey), path: original.path, progress: progress)
+                pages, try CopyPages(of: copyFile.content, key: copyKey), path: original.path, progress: progress)
             while let unit = try next() { finish(try worker.run(unit)) }
             lock.withLock { if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false } }
         } catch {
@@ -139,7 +139,7 @@ final class RecordProof: @unchecked Sendable {
 
     /// Shows that each page of the copy is in one b-tree, and in no other.
     private func checkClaims(_ pair: ConnectionPair) throws {
-        let pages = try OpenedPages(copyFile.content, key: copyKey)
+        let pages = try CopyPages(of: copyFile.content, key: copyKey)
         guard isEveryPageClaimedOnce else {
             throw StoreError.proof(original.path, "a page is used twice")
         }
@@ -160,9 +160,9 @@ extension StoreError {
     ///
     /// - Parameter body: Given a place for the pages that it reads.
     fileprivate static func aboutPages<Result>(
-        _ path: String, _ body: (inout OpenedPages?) throws -> Result
+        _ path: String, _ body: (inout CopyPages?) throws -> Result
     ) throws -> Result {
-        var pages: OpenedPages?
+        var pages: CopyPages?
         do {
             return try body(&pages)
         } catch let damage as DamagedPage {

@@ -29,7 +29,7 @@ struct RecordWorker {
     /// The pages of the copy that were read.
     let claims = PageSet()
     private let original: FilePages<ReadBytes>
-    private let copy: OpenedPages
+    private let copy: CopyPages
     private let path: String
     private let progress: (Int64) throws -> Void
     private var bytes: Int64 = 0
@@ -42,7 +42,7 @@ struct RecordWorker {
     private static let longPayload = Int(TableWalk.longValue)
 
     init(
-        _ original: FilePages<ReadBytes>, _ copy: OpenedPages, path: String,
+        _ original: FilePages<ReadBytes>, _ copy: CopyPages, path: String,
         progress: @escaping (Int64) throws -> Void
     ) {
         self.original = original
@@ -245,7 +245,7 @@ struct RecordWorker {
     /// - Returns: Whether the payload has overflow pages that SQLCipher is to read too.
     /// - Throws: `Undecided` where they differ.
     private mutating func compare(
-        _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
+        _ cell: TreeCell, _ mine: inout TreeCursor<CopyPages>, _ other: TreeCell,
         _ theirs: inout TreeCursor<FilePages<ReadBytes>>
     ) throws -> Bool {
         try count(cell.local.count)
@@ -258,7 +258,7 @@ struct RecordWorker {
     }
 
     private mutating func compareChains(
-        _ cell: TreeCell, _ mine: inout TreeCursor<OpenedPages>, _ other: TreeCell,
+        _ cell: TreeCell, _ mine: inout TreeCursor<CopyPages>, _ other: TreeCell,
         _ theirs: inout TreeCursor<FilePages<ReadBytes>>
     ) throws -> Bool {
         isReadingOriginal = true

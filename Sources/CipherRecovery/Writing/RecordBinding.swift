@@ -22,8 +22,8 @@ extension Statement {
         case (.integer, .integer(let number)): integer(column) == number
         case (.real, .real(let number)): real(column).bitPattern == number.bitPattern
         case (.real, .integer(let number)): real(column) == Double(number)
-        case (.text, .text(let bytes)): withStoredBytes(column) { $0.elementsEqual(encoding.whole(bytes)) }
-        case (.blob, .blob(let bytes)): withStoredBytes(column) { $0.elementsEqual(bytes) }
+        case (.text, .text(let bytes)): self.bytes(column).elementsEqual(encoding.whole(bytes))
+        case (.blob, .blob(let bytes)): self.bytes(column).elementsEqual(bytes)
         default: false
         }
     }

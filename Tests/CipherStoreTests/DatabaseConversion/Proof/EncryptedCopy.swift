@@ -61,7 +61,7 @@ struct EncryptedCopy {
 
     // MARK: Pages
 
-    func pages() throws -> OpenedPages { try OpenedPages(content, key: key) }
+    func pages() throws -> CopyPages { try CopyPages(of: content, key: key) }
 
     /// The content of a page; `nil` where it is not authentic.
     func page(_ number: UInt32) throws -> [UInt8]? {

@@ -1,6 +1,6 @@
 internal import CCipherEngine
 
-/// Values as SQLite stores them: text as bytes in the encoding of the database, valid or not.
+/// Values to be stored as they are given: text as bytes in an encoding, valid or not.
 extension Statement {
     /// How text is encoded, as SQLite counts the encodings.
     package enum TextForm: UInt8, Sendable {
@@ -8,9 +8,6 @@ extension Statement {
         case utf16LittleEndian = 2
         case utf16BigEndian = 3
     }
-
-    /// A storage class.
-    package enum StorageClass: Sendable { case null, integer, real, text, blob }
 
     /// Binds NULL; the first parameter has index 1.
     package func bindNull(at index: Int32) throws { try check(sqlite3_bind_null(handle, index)) }
@@ -47,29 +44,4 @@ extension Statement {
 
     /// Lets the statement run again, with the values that are bound.
     package func rewind() { _ = sqlite3_reset(handle) }
-
-    /// The storage class of a column of the current row, from 0.
-    package func storageClass(_ column: Int32) -> StorageClass {
-        switch sqlite3_value_type(sqlite3_column_value(handle, column)) {
-        case SQLITE_INTEGER: .integer
-        case SQLITE_FLOAT: .real
-        case SQLITE_TEXT: .text
-        case SQLITE_BLOB: .blob
-        default: .null
-        }
-    }
-
-    /// A real number of the current row.
-    package func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
-
-    /// Lends the bytes of a text or blob of the current row: those of a text in the encoding of the database.
-    package func withStoredBytes<Result>(
-        _ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        // The blob first keeps text in its own encoding.
-        let cell = sqlite3_column_value(handle, column)
-        let start = sqlite3_value_blob(cell)
-        let count = Int(sqlite3_value_bytes(cell))
-        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
-    }
 }

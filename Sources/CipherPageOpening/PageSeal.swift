@@ -1,0 +1,130 @@
+package import CipherPrimitives
+package import CipherSQLite
+
+/// How the pages of a file are sealed: what ``CipherSettings`` says of it, and what SQLCipher's pragmas can set besides.
+///
+/// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC"; SQLCipher API,
+/// `PRAGMA cipher_use_hmac`, `PRAGMA cipher_hmac_salt_mask`, `PRAGMA cipher_hmac_pgno`.
+package struct PageSeal: Hashable, Sendable {
+    /// In bytes.
+    package let pageSize: Int
+    /// The hash function of the HMAC behind each page; `nil` where there is none.
+    package let hmac: CipherSettings.Digest?
+    /// The hash function by which the key of the HMAC is derived.
+    package let kdf: CipherSettings.Digest
+    /// What each byte of the salt is changed by for the key of the HMAC.
+    package let saltMask: UInt8
+    /// Whether the page's number goes into the HMAC with its highest byte first.
+    package let isBigEndian: Bool
+
+    package static let vectorSize = 16
+    package static let usualMask: UInt8 = 0x3a
+    /// 0 was the mask of early releases of SQLCipher 2.
+    package static let masks: [UInt8] = [usualMask, 0]
+    package static let pageSizes = [4096, 1024, 8192, 2048, 16_384, 32_768, 65_536, 512]
+
+    package init(
+        pageSize: Int, hmac: CipherSettings.Digest?, kdf: CipherSettings.Digest, saltMask: UInt8 = usualMask,
+        isBigEndian: Bool = false
+    ) {
+        self.pageSize = pageSize
+        self.hmac = hmac
+        self.kdf = kdf
+        self.saltMask = saltMask
+        self.isBigEndian = isBigEndian
+    }
+
+    /// Format 1 has no HMAC.
+    package init(_ settings: CipherSettings) {
+        self.init(
+            pageSize: settings.pageSize, hmac: settings.compatibility >= 2 ? settings.hmacAlgorithm : nil,
+            kdf: settings.kdfAlgorithm)
+    }
+
+    /// Bytes at the end of a page, in whole blocks of AES.
+    package var reserved: Int { Self.vectorSize + ((hmac?.function.digestSize ?? 0) + 15) / 16 * 16 }
+    /// Where the initialisation vector begins.
+    package var contentEnd: Int { pageSize - reserved }
+
+    package var isUsual: Bool { saltMask == Self.usualMask && !isBigEndian }
+
+    /// Opens the content of a page, without the bytes at its end.
+    ///
+    /// - Parameters:
+    ///   - page: As many bytes as a page has.
+    ///   - start: How much of its begin is not encrypted.
+    ///   - content: Gets the bytes from `start` to `contentEnd`, at the same places.
+    /// - Returns: Whether the cryptographic library did it.
+    package func open(
+        _ page: UnsafePointer<UInt8>, from start: Int, _ decryption: AESCBC, into content: UnsafeMutablePointer<UInt8>
+    ) -> Bool {
+        contentEnd > start
+            && decryption.apply(
+                page + start, count: contentEnd - start, vector: page + contentEnd, into: content + start)
+    }
+}
+
+/// The HMAC of pages under one key.
+///
+/// The HMAC is over the encrypted content, the initialisation vector and the page's number. Its key is derived from that of
+/// the file and the file's salt, each byte changed by the mask, in two rounds.
+/// Source: SQLCipher Design, "Per-Page MAC".
+// Not `Sendable`: the context of the cryptographic library and the buffer are one thread's.
+package final class PageAuthenticator {
+    private let seal: PageSeal
+    private let hmac: HMAC
+    private let computed: UnsafeMutableRawBufferPointer
+
+    /// - Returns: `nil` for a seal without an HMAC, or where the cryptographic library refuses.
+    package init?(_ seal: PageSeal, key: SecretBytes, salt: [UInt8]) {
+        guard let digest = seal.hmac else { return nil }
+        var isDerived = false
+        let made = SecretBytes(count: CipherKey.rawKeyLength) { output in
+            isDerived = key.withUnsafeBytes { key in
+                salt.map { $0 ^ seal.saltMask }.withUnsafeBytes {
+                    Cryptography.pbkdf2(seal.kdf.function, password: key, salt: $0, rounds: 2, into: output)
+                }
+            }
+        }
+        guard isDerived, let hmac = made.withUnsafeBytes({ HMAC(digest.function, key: $0) }) else { return nil }
+        self.seal = seal
+        self.hmac = hmac
+        computed = .allocate(byteCount: digest.function.digestSize, alignment: 16)
+    }
+
+    deinit { computed.deallocate() }
+
+    /// Whether a page is what was sealed under this key.
+    ///
+    /// - Parameters:
+    ///   - page: As many bytes as a page has.
+    ///   - start: How much of its begin is neither encrypted nor authenticated.
+    package func isAuthentic(_ page: UnsafeRawBufferPointer, _ number: UInt32, from start: Int) -> Bool {
+        let mac = seal.contentEnd + PageSeal.vectorSize
+        guard mac > start, page.count == seal.pageSize,
+            let bytes = page.baseAddress?.assumingMemoryBound(to: UInt8.self),
+            let result = computed.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        else { return false }
+        let isComputed = withUnsafeBytes(of: seal.isBigEndian ? number.bigEndian : number.littleEndian) { number in
+            number.withMemoryRebound(to: UInt8.self) { number in
+                guard let number = number.baseAddress else { return false }
+                return hmac.begin() && hmac.update(bytes + start, count: mac - start) && hmac.update(number, count: 4)
+                    && hmac.finish(into: result)
+            }
+        }
+        return isComputed
+            && Cryptography.areEqual(
+                UnsafeRawBufferPointer(computed), UnsafeRawBufferPointer(start: bytes + mac, count: computed.count))
+    }
+}
+
+extension PageSeal {
+    /// The content of a page, without the bytes at its end; nothing where the cryptographic library refuses.
+    ///
+    /// - Parameter start: How much of its begin is not encrypted.
+    package func opened(_ page: [UInt8], from start: Int, _ decryption: AESCBC) -> [UInt8]? {
+        guard page.count == pageSize, contentEnd > start else { return nil }
+        var content = Array(page[..<contentEnd])
+        return open(page, from: start, decryption, into: &content) ? content : nil
+    }
+}
