@@ -309,7 +309,9 @@ struct RecordWorker {
         return try readValues(cursor.payload(of: cell), cell.page, atMost: count)
     }
 
-    private mutating func readValues(_ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int) throws -> Bool {
+    private mutating func readValues(
+        _ payload: UnsafeRawBufferPointer, _ page: UInt32, atMost count: Int
+    ) throws -> Bool {
         values.removeAll(keepingCapacity: true)
         var record = try RecordReader(payload, page: page)
         while values.count < count {

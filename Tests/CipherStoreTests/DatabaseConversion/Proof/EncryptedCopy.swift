@@ -46,15 +46,23 @@ struct EncryptedCopy {
 
     private var content: DescriptorFile { DescriptorFile(descriptor: file.descriptor, path: file.path) }
 
-    func prove(_ reader: ProofReader = .records, key other: CipherKey? = nil) throws -> CopyProof.Outcome {
-        func copy(_ key: CipherKey) -> ProofConnection {
+    /// Proves the copy.
+    ///
+    /// - Parameters:
+    ///   - other: The key with which its pages are read, where it is not that of SQLCipher.
+    ///   - engineCopy: The copy that SQLCipher reads, where it is another one.
+    func prove(
+        _ reader: ProofReader = .records, key other: CipherKey? = nil, engineCopy: EncryptedCopy? = nil
+    ) throws -> CopyProof.Outcome {
+        func copy(_ key: CipherKey, of subject: EncryptedCopy? = nil) -> ProofConnection {
             ProofConnection(
-                path: original.path, key: key, settings: CipherSettings(), extensions: SQLExtensions(), copy: file)
+                path: original.path, key: key, settings: CipherSettings(), extensions: SQLExtensions(),
+                copy: (subject ?? self).file)
         }
         return try CopyProof(
             original: ProofConnection(
                 path: original.path, key: nil, settings: CipherSettings(), extensions: SQLExtensions()),
-            copy: copy(key), copyWithDerivedKey: copy(other ?? key), reader: reader,
+            copy: copy(key, of: engineCopy), copyWithDerivedKey: copy(other ?? key), reader: reader,
             observer: UpgradeObserver(path: original.path, report: nil, cancellation: nil)
         ).run()
     }

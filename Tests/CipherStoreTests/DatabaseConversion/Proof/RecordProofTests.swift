@@ -242,6 +242,14 @@ struct RecordProofTests {
         Fault("a rowid changed") { copy in
             try copy.change(copy.pages(of: "long", .tableLeaf)[0]) { $0[$0.cells[0] + 2] += 64 }
         },
+        Fault("a rowid changed to one between its neighbours") { copy in
+            try copy.change(copy.pages(of: "big", .tableLeaf)[3]) { page in
+                // It stands behind a length of two bytes.
+                let rowid = page.cells[1] + 2
+                #expect(page[rowid] < 128 && page[rowid] % 3 == 0)
+                page[rowid] ^= 1
+            }
+        },
         Fault("a row left out") { copy in
             try copy.change(copy.pages(of: "big", .tableLeaf)[3]) { page in
                 page.replaceSubrange(3..<5, with: [0, UInt8(page.cells.count - 1)])
@@ -285,6 +293,26 @@ struct RecordProofTests {
         if fault.isSeenBySQL {
             #expect(throws: (any Error).self) { try copy.prove(.engine) }
         }
+    }
+
+    /// Changes of a table's first row, a WITHOUT ROWID table's, and an index's first entry.
+    static let engineChanges = [
+        "UPDATE big SET a = 'x' || substr(a, 2) WHERE id = 3",
+        "UPDATE keyed SET v = 'x' WHERE n = 0",
+        // Two indexes in each other's place.
+        """
+        PRAGMA writable_schema = ON;
+        CREATE TEMP TABLE roots AS SELECT name, rootpage FROM sqlite_master WHERE name IN ('bigb', 'numbersb');
+        UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM roots WHERE roots.name <> sqlite_master.name)
+        WHERE name IN ('bigb', 'numbersb');
+        """,
+    ]
+
+    @Test("What SQLCipher reads of the copy is compared too", arguments: engineChanges)
+    func engineReads(change: String) throws {
+        let copy = try EncryptedCopy(Self.script)
+        let engineCopy = try EncryptedCopy(Self.script, change: change)
+        #expect(try storeError { try copy.prove(engineCopy: engineCopy) }?.code == .proofFailed)
     }
 
     @Test("A copy under another key than the one that was derived for the proof is refused")
