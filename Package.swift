@@ -137,6 +137,7 @@ let package = Package(
                 "CipherKeyProviders",
                 "CipherPageSealing",
                 "CipherPrimitives",
+                "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
                 "CipherSystemFiles",

@@ -19,6 +19,8 @@ public struct ConversionOptions: Sendable {
     /// Whether the plaintext file is kept beside the encrypted one as `NAME-plaintext`, or as `NAME-plaintext-2` and so
     /// on where something has that name.
     public var keepBackup = false
+    /// What becomes of a database whose indexes, free list or pointer map are damaged.
+    public var onDamage = OnDamage.rebuildIndexes
     /// After how many conversions that did not end (a watchdog, a crash) the next throws `repeatedFailure`; `nil` for as
     /// many as it takes.
     ///

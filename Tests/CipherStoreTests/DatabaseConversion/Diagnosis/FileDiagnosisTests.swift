@@ -49,7 +49,7 @@ struct FileDiagnosisTests {
     @Test("A salt that was changed is named under a raw key", arguments: formats)
     func changedSalt(format: CipherSettings) throws {
         let file = try PlantedFile(Self.raw, format)
-        try file.change { for index in 0..<16 { $0[index] ^= 1 } }
+        try file.change { for index in 0..<16 { $0[index] ^= UInt8(index + 1) } }
         // Without HMACs the salt means nothing to a raw key.
         let kinds: Set<Diagnosis.Kind> = format.compatibility == 1 ? [] : [.damagedFirstPage]
         #expect(try file.diagnose(Self.raw, format).kinds == kinds)

@@ -88,7 +88,10 @@ struct FormatDiagnosisTests {
     @Test(
         "An HMAC of another salt mask or order of bytes is named with the pragma",
         .enabled(if: Engine.current.defaultCompatibility >= 4),
-        arguments: [(UInt8(0), false, "cipher_hmac_salt_mask"), (0x3a, true, "cipher_hmac_pgno")])
+        arguments: [
+            (UInt8(0), false, "cipher_hmac_salt_mask = \"x'00'\""), (0x5c, false, "cipher_hmac_salt_mask = \"x'5c'\""),
+            (0x3a, true, "cipher_hmac_pgno = be"),
+        ])
     func hmacDetail(mask: UInt8, bigEndian: Bool, pragma: String) throws {
         let key = "x'\(PlantedFile.digits)'"
         let file = try PlantedFile(key)
@@ -143,7 +146,7 @@ struct FormatDiagnosisTests {
         let passphrase = try file.diagnose(PlantedFile.passphrase)
         #expect(passphrase.kinds == [.saltMissing])
         #expect(passphrase.causes.first?.detail.contains("the key is right") == false)
-        #expect(try file.diagnose("x'\(PlantedFile.digits)\(String(Self.salt.reversed()))'").kinds == [.keySalt])
+        #expect(try file.diagnose("x'\(PlantedFile.digits)\(String(repeating: "a7", count: 16))'").kinds == [.keySalt])
         #expect(try file.diagnose(PlantedFile.digits + Self.salt).kinds == [.rawKeyNotPassphrase])
     }
 
