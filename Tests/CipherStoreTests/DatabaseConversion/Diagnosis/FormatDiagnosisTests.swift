@@ -1,6 +1,5 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
-internal import CipherPrimitives
 internal import CipherSQLite
 import CipherTestSupport
 import Foundation
