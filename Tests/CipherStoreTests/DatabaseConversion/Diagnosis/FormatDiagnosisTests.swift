@@ -36,7 +36,7 @@ struct FormatDiagnosisTests {
     }
 
     static let roundCounts: [(compatibility: Int, rounds: Int)] = CipherSettings.defaults().flatMap { format in
-        [1, 2, 1_000, 1_777, 4_000, 64_000, 256_000].map { (format.compatibility, $0) }
+        [1, 1_777, format.compatibility == 4 ? 64_000 : 256_000].map { (format.compatibility, $0) }
     }
 
     @Test("The rounds are named, also a number that nobody guesses", arguments: roundCounts)
