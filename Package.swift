@@ -151,6 +151,7 @@ let package = Package(
                 "CipherPageSealing",
                 "CipherPrimitives",
                 "CipherRecovery",
+                "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
                 "CipherSystemFiles",

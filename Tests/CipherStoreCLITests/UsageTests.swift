@@ -35,6 +35,8 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--busy-timeout", "-1"], "number of seconds"),
         (["encrypt", "x", "--key-file", "a", "--lock-timeout", "soon"], "number of seconds"),
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
+        (["encrypt", "x", "--key-file", "a", "--on-damage", "heal"], "refuse, rebuildIndexes"),
+        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a number from 1 up"),
         (["encrypt", "x", "--key-file", "a", "--jobs", "2"], "--jobs is for --recursive"),
         (["verify", "x", "--name", "*.db"], "--name is for --recursive"),
         (["verify", "/", "--recursive", "--jobs", "0"], "--jobs takes a number"),

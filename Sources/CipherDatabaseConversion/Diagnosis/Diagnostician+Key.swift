@@ -21,22 +21,8 @@ extension Diagnostician {
 
     mutating func lookAtFound(_ found: KeySearch.Found, _ probe: PageProbe) throws {
         diagnosis.keyForm = found.reading.form
-        let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
-        var sealed: Sealed?
-        for salt in [found.reading.salt, probe.salt].compactMap({ $0 }) where sealed == nil {
-            guard let (seal, start) = probe.seal(under: found.key, salt: salt, kdfs) else { continue }
-            sealed = Sealed(
-                key: found.key, salt: salt, seal: seal, firstPageStart: start,
-                hasPlaintextHeader: probe.hasPlaintextHeader)
-        }
-        if sealed == nil, let layout = probe.layout(under: found.key), layout.reserved < 48 {
-            let seal = PageSeal(pageSize: layout.pageSize, hmac: nil, kdf: found.derivation?.digest ?? .sha1)
-            sealed = Sealed(
-                key: found.key, salt: nil, seal: seal, firstPageStart: layout.firstPageStart,
-                hasPlaintextHeader: probe.hasPlaintextHeader)
-        }
         addDeviations(found.reading)
-        guard let sealed else { return lookAtUnsealed(found, probe) }
+        guard let sealed = Self.seal(of: found, probe) else { return lookAtUnsealed(found, probe) }
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
                 .keySalt, "the salt that comes with the raw key is not the file's, which holds its own",
@@ -46,6 +32,29 @@ extension Diagnostician {
         try lookAtPages(sealed, probe)
         try lookBeside(sealed)
         try open(sealed)
+    }
+
+    /// How the pages are sealed under the key; `nil` where none is authentic, and there are HMACs.
+    private static func seal(of found: KeySearch.Found, _ probe: PageProbe) -> Sealed? {
+        let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
+        let salts = [found.reading.salt, probe.salt].compactMap { $0 }
+        func sealed(_ salt: [UInt8]?, _ seal: PageSeal, _ start: Int?) -> Sealed {
+            Sealed(
+                key: found.key, salt: salt, seal: seal, firstPageStart: start,
+                hasPlaintextHeader: probe.hasPlaintextHeader)
+        }
+        for salt in salts {
+            if let (seal, start) = probe.seal(under: found.key, salt: salt, kdfs) { return sealed(salt, seal, start) }
+        }
+        guard let layout = probe.layout(under: found.key) else { return nil }
+        guard layout.reserved >= 48 else {
+            let seal = PageSeal(pageSize: layout.pageSize, hmac: nil, kdf: found.derivation?.digest ?? .sha1)
+            return sealed(nil, seal, layout.firstPageStart)
+        }
+        return salts.first.flatMap { salt in
+            probe.unusualSeal(under: found.key, salt: salt, kdfs, pageSize: layout.pageSize)
+                .map { sealed(salt, $0.seal, $0.firstPageStart) }
+        }
     }
 
     /// A key that is right, and not one page that is authentic.
@@ -66,6 +75,12 @@ extension Diagnostician {
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
             return diagnosis.addTruncated(pages: 0, pageSize: 0, probe.size)
+        }
+        if let layout, found.reading.form == .passphrase, probe.hasOtherPages(of: layout.pageSize) {
+            return diagnosis.add(
+                .hmacDetail,
+                "the key is right, and the HMAC of the pages is made with settings that are not known here",
+                "open it with SQLCipher itself and the pragmas with which it was made, such as PRAGMA fast_kdf_iter")
         }
         if layout != nil, found.reading.form != .passphrase {
             return diagnosis.add(

@@ -65,7 +65,7 @@ final class PageProbe {
     func evidence(for key: SecretBytes, salt: [UInt8]?, _ kdfs: [CipherSettings.Digest]) -> Evidence? {
         if key.withUnsafeBytes({ opensHeader($0) }) { return .header }
         if let salt {
-            for seal in seals(kdfs, masks: [PageSeal.usualMask], bigEndian: [false]) where seal.hmac != nil {
+            for seal in seals(kdfs, masks: [PageSeal.usualMask], bigEndian: [false]) {
                 guard let authenticator = PageAuthenticator(seal, key: key, salt: salt) else { continue }
                 if authenticStart(authenticator, seal) != nil { return .page(1, seal) }
                 if let number = authenticPage(authenticator, seal) { return .page(number, seal) }
@@ -96,13 +96,30 @@ final class PageProbe {
     func seal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest]
     ) -> (seal: PageSeal, firstPageStart: Int?)? {
-        for seal in seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]) where seal.hmac != nil {
+        seal(under: key, salt: salt, among: seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]))
+    }
+
+    /// The same with every mask of the salt, for one size of pages.
+    func unusualSeal(
+        under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest], pageSize: Int
+    ) -> (seal: PageSeal, firstPageStart: Int?)? {
+        let all = seals(kdfs, masks: Array(UInt8.min...UInt8.max), bigEndian: [false, true], pageSizes: [pageSize])
+        return seal(under: key, salt: salt, among: all)
+    }
+
+    private func seal(
+        under key: SecretBytes, salt: [UInt8], among seals: [PageSeal]
+    ) -> (seal: PageSeal, firstPageStart: Int?)? {
+        for seal in seals {
             guard let authenticator = PageAuthenticator(seal, key: key, salt: salt) else { continue }
             if let pageStart = authenticStart(authenticator, seal) { return (seal, pageStart) }
             if authenticPage(authenticator, seal) != nil { return (seal, nil) }
         }
         return nil
     }
+
+    /// Whether pages besides the first one were looked at.
+    func hasOtherPages(of pageSize: Int) -> Bool { samples[pageSize]?.isEmpty == false }
 
     /// The size of a page and how much SQLCipher takes of its end, from the header under its initialisation vector; for
     /// files without an HMAC, and for page 1 whose HMAC is wrong.
@@ -143,13 +160,13 @@ final class PageProbe {
     }
 
     private func seals(
-        _ kdfs: [CipherSettings.Digest], masks: [UInt8], bigEndian: [Bool]
+        _ kdfs: [CipherSettings.Digest], masks: [UInt8], bigEndian: [Bool], pageSizes: [Int] = PageSeal.pageSizes
     ) -> [PageSeal] {
         masks.flatMap { mask in
             bigEndian.flatMap { isBigEndian in
                 kdfs.flatMap { kdf in
                     CipherSettings.Digest.allCases.reversed().flatMap { hmac in
-                        PageSeal.pageSizes.map {
+                        pageSizes.map {
                             PageSeal(pageSize: $0, hmac: hmac, kdf: kdf, saltMask: mask, isBigEndian: isBigEndian)
                         }
                     }

@@ -51,6 +51,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var cipherVersion: String
     /// The plaintext backup that was asked for.
     public var backup: String?
+    /// The damaged indexes, which were filled from the rows, by name.
+    public var rebuiltIndexes: [String]
     /// What could not be done, such as other names of the plaintext file.
     public var warnings: [String]
 
@@ -65,6 +67,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         seconds = 0
         stageSeconds = [:]
         backup = nil
+        rebuiltIndexes = []
         warnings = []
     }
 

@@ -20,7 +20,8 @@ struct ProvenCopy {
 
     /// Fills the copy and shows that it is equal.
     ///
-    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows.
+    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows, unless
+    /// the options refuse that.
     ///
     /// - Parameter owner: Whose owner and group the copy gets; `nil` for this user's.
     /// - Returns: The key of the copy.
@@ -44,22 +45,39 @@ struct ProvenCopy {
             return try attempt(rebuildsIndexes: true)
         }
         let proven: CopyProof.Outcome
+        var damaged: Set<String> = []
         do {
             proven = try attempt(rebuildsIndexes: false)
         } catch let damage as CopyProof.DamagedIndexes {
+            guard options.onDamage != .refuse else { throw refusal(of: damage.complaints, in: damage.indexes) }
             proven = try rebuilding()
+            damaged = damage.indexes
             report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
-        } catch let error as DatabaseError where error.isCorrupt {
+        } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // What cannot be read may be an index, which the rows do not need.
             proven = try rebuilding()
             report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
         }
+        // What the copy has of its own anyway, such as partial indexes and the free list.
+        if options.onDamage == .refuse, !proven.healed.isEmpty {
+            throw refusal(of: proven.healed, in: proven.healedIndexes)
+        }
         report.tables = proven.tables
         report.rows = proven.rows
         report.warnings += proven.warnings
+        report.rebuiltIndexes = damaged.union(proven.healedIndexes).sorted()
         // Behind the swap nothing may fail any more.
         report.bytesAfter = try copy.size()
         return copyKey
+    }
+
+    private func refusal(of complaints: [String], in indexes: Set<String>) -> StoreError {
+        let names = indexes.isEmpty ? "" : ", in \(indexes.sorted().joined(separator: ", "))"
+        return StoreError(
+            .corrupt, path: target,
+            "the database is damaged where no row depends on it\(names): \(complaints.first ?? "")",
+            advice: "let it be rebuilt (`onDamage: rebuildIndexes`), or mend it with REINDEX and VACUUM and try again",
+            changed: .nothing)
     }
 
     /// Fills the copy.
@@ -104,9 +122,10 @@ struct ProvenCopy {
                 extensions: options.extensions, copy: file)
         }
         // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
-        let proof = CopyProof(
+        var proof = CopyProof(
             original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
             hasRebuiltIndexes: hasRebuiltIndexes, reader: options.proof, observer: observer)
+        proof.checksOriginal = options.onDamage == .refuse
         let proven = try proof.run()
         try sync.wait()
         return proven

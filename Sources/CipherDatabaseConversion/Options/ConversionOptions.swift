@@ -21,6 +21,8 @@ public struct ConversionOptions: Sendable {
     public var keepBackup = false
     /// How the copy is compared with the original.
     public var proof = ProofReader.records
+    /// What becomes of a database whose indexes, free list or pointer map are damaged.
+    public var onDamage = OnDamage.rebuildIndexes
     /// After how many conversions that did not end (a watchdog, a crash) the next throws `repeatedFailure`; `nil` for as
     /// many as it takes.
     ///

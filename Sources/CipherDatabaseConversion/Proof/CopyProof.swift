@@ -20,6 +20,8 @@ package struct CopyProof {
     var hasRebuiltIndexes = false
     /// How the tables and indexes are compared.
     let reader: ProofReader
+    /// Whether SQLite's own check reads the original even where the comparison tells everything about the copy.
+    var checksOriginal = false
     let observer: UpgradeObserver
 
     package init(
@@ -42,12 +44,18 @@ package struct CopyProof {
         package var comparedBySQL = 0
         /// What is wrong with the original, and so with its copy.
         package var warnings: [String] = []
+        /// What was wrong with the original's indexes, free list and pointer map, and is not with the copy's.
+        var healed: [String] = []
+        /// The indexes among it, by name.
+        var healedIndexes: Set<String> = []
     }
 
     /// Indexes of the original that do not hold what its rows call for: a copy must not take them over.
     struct DamagedIndexes: Error {
         /// What is wrong with them.
         let complaints: [String]
+        /// Their names.
+        let indexes: Set<String>
     }
 
     private struct Plan: Sendable {
@@ -89,9 +97,12 @@ package struct CopyProof {
             return try compare(source)
         } catch let error as StoreError where error.code == .proofFailed {
             // Rows out of order, say: the copy has them in order.
-            let complaints = try IntegrityComplaints(source).kinds.keys.sorted()
+            let found = try IntegrityComplaints(source)
+            let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.isAboutIndex)
-            if !hasRebuiltIndexes, !aboutIndexes.isEmpty { throw DamagedIndexes(complaints: aboutIndexes) }
+            if !hasRebuiltIndexes, !aboutIndexes.isEmpty {
+                throw DamagedIndexes(complaints: aboutIndexes, indexes: found.indexes)
+            }
             guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
@@ -158,16 +169,28 @@ package struct CopyProof {
         _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant, _ outcome: inout Outcome
     ) throws {
         var damage: [String] = []
+        var damagedIndexes: Set<String> = []
         for (walk, indexes) in zip(plan.walks, plan.indexes) {
-            damage += zip(indexes, walk.indexEntries).compactMap { $0.damage($1) }
+            for (index, rows) in zip(indexes, walk.indexEntries) {
+                guard let reason = index.damage(rows) else { continue }
+                damage.append(reason)
+                damagedIndexes.insert(index.layout.name.description)
+            }
         }
-        let (complaints, healed, unchecked) = try checkIntegrity(plan, pair)
+        let (present, before) = try checkIntegrity(plan, pair)
+        let (complaints, unchecked) = (present.kinds.keys.sorted(), present.unchecked)
         if !hasRebuiltIndexes {
             damage += complaints.filter(IntegrityComplaints.isAboutIndex)
-            guard damage.isEmpty else { throw DamagedIndexes(complaints: damage) }
+            guard damage.isEmpty else {
+                throw DamagedIndexes(complaints: damage, indexes: damagedIndexes.union(before.indexes))
+            }
         }
+        let gone = before.kinds.keys.filter { present.kinds[$0] == nil }
+        let healed = gone.filter(IntegrityComplaints.isAboutIndex).sorted()
         outcome.tables = plan.walks.count
         outcome.rows = plan.walks.reduce(0) { $0 + $1.rows }
+        outcome.healed = gone.filter(IntegrityComplaints.isHarmlessToRows).sorted()
+        outcome.healedIndexes = before.indexes.subtracting(present.indexes)
         for walk in plan.walks {
             outcome.warnings += walk.forbiddenNulls.map {
                 "table \(walk.reading.table) has rows with NULL in column \($0), which is declared NOT NULL"
@@ -201,7 +224,7 @@ package struct CopyProof {
     private func makePlan(_ connection: Connection) throws -> Plan {
         var plan = Plan()
         // Pages that map pages to their parents are in no b-tree.
-        plan.needsIntegrityCheck = try connection.value(Int.self, "PRAGMA auto_vacuum") != 0
+        plan.needsIntegrityCheck = try checksOriginal || connection.value(Int.self, "PRAGMA auto_vacuum") != 0
         let isUTF8 = try connection.value(String.self, "PRAGMA encoding") == "UTF-8"
         var tables: [(name: SchemaName, root: Int64, mayLackRowID: Bool)] = []
         try connection.forEachRow(
@@ -269,14 +292,15 @@ package struct CopyProof {
 
     /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
     ///
-    /// - Returns: What they say of the copy, and of the original as well; what they say of the original's indexes alone; and
-    ///   what they cannot tell of.
+    /// - Returns: What they say of the copy, and of the original as well; and what they say of the original.
     private func checkIntegrity(
         _ plan: Plan, _ pair: ConnectionPair
-    ) throws -> (complaints: [String], healed: [String], unchecked: [String]) {
+    ) throws -> (copy: IntegrityComplaints, original: IntegrityComplaints) {
         // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
-        guard plan.needsIntegrityCheck || hasFreePages else { return ([], [], []) }
+        guard plan.needsIntegrityCheck || hasFreePages else {
+            return (IntegrityComplaints(), IntegrityComplaints())
+        }
         let survey = BackgroundTask("survey") { [original] cancellation in
             let connection = try original.open { cancellation.isCancelled }
             defer { connection.close() }
@@ -296,8 +320,7 @@ package struct CopyProof {
         if let complaint = complaints.firstBeyond(before) {
             throw StoreError.proof(original.path, "integrity_check: \(complaint)")
         }
-        let healed = before.kinds.keys.filter { complaints.kinds[$0] == nil && IntegrityComplaints.isAboutIndex($0) }
-        return (complaints.kinds.keys.sorted(), healed.sorted(), complaints.unchecked)
+        return (complaints, before)
     }
 
     /// The schema table row by row, and the numbers of the header that SQL can reach.

@@ -8,10 +8,17 @@ internal import CipherSQLite
 struct IntegrityComplaints: Sendable, Equatable {
     /// Messages with their numbers taken out, and how often each came: row and page numbers differ between equal ones.
     private(set) var kinds: [String: Int] = [:]
+    /// The indexes that the messages name, or whose b-trees they do.
+    private(set) var indexes: Set<String> = []
+    /// What ended the check early: a page that it could not read.
+    private(set) var damage: DatabaseError?
     /// Why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
     /// The tables whose indexes could not be held against their rows, and why.
     private(set) var unchecked: [String] = []
+
+    /// None.
+    init() {}
 
     /// Runs the check.
     ///
@@ -43,21 +50,45 @@ struct IntegrityComplaints: Sendable, Equatable {
     ///
     /// Returns why it could not run to its end.
     private mutating func run(_ check: SQL, _ connection: Connection) throws -> String? {
+        var roots: Set<Int64> = []
         do {
             try connection.forEachRow(check) { row in
-                let message = try row.get(String.self, at: 0)
-                if message != "ok" { kinds[Self.withoutNumbers(message), default: 0] += 1 }
+                // What is wrong with the pages of a file comes in one row, a line each.
+                for line in try row.get(String.self, at: 0).split(separator: "\n") {
+                    let message = String(line)
+                    guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
+                    kinds[Self.withoutNumbers(message), default: 0] += 1
+                    if let name = Self.indexName(message) { indexes.insert(name) }
+                    if let root = Self.treeRoot(message) { roots.insert(root) }
+                }
             }
+            try nameIndexes(of: roots, connection)
+            return nil
+        } catch let error as DatabaseError where error.isCorrupt {
+            // Of an index, say, whose root page is no index's. What was told before counts.
+            damage = error
+            try nameIndexes(of: roots, connection)
             return nil
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             return error.message
         }
     }
 
+    private mutating func nameIndexes(of roots: Set<Int64>, _ connection: Connection) throws {
+        indexes.formUnion(
+            try connection.standingIndexes().filter { roots.contains($0.root) }.map(\.name.description))
+    }
+
     /// The first complaint that `original` does not have as often.
+    ///
+    /// Where its check ended early, complaints about values do not count: the rows are compared, and their values are equal.
     func firstBeyond(_ original: IntegrityComplaints) -> String? {
+        if let damage { return damage.message }
         if let failure, failure != original.failure { return failure }
-        return kinds.first { $0.value > original.kinds[$0.key, default: 0] }?.key
+        return kinds.first {
+            $0.value > original.kinds[$0.key, default: 0]
+                && (original.damage == nil || Self.isHarmlessToRows($0.key))
+        }?.key
     }
 
     /// What SQLite says of values that these tables' definitions forbid, NULL apart; nothing where it cannot tell, without
@@ -73,11 +104,38 @@ struct IntegrityComplaints: Sendable, Equatable {
                     let message = try row.get(String.self, at: 0)
                     if message != "ok", !message.hasPrefix("NULL value in ") { found.insert(message) }
                 }
-            } catch let error as DatabaseError where error.code == DatabaseError.generic || error.isTooBig {
+            } catch let error as DatabaseError
+                where error.code == DatabaseError.generic || error.isTooBig || error.isCorrupt
+            {
                 continue
             }
         }
         return found.sorted()
+    }
+
+    /// The name at the end of a message about an index.
+    private static func indexName(_ message: String) -> String? {
+        guard isAboutIndex(withoutNumbers(message)),
+            let before = [" missing from index ", " in index ", " differ from index ", " of index "]
+                .compactMap({ message.firstRange(of: $0) }).first
+        else { return nil }
+        return String(message[before.upperBound...])
+    }
+
+    /// The root page of the b-tree that a message is about.
+    private static func treeRoot(_ message: String) -> Int64? {
+        let prefix = ["Tree ", "On tree page "].first(where: message.hasPrefix)
+        return prefix.flatMap { Int64(message.dropFirst($0.count).prefix { $0.isNumber }) }
+    }
+
+    /// Whether a complaint tells of damage on which no row depends: of an index, or of pages that hold no row.
+    static func isHarmlessToRows(_ complaint: String) -> Bool {
+        isAboutIndex(complaint)
+            || [
+                "Main freelist: ", "Freelist: ", "Page # is never used",
+                "Page #: never used",
+                "Bad ptr map entry", "Failed to read ptrmap", "Page #: pointer map referenced", "Pointer map page #",
+            ].contains(where: complaint.hasPrefix)
     }
 
     /// Whether a complaint tells of an index, or of a b-tree that may be one.
@@ -99,5 +157,16 @@ struct IntegrityComplaints: Sendable, Equatable {
             if result.last != "#" { result.append("#") }
         }
         return result
+    }
+}
+
+extension Connection {
+    /// The indexes and their root pages.
+    fileprivate func standingIndexes() throws -> [(name: SchemaName, root: Int64)] {
+        var indexes: [(name: SchemaName, root: Int64)] = []
+        try forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {
+            indexes.append((try $0.get(at: 0), try $0.get(at: 1)))
+        }
+        return indexes
     }
 }

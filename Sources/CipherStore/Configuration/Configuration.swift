@@ -1,3 +1,4 @@
+public import CipherDatabaseConversion
 internal import CipherErrors
 public import CipherHistory
 public import CipherPriorSystems
@@ -91,6 +92,9 @@ public struct Configuration: Sendable {
         ///
         /// Each upgrade keeps one, and none is ever replaced or removed.
         public var keepBackup: Bool
+        /// What becomes of a legacy file whose indexes, free list or pointer map are damaged, and of any other that is
+        /// converted.
+        public var onDamage = OnDamage.rebuildIndexes
         /// After how many upgrades, decryptions or changes of key that did not end (a watchdog, a crash)
         /// ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int

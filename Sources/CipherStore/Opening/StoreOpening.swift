@@ -60,6 +60,7 @@ package struct StoreOpening {
         options.format = configuration.encryption.format
         options.extensions = configuration.extensions
         options.keepBackup = configuration.encryption.keepBackup
+        options.onDamage = configuration.encryption.onDamage
         options.maximumAttempts = configuration.encryption.maximumAttempts
         self.options = options
     }

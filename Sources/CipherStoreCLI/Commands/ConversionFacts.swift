@@ -42,6 +42,10 @@ enum ConversionFacts {
             "proof",
             "\(counted(report.tables, "table")), \(counted(report.rows, "row")) compared, every value, rowid and index "
                 + "entry equal\(authenticated)")
+        if !report.rebuiltIndexes.isEmpty {
+            sheet.add(
+                "rebuilt", "from the rows, for they were damaged: \(report.rebuiltIndexes.joined(separator: ", "))")
+        }
         sheet.add(
             "size",
             "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"

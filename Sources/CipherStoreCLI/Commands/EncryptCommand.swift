@@ -9,7 +9,8 @@ extension Command {
         summary: "Encrypt a plaintext database in place.",
         operands: [.databases],
         options: KeyOptions.key.all + [
-            EncryptCommand.keepBackup, EncryptCommand.shadow, EncryptCommand.configuration, EncryptCommand.proof,
+            EncryptCommand.keepBackup, EncryptCommand.onDamage, EncryptCommand.shadow, EncryptCommand.configuration,
+            EncryptCommand.proof,
             CipherOptions.newCompatibility, CipherOptions.plaintextHeader,
         ]
             + UpgradeOptions.all + FleetOptions.all,
@@ -44,6 +45,11 @@ enum EncryptCommand {
     static let keepBackup = Option(
         "keep-backup", "Keep the plaintext file beside the encrypted one, as DB-plaintext (or -2 and so on after it).")
 
+    static let onDamage = Option(
+        "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
+        "What to do where indexes, the free list or the pointer map are damaged: rebuildIndexes (the default) or refuse."
+    )
+
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")
 
@@ -61,12 +67,14 @@ enum EncryptCommand {
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
             throw CommandFailure.usage("--shadow and --keep-backup cannot be given together")
         }
+        let damage = try invocation.choice(onDamage, default: OnDamage.rebuildIndexes)
         if invocation.has(configuration) { return try rehearse(invocation, provider, proof) }
         let encrypt = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in
             var options = options
             options.format = settings
             options.keepBackup = invocation.has(keepBackup)
             options.proof = proof
+            options.onDamage = damage
             let upgrade = EncryptionUpgrade(at: paths, provider: provider, options: options)
             return try invocation.has(shadow) ? upgrade.shadow() : upgrade.run()
         }
@@ -87,7 +95,7 @@ enum EncryptCommand {
             throw CommandFailure.usage(
                 "--config is for --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
         }
-        let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader]
+        let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader, onDamage]
         guard try !FleetOptions.isFleet(invocation), !formats.contains(where: invocation.has) else {
             throw CommandFailure.usage(
                 "--config takes neither --recursive nor \(formats.map { "--\($0.name)" }.joined(separator: " nor "))")

@@ -1,5 +1,6 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherKeyProviders
 internal import CipherSQLite
 import CipherTestSupport
 import Foundation
@@ -49,7 +50,7 @@ struct FileDiagnosisTests {
     @Test("A salt that was changed is named under a raw key", arguments: formats)
     func changedSalt(format: CipherSettings) throws {
         let file = try PlantedFile(Self.raw, format)
-        try file.change { for index in 0..<16 { $0[index] ^= 1 } }
+        try file.change { for index in 0..<16 { $0[index] ^= UInt8(index + 1) } }
         // Without HMACs the salt means nothing to a raw key.
         let kinds: Set<Diagnosis.Kind> = format.compatibility == 1 ? [] : [.damagedFirstPage]
         #expect(try file.diagnose(Self.raw, format).kinds == kinds)
@@ -209,6 +210,21 @@ struct FileDiagnosisTests {
         try replace("-journal", of: file, by: interrupted(nil))
         #expect(try file.diagnose(key).kinds == [.staleJournal])
         #expect(try interrupted(nil).diagnose(nil).kinds == [.hotJournal])
+    }
+
+    // MARK: The public interface
+
+    @Test("A provider that reads a text is asked for it, also where it is no key, and another one for its key")
+    func providers() async throws {
+        let file = try PlantedFile(Self.raw)
+        let keys = try TemporaryFolder()
+        let text = try keys.write("\u{feff}\(Self.raw)", to: "key")
+        let found = try await DatabaseConverter.diagnose(URL(filePath: file.path), keyProvider: .file(text))
+        #expect(found.kinds == [.byteOrderMark])
+        let given = TestKeys.provider { try CipherKey(text: SecretBytes(Self.raw.utf8)) }
+        #expect(try await DatabaseConverter.diagnose(URL(filePath: file.path), keyProvider: given).kinds == [])
+        #expect(
+            try await DatabaseConverter.diagnose(URL(filePath: file.path), keyProvider: nil).kinds == [.keyMissing])
     }
 
     // MARK: Bounds
