@@ -310,7 +310,6 @@ let package = Package(
                 "CipherMutator",
                 "CipherPageSealing",
                 "CipherPriorSystems",
-                "CipherRecovery",
                 "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",
