@@ -82,7 +82,9 @@ struct RecoveryTrials {
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
         let size = Int(bytes[16]) << 8 | Int(bytes[17])
         let lost = Self.damage(&bytes, size, pattern, places, &random)
-        if pattern == .header {
+        // What of the schema is lost goes to lost_and_found without one.
+        let hasTemplate = ![.cut, .bits, .freeList, .index].contains(pattern)
+        if hasTemplate {
             try LegacyFile.write(template) { connection in
                 let original = try Connection(path: path, mode: .readOnly)
                 defer { original.close() }
@@ -96,7 +98,7 @@ struct RecoveryTrials {
         try Data(bytes).write(to: URL(filePath: path))
         let report = try DatabaseConverter.recoverBlocking(
             URL(filePath: path), to: URL(filePath: output), keyProvider: TestKeys.provider(),
-            template: pattern == .header ? URL(filePath: template) : nil)
+            template: hasTemplate ? URL(filePath: template) : nil)
         let connection = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { connection.close() }
         let ours = Self.judge(try RowPlaces.rows(connection), places, lost, pattern)

@@ -121,7 +121,8 @@ extension ReadingRun {
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        let strays = try entries(on: unclaimed)
+        // Of a free list that is damaged any page of an index may be one that was freed, with rows that are gone.
+        let strays = try findings.isFreeListDamaged ? [] : entries(on: unclaimed)
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -233,7 +234,15 @@ extension ReadingRun {
             let answer = try? payloads.peek(cell) { bytes in
                 evidence.answer(orphan.isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
             }
-            try hand(cell, content, answer == .denied ? .apart(.deleted, tables: [table]) : .table(table))
+            let destination: ReadRow.Destination
+            switch answer {
+            case .denied: destination = .apart(.deleted, tables: [table])
+            // A page that was freed holds copies of rows that were moved, among those that were deleted.
+            case .unknown where findings.isFreeListDamaged && !hasParent:
+                destination = .apart(.orphaned, tables: [table])
+            default: destination = .table(table)
+            }
+            try hand(cell, content, destination)
         }
         for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [table])) }
     }

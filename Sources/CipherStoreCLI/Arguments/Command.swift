@@ -67,7 +67,9 @@ extension Command {
 
     /// The commands, in the order of the help.
     static let groups = [
-        Group(title: "A database file", commands: [inspect, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
+        Group(
+            title: "A database file",
+            commands: [inspect, encrypt, decrypt, rekey, verify, backup, restore, recover, query]),
         Group(
             title: "An app's database, by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
