@@ -313,7 +313,6 @@ let package = Package(
                 "CipherPageSealing",
                 "CipherPrimitives",
                 "CipherPriorSystems",
-                "CipherRecovery",
                 "CipherSQLText",
                 "CipherSQLite",
                 "CipherSQLiteFormat",

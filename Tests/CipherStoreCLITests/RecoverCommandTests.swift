@@ -9,8 +9,7 @@ import Testing
         let fixture = try ToolFixture()
         try fixture.make(encrypted: true)
         var data = try Data(contentsOf: URL(filePath: fixture.database))
-        let page = data.count / 4096 - 1
-        data[page * 4096 + 100] ^= 1
+        for page in 2..<5 { data[page * 4096 + 100] ^= 1 }
         try data.write(to: URL(filePath: fixture.database))
         let before = try fixture.snapshot()
         let output = fixture.folder.path("new.db")

@@ -33,11 +33,14 @@ public struct RowPlaces {
         rows = try Self.rows(connection)
         guard let source = try FilePages(HeldBytes(contentsOf: path)) else { return }
         let keyed = try Self.keyedTables(connection)
-        for entry in try SchemaEntry.all(in: source, damage: { throw $0 }) where entry.rootPage > 0 {
-            let name = String(decoding: entry.name, as: UTF8.self)
-            roots[name] = entry.rootPage
-            try add(
-                name, isTable: entry.type == Array("table".utf8), isKeyed: keyed.contains(name), entry.rootPage, source)
+        var entries: [(name: String, isTable: Bool, root: UInt32)] = []
+        try connection.forEachRow("SELECT name, type = 'table', rootpage FROM sqlite_master WHERE rootpage > 0") {
+            row in
+            entries.append((try row.get(at: 0), try row.get(at: 1), UInt32(try row.get(Int64.self, at: 2))))
+        }
+        for entry in entries {
+            roots[entry.name] = entry.root
+            try add(entry.name, isTable: entry.isTable, isKeyed: keyed.contains(entry.name), entry.root, source)
         }
     }
 

@@ -100,7 +100,9 @@ package struct DatabaseRecovery {
         if schema.isDamaged, let template { schema.add(template: template.entries) }
         let forms = try SchemaForms(
             schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
-        let reading = DatabaseReading(pages, forms, schema.encoding, header: damaged.header) {
+        let reading = DatabaseReading(
+            pages, forms, schema.encoding, header: damaged.header, mayLackTables: schema.isDamaged && template == nil
+        ) {
             try observer.checkCancellation()
         }
         let key = try keys.building.wait()
@@ -148,7 +150,7 @@ package struct DatabaseRecovery {
         if Engine.current.hasCipherIntegrityCheck {
             try connection.forEachRow("PRAGMA cipher_integrity_check") { throw failure(try $0.get(at: 0)) }
         }
-        let found = try IntegrityComplaints(connection).kinds.keys.sorted()
+        let found = try complaints(connection)
         // What breaks a definition was so before; the structure is this run's.
         let ofValues = [
             "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
@@ -159,6 +161,20 @@ package struct DatabaseRecovery {
         }
         if let complaint = others.first { throw failure(complaint) }
         return found.map { "the new database has what was in the damaged one: \($0)" }
+    }
+
+    /// What SQLite's check has to say; of the ordinary tables alone, where the module of a virtual one refuses what its
+    /// tables hold.
+    private func complaints(_ connection: Connection) throws -> [String] {
+        do {
+            return try IntegrityComplaints(connection).kinds.keys.sorted()
+        } catch let error as DatabaseError where error.message.hasPrefix("vtable constructor failed") {
+            guard Engine.current.checksTables else { return [] }
+            let tables = try connection.values(
+                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+            return try tables.flatMap { try connection.values(String.self, "PRAGMA integrity_check(\($0))") }
+                .filter { $0 != "ok" }
+        }
     }
 
     private func failure(_ detail: String) -> StoreError {

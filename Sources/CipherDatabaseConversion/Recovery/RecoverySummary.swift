@@ -18,7 +18,7 @@ struct RecoverySummary {
     func report(path: String, source: String) -> RecoveryReport {
         let apart = lostAndFound
         var isComplete =
-            findings.lostPages.isEmpty && forms.rejected.isEmpty && recovered.generalNotes.isEmpty
+            forms.rejected.isEmpty && recovered.generalNotes.isEmpty
             && !recovered.hasDuplicates && (apart?.orphanedRows ?? 0) == 0 && (apart?.damagedRows ?? 0) == 0
         if findings.isSchemaDamaged { isComplete = false }
         for number in forms.tables.indices where !hasAllRows(number) { isComplete = false }

@@ -29,9 +29,14 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
 
     /// Lends the whole payload of a cell.
     ///
+    /// - Parameter claims: Whether its overflow pages are this cell's from now on.
     /// - Throws: ``Loss``; what the source and `body` throw.
-    mutating func read<Result>(_ cell: TreeCell, _ body: (Payload) throws -> Result) throws -> Result {
+    mutating func read<Result>(
+        _ cell: TreeCell, claims: Bool = true, _ body: (Payload) throws -> Result
+    ) throws -> Result {
+        let owners = owners
         var claimed: [UInt32] = []
+        defer { if !claims { owners.release(claimed) } }
         return try read(cell, claimed: &claimed, body)
     }
 
@@ -75,9 +80,6 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     mutating func peek<Result>(
         _ cell: TreeCell, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
-        let owners = owners
-        var claimed: [UInt32] = []
-        defer { owners.release(claimed) }
-        return try read(cell, claimed: &claimed) { try body($0.bytes) }
+        try read(cell, claims: false) { try body($0.bytes) }
     }
 }

@@ -56,7 +56,7 @@ struct TreeMap {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }
             guard source.geometry.mayHold(step.page, of: source.pageCount) else {
                 // Beyond the end the file was cut off; what is no page at all was written over in the parent.
-                lose(step.page > source.pageCount && step.page <= source.pageCount &* 2 ? step.page : step.parent)
+                lose(step.page > source.pageCount && step.page / 64 <= source.pageCount ? step.page : step.parent)
                 continue
             }
             guard owners.isUnclaimed(step.page), step.depth < Self.mostLevels else {

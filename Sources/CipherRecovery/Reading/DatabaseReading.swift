@@ -1,4 +1,5 @@
 internal import CipherCatalog
+internal import CipherSQLite
 package import CipherSQLiteFormat
 
 /// One reading of all that a damaged database still holds, row by row.
@@ -12,17 +13,20 @@ package struct DatabaseReading<Source: PageSource> {
     let encoding: TextEncoding
     /// That of the file; `nil` where page 1 is lost.
     let header: FileHeader?
+    /// Whether the database may have had tables that are not among these.
+    let mayLackTables: Bool
     /// Asked now and then whether to go on; throws to end the reading.
     let checkpoint: () throws -> Void
 
     package init(
-        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?,
+        _ source: Source, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?, mayLackTables: Bool,
         checkpoint: @escaping () throws -> Void
     ) {
         self.source = source
         self.forms = forms
         self.encoding = encoding
         self.header = header
+        self.mayLackTables = mayLackTables
         self.checkpoint = checkpoint
     }
 
@@ -35,8 +39,9 @@ package struct DatabaseReading<Source: PageSource> {
         var run = try ReadingRun(self, sink)
         try run.readTables()
         try run.claimIndexes()
-        try run.readFreePages()
+        let free = try run.claimFreePages()
         try run.readOrphans()
+        try run.readFreePages(free)
         return run.findings
     }
 }
@@ -53,6 +58,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// By the place of the table and the index; `nil` where its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
+    /// What the columns of each table were found to hold.
+    var observed: [ObservedValues]
 
     var source: Source { reading.source }
     var forms: SchemaForms { reading.forms }
@@ -63,7 +70,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         owners = PageOwners(reading.source)
         payloads = PayloadReader(reading.source, owners)
         findings = ReadingFindings(tables: reading.forms.tables.map { _ in ReadingFindings.Table() })
-        shapes = reading.forms.tables.map(RecordShape.init)
+        let counted = reading.forms.tables.filter(\.countsRowIDs).map { reading.encoding.bytes($0.name.text) }
+        shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
+        observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         claimPointerMap()
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = !schema.isWhole
@@ -138,15 +147,26 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     ) throws {
         let (reading, sink, isWhole) = (reading, sink, content.isWhole)
         let rowid = content.tree.kind.isTable ? cell.rowid : nil
+        var emptied: UInt32?
+        var seen: (table: Int, classes: [UInt8])?
         do {
-            try payloads.read(cell) { payload in
+            var claims = true
+            if case .apart(.deleted, _) = destination { claims = false }
+            // The overflow pages of a row that was deleted may be another's by now.
+            try payloads.read(cell, claims: claims) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
-                if let empty = payload.empty, Self.reachesText(values, payload.bytes, from: empty.start) {
-                    throw PayloadReader<Source>.Loss(page: empty.page)
+                var checked = reading.checked(destination, values, isWhole: isWhole)
+                if let empty = payload.empty, Self.isLost(values, payload.bytes, from: empty.start) {
+                    if case .table(let number) = destination {
+                        emptied = empty.page
+                        checked = .apart(.damaged, tables: [number])
+                    }
                 }
-                let destination = reading.checked(destination, values, isWhole: isWhole)
-                try sink(ReadRow(destination: destination, page: cell.page, rowid: rowid, values: values))
+                if case .table(let number) = checked { seen = (number, ObservedValues.classes(values)) }
+                try sink(ReadRow(destination: checked, page: cell.page, rowid: rowid, values: values))
             }
+            if let seen { observed[seen.table].add(seen.classes) }
+            if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
             note(lost: loss.page, destination)
         } catch let damage as DamagedPage {
@@ -169,13 +189,22 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Whether a text has bytes behind an offset.
-    private static func reachesText(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool
-    {
+    /// Whether the zeros from an offset on are what is left of a lost page, and not of the row.
+    ///
+    /// A text has no NULs, and zeros in a blob rarely begin where a page does.
+    private static func isLost(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool {
         guard let base = payload.baseAddress else { return false }
         return values.contains { value in
-            guard case .text(let bytes) = value, let text = bytes.baseAddress else { return false }
-            return text - base + bytes.count > start
+            switch value {
+            case .text(let bytes):
+                return bytes.baseAddress.map { $0 - base + bytes.count > start } ?? false
+            case .blob(let bytes):
+                guard let blob = bytes.baseAddress, case let place = start - (blob - base), place > 0,
+                    place + 8 <= bytes.count
+                else { return false }
+                return bytes[place - 1] != 0
+            default: return false
+            }
         }
     }
 
@@ -208,12 +237,18 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    mutating func readFreePages() throws {
+    /// Returns the pages that are free and may hold what they held before.
+    mutating func claimFreePages() throws -> [UInt32] {
         guard let header = reading.header else { return try findTrunks() }
         var isDamaged = false
         let list = try FreeList(in: source, first: header.firstFreePage, claims: owners) { _ in isDamaged = true }
         findings.isFreeListDamaged = isDamaged || list.trunks.count + list.leaves.count != Int(header.freePages)
-        for page in list.leaves { try readFreePage(page) }
+        return list.leaves
+    }
+
+    /// Hands over what is left on free pages.
+    mutating func readFreePages(_ pages: [UInt32]) throws {
+        for page in pages { try readFreePage(page) }
     }
 
     private mutating func readFreePage(_ number: UInt32) throws {
@@ -226,8 +261,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// Looks for the trunks of the free list, where the header that named the first is lost.
     ///
     /// A trunk is told by what it lists: pages that nothing else claims, none twice.
-    private mutating func findTrunks() throws {
-        guard source.pageCount > 1 else { return }
+    private mutating func findTrunks() throws -> [UInt32] {
+        guard source.pageCount > 1 else { return [] }
         var leaves: [UInt32] = []
         for number in 2...source.pageCount where owners.isUnclaimed(number) {
             guard let page = try HeldPage(number, in: source) else { continue }
@@ -242,7 +277,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             for leaf in listed { owners.claim(leaf, .free) }
             leaves += listed
         }
-        for leaf in leaves { try readFreePage(leaf) }
+        return leaves
     }
 }
 

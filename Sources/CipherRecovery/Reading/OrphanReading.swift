@@ -1,4 +1,5 @@
 internal import CipherCatalog
+internal import CipherSQLite
 internal import CipherSQLiteFormat
 
 /// Pages of b-trees that nothing leads to.
@@ -9,6 +10,14 @@ extension ReadingRun {
         let isTable: Bool
         /// The tables whose columns all of its records fit.
         var tables: Set<Int>
+        /// Whether the records have a value for each column.
+        let isExact: Bool
+        /// The topmost page that leads to it, or itself.
+        var top: UInt32 = 0
+        /// The tables whose indexes name rows of it.
+        var confirmed: Set<Int> = []
+        /// The tables whose indexes are undamaged and name none.
+        var denied: Set<Int> = []
     }
 
     mutating func readOrphans() throws {
@@ -36,12 +45,22 @@ extension ReadingRun {
         }
         orphans = Self.agreed(orphans, parents)
         let evidence = try evidence(for: orphans)
-        for orphan in orphans where owners.isUnclaimed(orphan.page) {
-            try reading.checkpoint()
-            guard let content = try content(orphan.page) else { continue }
-            defer { content.keep() }
-            owners.claim(orphan.page, .tree)
-            try read(orphan, content, gapped, evidence, hasParent: parents[orphan.page] != nil)
+        var confirmed: [UInt32: Set<Int>] = [:]
+        for index in orphans.indices {
+            try judge(&orphans[index], gapped, evidence)
+            confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
+        }
+        // What is found at first tells what is usual in the columns of each table.
+        for isLast in [false, true] {
+            for orphan in orphans where owners.isUnclaimed(orphan.page) {
+                try reading.checkpoint()
+                guard let content = try content(orphan.page) else { continue }
+                defer { content.keep() }
+                let table = try table(of: orphan, content, gapped, confirmed[orphan.top] ?? [], byValues: isLast)
+                guard table != nil || isLast else { continue }
+                owners.claim(orphan.page, .tree)
+                try read(orphan, content, table, gapped, evidence, hasParent: parents[orphan.page] != nil)
+            }
         }
         let known = findings.tables.reduce(into: Set<UInt32>()) { $0.formUnion($1.lostPages) }
         findings.lostPages.subtract(known)
@@ -66,10 +85,14 @@ extension ReadingRun {
             for (table, fit) in fit where fit != .exact { fits[table] = fit == .none ? nil : .short }
         }
         guard records > 0 else { return nil }
+        // SQLite's own table is told by the names in it, which other tables could hold, too.
+        if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
+            return Orphan(page: content.number, isTable: true, tables: [own], isExact: true)
+        }
         let exact = fits.filter { $0.value == .exact && (gapped.isEmpty || gapped.contains($0.key)) }
         let tables = Set((exact.isEmpty ? fits : exact).keys)
         guard isTable || !tables.isEmpty else { return nil }
-        return Orphan(page: content.number, isTable: isTable, tables: tables)
+        return Orphan(page: content.number, isTable: isTable, tables: tables, isExact: !exact.isEmpty)
     }
 
     /// The pages of one tree are of one table: what fits some of them only is none of it.
@@ -83,6 +106,7 @@ extension ReadingRun {
         for orphan in orphans { common[top(orphan.page), default: orphan.tables].formIntersection(orphan.tables) }
         return orphans.map { orphan in
             var orphan = orphan
+            orphan.top = top(orphan.page)
             if let tables = common[top(orphan.page)], !tables.isEmpty { orphan.tables = tables }
             return orphan
         }
@@ -97,7 +121,8 @@ extension ReadingRun {
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        let strays = try entries(on: unclaimed)
+        // Of a free list that is damaged any page of an index may be one that was freed, with rows that are gone.
+        let strays = try findings.isFreeListDamaged ? [] : entries(on: unclaimed)
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -132,40 +157,75 @@ extension ReadingRun {
 
     // MARK: Rows
 
-    private mutating func read(
-        _ orphan: Orphan, _ content: borrowing PageContent, _ gapped: Set<Int>, _ evidence: [Int: IndexEvidence],
-        hasParent: Bool
+    private mutating func judge(
+        _ orphan: inout Orphan, _ gapped: Set<Int>, _ evidence: [Int: IndexEvidence]
     ) throws {
-        var possible = orphan.tables.intersection(gapped)
-        if possible.count > 1, orphan.isTable {
+        guard let content = try content(orphan.page) else { return }
+        defer { content.keep() }
+        for table in orphan.tables.intersection(gapped) {
+            guard let evidence = evidence[table] else { continue }
+            let isTable = orphan.isTable
+            let answers = content.cells.compactMap { cell in
+                try? payloads.peek(cell) { bytes in
+                    evidence.answer(isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
+                }
+            }
+            if answers.contains(.confirmed) { orphan.confirmed.insert(table) }
+            if !answers.isEmpty, answers.allSatisfy({ $0 == .denied }) { orphan.denied.insert(table) }
+        }
+    }
+
+    /// The one table that a page can be of; `nil` where there is none, or more than one.
+    ///
+    /// - Parameters:
+    ///   - group: The tables whose indexes name rows of pages of the same tree.
+    ///   - byValues: Whether a table is left out in whose other rows no column holds such values.
+    private mutating func table(
+        of orphan: Orphan, _ content: borrowing PageContent, _ gapped: Set<Int>, _ group: Set<Int>, byValues: Bool
+    ) throws -> Int? {
+        if !orphan.confirmed.isEmpty { return orphan.confirmed.count == 1 ? orphan.confirmed.first : nil }
+        var possible = orphan.tables.intersection(gapped).subtracting(orphan.denied)
+        let named = possible.intersection(group)
+        if named.count == 1 { return named.first }
+        if orphan.isTable {
             let placed = possible.filter { table in
                 tables[table].gaps.contains { gap in content.cells.contains { gap.contains($0.rowid) } }
             }
+            // A table that is not known may have had the page, unless the tree lacks just this one.
+            if reading.mayLackTables {
+                let isBounded = placed.allSatisfy { table in
+                    tables[table].gaps.allSatisfy { $0.above != nil || $0.upTo != nil }
+                }
+                guard orphan.isExact, isBounded else { return nil }
+            }
             if !placed.isEmpty { possible = placed }
+        } else if reading.mayLackTables || mayBeIndex(content) {
+            return nil
         }
-        var confirmed: Set<Int> = []
-        var denied: Set<Int> = []
-        for table in possible {
-            guard let evidence = evidence[table] else { continue }
-            let answers = content.cells.compactMap { cell in
-                try? payloads.peek(cell) { bytes in
-                    evidence.answer(orphan.isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
+        if possible.count > 1, byValues {
+            let observed = observed
+            let usual = possible.filter { table in
+                content.cells.allSatisfy { cell in
+                    (try? payloads.peek(cell) { observed[table].contains(try RecordReader.values($0, page: cell.page)) })
+                        ?? true
                 }
             }
-            if answers.contains(.confirmed) { confirmed.insert(table) }
-            if !answers.isEmpty, answers.allSatisfy({ $0 == .denied }) { denied.insert(table) }
+            if !usual.isEmpty { possible = usual }
         }
-        let left = confirmed.isEmpty ? possible.subtracting(denied) : confirmed
-        guard left.count == 1, let table = left.first,
-            orphan.isTable || confirmed.contains(table) || !mayBeIndex(content)
-        else {
-            let reason: ReadRow.Reason =
-                left.isEmpty && !(possible.isEmpty && findings.isSchemaDamaged) ? .deleted : .orphaned
-            return try handApart(content, reason, orphan.tables.sorted())
+        return possible.count == 1 ? possible.first : nil
+    }
+
+    private mutating func read(
+        _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ gapped: Set<Int>,
+        _ evidence: [Int: IndexEvidence], hasParent: Bool
+    ) throws {
+        guard let table, let evidence = evidence[table] else {
+            // A page that no tree lacks was freed.
+            let isFree = orphan.tables.intersection(gapped).subtracting(orphan.denied).isEmpty && !reading.mayLackTables
+            return try handApart(content, isFree ? .deleted : .orphaned, orphan.tables.sorted())
         }
-        guard let evidence = evidence[table] else { return }
         // Without an index nothing but the free list tells a page that was freed from one that was lost.
-        guard confirmed.contains(table) || !findings.isFreeListDamaged || hasParent else {
+        guard orphan.confirmed.contains(table) || !findings.isFreeListDamaged || hasParent else {
             return try handApart(content, .orphaned, [table])
         }
         findings.tables[table].orphanedPages += 1
@@ -174,7 +234,15 @@ extension ReadingRun {
             let answer = try? payloads.peek(cell) { bytes in
                 evidence.answer(orphan.isTable ? cell.rowid : nil, try RecordReader.values(bytes, page: cell.page))
             }
-            try hand(cell, content, answer == .denied ? .apart(.deleted, tables: [table]) : .table(table))
+            let destination: ReadRow.Destination
+            switch answer {
+            case .denied: destination = .apart(.deleted, tables: [table])
+            // A page that was freed holds copies of rows that were moved, among those that were deleted.
+            case .unknown where findings.isFreeListDamaged && !hasParent:
+                destination = .apart(.orphaned, tables: [table])
+            default: destination = .table(table)
+            }
+            try hand(cell, content, destination)
         }
         for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [table])) }
     }
@@ -185,13 +253,17 @@ extension ReadingRun {
     }
 
     /// Whether a page of keys can be one of an index with gaps, too.
-    private func mayBeIndex(_ content: borrowing PageContent) -> Bool {
-        let counts = Set(content.cells.compactMap { RecordReader.types($0)?.count })
-        return forms.tables.indices.contains { table in
-            forms.tables[table].indexes.indices.contains { number in
-                let isWhole = indexes[table][number]?.gaps.isEmpty ?? false
-                return !isWhole && counts.contains(forms.tables[table].indexes[number].parts.count)
+    private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
+        for table in forms.tables.indices {
+            for (number, index) in forms.tables[table].indexes.enumerated() {
+                guard !(indexes[table][number]?.gaps.isEmpty ?? false) else { continue }
+                let shape = IndexShape(index, forms.tables[table])
+                let fits = content.cells.allSatisfy { cell in
+                    (try? payloads.peek(cell) { shape.fits(try RecordReader.values($0, page: cell.page)) }) ?? true
+                }
+                if fits { return true }
             }
         }
+        return false
     }
 }

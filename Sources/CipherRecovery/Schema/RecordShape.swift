@@ -1,4 +1,5 @@
 internal import CipherCatalog
+internal import CipherSQLite
 internal import CipherSQLiteFormat
 
 /// Whether records can be a table's, by what SQLite lets into its columns.
@@ -22,8 +23,12 @@ struct RecordShape {
     }
 
     private let columns: [Column]
+    /// What the first value must be one of, as text; `nil` for anything.
+    private let names: Set<[UInt8]>?
 
-    init(_ table: TableForm) {
+    /// - Parameter counted: The names of the tables with AUTOINCREMENT, in the database's encoding.
+    init(_ table: TableForm, counted: Set<[UInt8]>) {
+        names = table.name == "sqlite_sequence" ? counted : nil
         columns = table.stored.indices.map { position in
             let column = table.column(position)
             var refusesNumbers = false
@@ -39,6 +44,11 @@ struct RecordShape {
 
     /// How a record fits.
     func fit(_ values: [RecordValue]) -> Fit {
+        if let names {
+            guard values.count == 2, case .text(let name) = values[0], case .integer = values[1],
+                names.contains(Array(name))
+            else { return .none }
+        }
         guard values.count <= columns.count, zip(values, columns).allSatisfy(Self.isPossible) else { return .none }
         guard values.count < columns.count else { return .exact }
         return columns[values.count...].allSatisfy(\.canBeAdded) ? .short : .none
@@ -63,5 +73,31 @@ struct RecordShape {
         case .integer, .real: !column.refusesNumbers && !column.isRowID
         case .text, .blob: !column.isRowID
         }
+    }
+}
+
+/// Whether records can be entries of an index: the columns' values, and after them what leads to the row.
+struct IndexShape {
+    private let refusesNumbers: [Bool]
+    /// Which values are a rowid, and so integers.
+    private let rowids: Set<Int>
+
+    init(_ index: IndexForm, _ table: TableForm) {
+        refusesNumbers = index.parts.map { part in
+            guard part.position >= 0, case .text = Affinity(table.columns[part.position].type) else { return false }
+            return true
+        }
+        rowids = Set(index.parts.indices.filter { index.parts[$0].position == -1 })
+    }
+
+    func fits(_ values: [RecordValue]) -> Bool {
+        values.count == refusesNumbers.count
+            && values.indices.allSatisfy { place in
+                switch values[place] {
+                case .integer: !refusesNumbers[place]
+                case .real: !refusesNumbers[place] && !rowids.contains(place)
+                case .null, .text, .blob: !rowids.contains(place)
+                }
+            }
     }
 }

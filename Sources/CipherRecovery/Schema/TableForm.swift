@@ -1,4 +1,5 @@
 package import CipherCatalog
+internal import CipherSQLText
 package import CipherSQLite
 internal import CipherSQLiteFormat
 
@@ -96,5 +97,12 @@ extension TextEncoding {
     private static func units(_ bytes: some Collection<UInt8>, _ unit: (UInt8, UInt8) -> UInt16) -> [UInt16] {
         let bytes = Array(bytes)
         return stride(from: 0, to: bytes.count - 1, by: 2).map { unit(bytes[$0], bytes[$0 + 1]) }
+    }
+}
+
+extension TableForm {
+    /// Whether SQLite keeps a counter of its rowids.
+    var countsRowIDs: Bool {
+        SQLTokens(String(decoding: definition, as: UTF8.self)).tokens.contains { $0.isKeyword("autoincrement") }
     }
 }

@@ -14,13 +14,24 @@ struct FullTextTable {
     /// The endings of the tables that are computed from the text.
     static let computed = ["data", "idx", "docsize", "segments", "segdir", "stat"]
 
+    private let tokens: SQLTokens
+
+    /// The definition of a table of another name.
+    func definition(named name: String) -> String? {
+        // CREATE VIRTUAL TABLE and its name.
+        guard tokens.tokens.count > 4, tokens.tokens[3].isName, tokens.tokens[4].isKeyword("using") else { return nil }
+        return tokens.replacing([3: name])
+    }
+
     /// `nil` for a table of another module.
     init?(_ entry: SchemaText) {
-        let tokens = SQLTokens(entry.text).tokens
+        let text = SQLTokens(entry.text)
+        let tokens = text.tokens
         guard let using = tokens.firstIndex(where: { $0.isKeyword("using") }), using + 1 < tokens.count,
             let module = ["fts3", "fts4", "fts5"].first(where: { tokens[using + 1].isKeyword($0) })
         else { return nil }
         self.module = module
+        self.tokens = text
         var content: String?
         for place in tokens.indices.dropLast(2)
         where place > using && tokens[place].isKeyword("content") && tokens[place + 1].content == "=" {

@@ -1,6 +1,5 @@
 internal import CipherCatalog
 internal import CipherErrors
-internal import CipherSQLText
 package import CipherSQLite
 package import CipherSQLiteFormat
 
@@ -287,10 +286,7 @@ package final class RecoveredDatabase {
         guard text.hasContent, text.contentTable != nil || shadow("content") != nil else { return }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
-            if text.module == "fts5", shadow("config") != nil {
-                let config = SchemaName(bytes: entry.name.bytes + Array("_config".utf8))
-                try connection.execute("INSERT OR IGNORE INTO \(config)(k, v) VALUES ('version', 4)")
-            }
+            try empty(text, entry) { shadow($0) != nil }
             try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
             try connection.execute("RELEASE cipherstore_rebuilding")
             for ending in FullTextTable.computed { if let number = shadow(ending) { rebuilt.insert(number) } }
@@ -304,14 +300,29 @@ package final class RecoveredDatabase {
     }
 }
 
+extension RecoveredDatabase {
+    /// Gives the tables that are computed what they have of an empty full-text table, for the module reads them before it
+    /// computes them anew.
+    private func empty(_ text: FullTextTable, _ entry: SchemaText, hasShadow: (String) -> Bool) throws {
+        let fresh = "\(prefix)text"
+        guard let definition = text.definition(named: fresh) else { return }
+        try connection.execute(SQL(text: definition))
+        func shadow(_ name: [UInt8], _ ending: String) -> SchemaName {
+            SchemaName(bytes: name + Array("_\(ending)".utf8))
+        }
+        let made = Set(try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table'"))
+        for ending in FullTextTable.computed + ["config"] {
+            let (new, own) = (shadow(Array(fresh.utf8), ending), shadow(entry.name.bytes, ending))
+            guard hasShadow(ending), made.contains(new) else { continue }
+            // What the app has configured stays.
+            if ending != "config" { try connection.execute("DELETE FROM \(own)") }
+            try connection.execute("INSERT OR IGNORE INTO \(own) SELECT * FROM \(new)")
+        }
+        try connection.execute("DROP TABLE \(SQL(text: fresh))")
+    }
+}
+
 extension DatabaseError {
     /// Whether nothing that follows can succeed: the disk is full, memory is, or the caller ended the run.
     var endsRun: Bool { isFull || isOutOfMemory || isInputOutput || isInterrupted }
-}
-
-extension TableForm {
-    /// Whether SQLite keeps a counter of its rowids.
-    var countsRowIDs: Bool {
-        SQLTokens(String(decoding: definition, as: UTF8.self)).tokens.contains { $0.isKeyword("autoincrement") }
-    }
 }

@@ -22,8 +22,8 @@ extension Command {
                 + "gives another.",
         ],
         examples: [
-            "recover app.db --output recovered.db --key-file key",
-            "recover app.db --output recovered.db --key-file key --template healthy.db",
+            "recover app.db --output new.db --key-file key",
+            "recover app.db --output new.db --key-file key --template good.db",
         ],
         isToldByStatus: true,
         run: RecoverCommand.run)

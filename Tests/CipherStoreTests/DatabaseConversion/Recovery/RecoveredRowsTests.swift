@@ -17,8 +17,8 @@ import Testing
             script: """
                 CREATE TABLE t(a INTEGER, b TEXT); CREATE INDEX t_a ON t(a);
                 \(Self.counted) INSERT INTO t SELECT i, 'row ' || i || hex(zeroblob(60)) FROM n;
-                DELETE FROM t WHERE a BETWEEN 100 AND 400;
-                """)
+                COMMIT; BEGIN; DELETE FROM t WHERE a BETWEEN 100 AND 400;
+                """, before: "PRAGMA secure_delete = OFF;")
         let report = try fixture.recover()
         #expect(report.complete && report.lostAndFound?.deletedRows ?? 0 > 250, "\(report)")
         try fixture.check(lost: [])
