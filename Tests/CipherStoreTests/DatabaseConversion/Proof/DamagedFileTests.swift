@@ -127,10 +127,9 @@ struct DamagedFileTests {
     func entries(kind: Kind, entries: Entries) throws {
         for layout in Layout.allCases {
             let file = try Self.file(kind, entries, layout)
-            // SQLite's check sees no entry of a partial index that no row calls for. The copy has none all the same.
-            let isSeen = kind.name != "partial" || entries != .extra
-            let health = try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") }
-            #expect((health != "ok") == isSeen)
+            let isSeen = try file.readOriginal { try $0.value(String.self, "PRAGMA integrity_check") } != "ok"
+            // Newer checks see no entry of a partial index that no row calls for. The copy has none all the same.
+            #expect(isSeen || kind.name == "partial" && entries == .extra)
             if isSeen { try expectRefused(file, index: kind.index) }
             try expectHealed(file, index: isSeen ? kind.index : nil, file.originalDump())
         }
