@@ -58,8 +58,6 @@ struct SuspendedObservationTests {
         #expect(try await told.value)
     }
 
-
-
     @Test("A thousand sleeps beside eight tasks that write lose no write that was acknowledged")
     func often() async throws {
         let store = try await open()
