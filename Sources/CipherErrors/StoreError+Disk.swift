@@ -1,4 +1,8 @@
 extension StoreError {
+    /// What to do about a damaged file.
+    package static let damageAdvice =
+        "restore the file from a backup, or save what it still holds with cipherstore recover or DatabaseConverter.recover"
+
     /// The file or its disk takes no more.
     package static func noSpace(
         _ path: String, _ detail: String, changed: Change? = nil, underlying: DatabaseError? = nil
@@ -22,7 +26,7 @@ extension StoreError {
         _ path: String?, _ detail: String, changed: Change? = .nothing, underlying: DatabaseError? = nil
     ) -> StoreError {
         StoreError(
-            .corrupt, path: path, detail, advice: "restore the file from a backup", changed: changed,
+            .corrupt, path: path, detail, advice: damageAdvice, changed: changed,
             underlying: underlying)
     }
 }

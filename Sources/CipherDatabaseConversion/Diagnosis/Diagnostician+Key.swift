@@ -71,7 +71,7 @@ extension Diagnostician {
             return diagnosis.add(
                 .damagedFirstPage,
                 "the key is right, as other pages show, and the first page, which holds the salt, is damaged",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
             return diagnosis.addTruncated(pages: 0, pageSize: 0, probe.size)
@@ -87,11 +87,11 @@ extension Diagnostician {
                 .damagedFirstPage,
                 "the key is right, and no page is authentic: the salt at the beginning of the file was changed, or the "
                     + "HMAC was made with settings that are not known here",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         }
         diagnosis.add(
             .damagedFirstPage, "the key is right, and the first page is damaged behind its header",
-            "restore the file from a backup")
+            StoreError.damageAdvice)
     }
 
     mutating func addSaltMissing(isKeyRight: Bool) {
@@ -111,7 +111,7 @@ extension Diagnostician {
             if !besides.contains(1) {
                 diagnosis.add(
                     .damagedFirstPage, "the key is right, as other pages show, and the first page is damaged",
-                    "restore the file from a backup")
+                    StoreError.damageAdvice)
             }
             return
         }
@@ -160,7 +160,7 @@ extension Diagnostician {
             damaged.count == 1
                 ? "the key is right, and page \(first) is not what was written with it"
                 : "the key is right, and \(damaged.count) pages, from page \(first) on, are not what was written with it",
-            "restore the file from a backup")
+            StoreError.damageAdvice)
     }
 
     // MARK: SQLCipher's own answer
@@ -192,7 +192,7 @@ extension Diagnostician {
             guard complaint != "ok" else { return }
             diagnosis.add(
                 .damagedPages, "the key is right, and SQLCipher finds the database damaged: \(complaint ?? "page 1")",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         } catch let error as StoreError where error.code == .staleSidecar {
             addStale()
         } catch let error as StoreError where error.code == .needsRecovery {
@@ -200,7 +200,7 @@ extension Diagnostician {
         } catch let error as StoreError where error.code == .corrupt {
             diagnosis.add(
                 .damagedPages, "the key is right, and the database is damaged: \(error.detail)",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // A collation or function of the app's, which the check needs.
             return

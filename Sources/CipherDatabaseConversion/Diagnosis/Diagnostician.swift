@@ -63,7 +63,7 @@ package struct Diagnostician {
                 .damagedFirstPage,
                 "the file is a plaintext database whose first page is damaged: page \(page.number), of \(page.pageSize) "
                     + "bytes, can be read without a key",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         }
         try lookAtEncrypted(probe, ContentKind(file), keyText)
     }
@@ -100,7 +100,7 @@ package struct Diagnostician {
             default: break
             }
         } catch let error as StoreError where error.code == .corrupt {
-            diagnosis.add(.damagedPages, "the file is damaged: \(error.detail)", "restore the file from a backup")
+            diagnosis.add(.damagedPages, "the file is damaged: \(error.detail)", StoreError.damageAdvice)
         } catch let error as StoreError where error.code == .nameTaken {
             addForeignSidecar()
         }
@@ -128,7 +128,7 @@ package struct Diagnostician {
                 .damagedFirstPage,
                 "the first \(content.plainStart) bytes are not encrypted, as the rest seems to be, and the salt was among "
                     + "them: no passphrase can be tried without it",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         }
         if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
             return diagnosis.add(
@@ -148,7 +148,7 @@ package struct Diagnostician {
             diagnosis.add(
                 .truncated,
                 "the file has \(probe.size) bytes, and a page has 512 at least: it was cut off, or is no database",
-                "restore the file from a backup")
+                StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
@@ -181,6 +181,6 @@ extension ContentKind {
 extension Diagnosis {
     mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
         let wanted = pages == 0 ? "" : ", and its header tells of \(pages) pages of \(pageSize) bytes"
-        add(.truncated, "the file is cut off: it has \(size) bytes\(wanted)", "restore the file from a backup")
+        add(.truncated, "the file is cut off: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
     }
 }

@@ -107,7 +107,7 @@ package struct CopyProof {
             throw StoreError(
                 .corrupt, path: original.path,
                 "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
-                advice: "restore the file from a backup, or save its rows with the sqlite3 shell's .recover",
+                advice: StoreError.damageAdvice,
                 changed: .nothing)
         }
     }
