@@ -22,7 +22,7 @@ enum LaunchSubject {
     /// Opens the store as an app does at its launch, reads, and returns what opening did.
     ///
     /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
-    ///   off.
+    ///   off, `use` for one that works with the store then.
     static func run(_ path: String, change: String?) async throws -> String {
         let file = URL(filePath: path)
         let isOff = change == "decrypt"
@@ -38,6 +38,7 @@ enum LaunchSubject {
             keyProvider: change == "rekey" ? rotation : TestKeys.provider())
         let rows: Int?
         do {
+            if change == "use" { try await use(store) }
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
         } catch let error as DatabaseError {
             // What the app's own SQL met has the type of SQLite's failures.
@@ -49,5 +50,26 @@ enum LaunchSubject {
             throw Failure(text: "rows are missing: \(rows ?? 0)", status: 1)
         }
         return (["launched"] + store.report.warnings).joined(separator: "; ")
+    }
+
+    /// Observes, writes, sleeps and wakes up as an app does; every row is as before at each commit.
+    private static func use(_ store: EncryptedStore) async throws {
+        // Not `Equatable`: an equal value is told again.
+        struct Count: Sendable { let rows: Int? }
+        var counts = store.observe { Count(rows: try $0.value(Int.self, "SELECT count(*) FROM chat")) }
+            .makeAsyncIterator()
+        for _ in 0..<2 {
+            _ = try await counts.next()
+            try await store.write { db in
+                try db.execute("UPDATE chat SET body = body || 'x' WHERE id % 2 = 0")
+                try db.execute("UPDATE chat SET body = substr(body, 1, length(body) - 1) WHERE id % 2 = 0")
+            }
+            guard try await counts.next()?.rows == Subject.rows else {
+                throw Failure(text: "the observer missed a commit", status: 1)
+            }
+            await store.suspend()
+            store.resume()
+            try await store.write { try $0.execute("UPDATE chat SET draft = draft") }
+        }
     }
 }

@@ -15,8 +15,8 @@ import Foundation
 //   … FILE stay             the same for any operation, and the process lives until a line is said to it
 //   rekey FILE              the change to another key
 //   decrypt FILE            the way back
-//   launch FILE [rekey|decrypt]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
-//                           key is another now, or that has turned encryption off
+//   launch FILE [rekey|decrypt|use]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
+//                           key is another now, that has turned encryption off, or that observes, writes and sleeps then
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   backup FILE             a backup copy.db beside the file, or a look at the one that is there

@@ -57,6 +57,10 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-open", start: .migrated, operation: ["launch"], before: "encrypted-migrated",
             after: "encrypted-migrated"),
+        // Observed, written to, suspended and resumed.
+        Scenario(
+            name: "launch-use", start: .migrated, operation: ["launch", "use"], before: "encrypted-migrated",
+            after: "encrypted-migrated"),
         Scenario(
             name: "launch-rekey", start: .encrypted, operation: ["launch", "rekey"], before: "encrypted",
             after: "rekeyed-migrated", waiting: "encrypted-migrated"),
