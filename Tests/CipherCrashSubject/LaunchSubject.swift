@@ -1,4 +1,5 @@
 internal import CipherStore
+internal import CipherSystemFiles
 import CipherTestSupport
 import Foundation
 
@@ -52,14 +53,20 @@ enum LaunchSubject {
         return (["launched"] + store.report.warnings).joined(separator: "; ")
     }
 
-    /// Observes, writes, sleeps and wakes up as an app does; every row is as before at each commit.
+    /// Observes, writes, backs up meanwhile, sleeps and wakes up as an app does; every row is as before at each commit.
     private static func use(_ store: EncryptedStore) async throws {
         // Not `Equatable`: an equal value is told again.
         struct Count: Sendable { let rows: Int? }
         var counts = store.observe { Count(rows: try $0.value(Int.self, "SELECT count(*) FROM chat")) }
             .makeAsyncIterator()
-        for _ in 0..<2 {
+        let copy = URL(filePath: FileName.sibling("copy.db", of: store.path))
+        for round in 0..<2 {
             _ = try await counts.next()
+            async let backup: Void = {
+                // An earlier run may have made it.
+                guard round == 0, try !FileSystem.exists(copy.path(percentEncoded: false)) else { return }
+                try await store.backup(to: copy)
+            }()
             try await store.write { db in
                 try db.execute("UPDATE chat SET body = body || 'x' WHERE id % 2 = 0")
                 try db.execute("UPDATE chat SET body = substr(body, 1, length(body) - 1) WHERE id % 2 = 0")
@@ -67,6 +74,7 @@ enum LaunchSubject {
             guard try await counts.next()?.rows == Subject.rows else {
                 throw Failure(text: "the observer missed a commit", status: 1)
             }
+            try await backup
             await store.suspend()
             store.resume()
             try await store.write { try $0.execute("UPDATE chat SET draft = draft") }

@@ -28,8 +28,9 @@ struct Scenario: Sendable {
     /// A shadow proof never writes the database or its log.
     var isShadow: Bool { operation == ["shadow"] }
     var isLaunch: Bool { operation.first == "launch" }
-    /// A backup never writes the database or its log either.
-    var makesCopy: Bool { operation == ["backup"] }
+    /// A backup of a file that nobody has open never writes the database or its log either.
+    var isBackup: Bool { operation == ["backup"] }
+    var makesCopy: Bool { isBackup || operation == ["launch", "use"] }
     var restoresCopy: Bool { operation == ["restore"] }
 
     static let all = [
@@ -57,7 +58,7 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-open", start: .migrated, operation: ["launch"], before: "encrypted-migrated",
             after: "encrypted-migrated"),
-        // Observed, written to, suspended and resumed.
+        // Observed, written to, backed up meanwhile, suspended and resumed.
         Scenario(
             name: "launch-use", start: .migrated, operation: ["launch", "use"], before: "encrypted-migrated",
             after: "encrypted-migrated"),

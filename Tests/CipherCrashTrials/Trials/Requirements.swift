@@ -65,7 +65,7 @@ extension Trial {
     /// A shadow proof and a backup never write the database or its log, and a restore never writes the backup.
     func untouchedLosses(_ state: FolderState) -> [String] {
         let untouched =
-            scenario.isShadow || scenario.makesCopy
+            scenario.isShadow || scenario.isBackup
             ? [FolderState.database, FolderState.database + "-wal"] : scenario.restoresCopy ? [Scenario.copy] : []
         return untouched.filter { state.files[$0]?.bytes != start.files[$0]?.bytes }.map { "\($0) was changed" }
     }
