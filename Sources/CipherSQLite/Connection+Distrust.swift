@@ -44,7 +44,7 @@ extension Connection {
     ///
     /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` where it was ended.
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
-        guard let result = try endingBehind(steps, body) else {
+        guard let result = try finishing(within: steps, body) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT, message: "the work does not end: the file refers to itself over and over",
                 path: path)
@@ -53,7 +53,7 @@ extension Connection {
     }
 
     /// The same, with `nil` where it was ended.
-    private func endingBehind<Result>(_ steps: Int, _ body: () throws -> Result) throws -> Result? {
+    package func finishing<Result>(within steps: Int, _ body: () throws -> Result) throws -> Result? {
         let stride = Self.stride
         var left = steps / Int(stride)
         let outer = progressHandler
@@ -81,7 +81,7 @@ extension Connection {
     /// Returns `false` where there are more than `entries` of them.
     package func proveReadable(entries: Int) throws -> Bool {
         // SQLite takes five to seven steps for an entry, by its version. A stride more, for it is asked at whole ones.
-        try endingBehind(8 * entries + Int(Self.stride)) { try readSchema() } != nil
+        try finishing(within: 8 * entries + Int(Self.stride)) { try readSchema() } != nil
     }
 
     private static let stride: Int32 = 10_000

@@ -18,7 +18,7 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case claimedTwice
         /// No page of a b-tree, or one of a table's tree in an index's or the other way round.
         case noTreePage
-        /// More cells than a page can hold.
+        /// More cells than a page can hold, or none where there must be some.
         case cellCount
         /// A cell that begins or ends outside of the place for cells.
         case cellBounds

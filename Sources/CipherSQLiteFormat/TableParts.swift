@@ -40,6 +40,7 @@ package struct TableParts {
         guard level < height - 1 else { return parts.append(part) }
         guard claims.claim(part.root, for: .tree(root: part.root)) else { throw DamagedPage(part.root, .claimedTwice) }
         guard let page = try reader.page(part.root, level: level + 1) else { throw DamagedPage(part.root, .depth) }
+        guard page.cellCount > 0 || page.number == 1 else { throw DamagedPage(part.root, .cellCount) }
         var above = part.bounds.above
         for index in 0...page.cellCount {
             let isLast = index == page.cellCount

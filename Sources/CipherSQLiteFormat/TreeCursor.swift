@@ -109,6 +109,10 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         let page = try TreePage(bytes, number: number, source.geometry)
         guard page.kind.isTable == isTable ?? page.kind.isTable else { throw DamagedPage(number, .noTreePage) }
         isTable = page.kind.isTable
+        // Only a root is without cells: of an empty tree, or of the schema's, where page 1 has no room for one.
+        guard page.cellCount > 0 || levels.isEmpty && (page.kind.isLeaf || number == 1) else {
+            throw DamagedPage(number, .cellCount)
+        }
         guard page.kind.isLeaf else {
             // The leaf before may have been in the same memory.
             leaf = TreePage(emptyWith: source.geometry)

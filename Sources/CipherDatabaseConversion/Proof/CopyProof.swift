@@ -132,6 +132,7 @@ package struct CopyProof {
             }
         }
         defer { recordHelper?.cancel() }
+        var outcome = Outcome(comparedBySQL: plan.unsettled)
         var rowHelper = records == nil ? self.rowHelper(plan, progress) : nil
         defer { rowHelper?.cancel() }
         // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
@@ -139,14 +140,14 @@ package struct CopyProof {
         let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
         defer { pair.copy.close() }
         try compareSchemaAndHeader(plan, pair)
-        var outcome = Outcome()
         if let records, let recordHelper {
             try records.work(advance)
             try recordHelper.wait()
             try records.settle(pair, advance)
-            if plan.unsettled > 0 { rowHelper = self.rowHelper(plan, progress) }
+            // Counted before the second worker begins, which settles them.
+            outcome.comparedBySQL = plan.unsettled
+            if outcome.comparedBySQL > 0 { rowHelper = self.rowHelper(plan, progress) }
         }
-        outcome.comparedBySQL = plan.unsettled
         try Self.work(plan, .up, pair, progress: advance)
         try rowHelper?.wait()
         try judge(plan, pair, since: began, &outcome)

@@ -93,7 +93,7 @@ final class RecordProof: @unchecked Sendable {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
             var worker = RecordWorker(
                 pages, try CopyPages(of: copyFile.content, key: copyKey), path: original.path, progress: progress)
-            while let unit = try next() { finish(try worker.run(unit)) }
+            while let unit = try next(progress) { finish(try worker.run(unit)) }
             lock.withLock { if !claims.formUnion(worker.claims) { isEveryPageClaimedOnce = false } }
         } catch {
             lock.withLock {
@@ -104,18 +104,23 @@ final class RecordProof: @unchecked Sendable {
         }
     }
 
-    private func next() throws -> RecordWorker.Unit? {
-        try lock.withLock {
-            while true {
+    private func next(_ progress: (Int64) throws -> Void) throws -> RecordWorker.Unit? {
+        while true {
+            let found = try lock.withLock { () throws -> (unit: RecordWorker.Unit?, isEnd: Bool) in
                 if let failure { throw failure }
                 if nextUnit < units.count {
                     nextUnit += 1
                     unitsInWork += 1
-                    return units[nextUnit - 1]
+                    return (units[nextUnit - 1], false)
                 }
-                if unitsInWork == 0 { return nil }
-                lock.wait()
+                if unitsInWork == 0 { return (nil, true) }
+                // Nobody wakes who waits here where the upgrade is cancelled.
+                _ = lock.wait(until: .now.advanced(by: .milliseconds(100)))
+                return (nil, false)
             }
+            if let unit = found.unit { return unit }
+            if found.isEnd { return nil }
+            try progress(0)
         }
     }
 

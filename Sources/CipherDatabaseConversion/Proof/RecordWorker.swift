@@ -65,14 +65,14 @@ struct RecordWorker {
                 case .rows(_, let layout) where layout.key == nil:
                     let parts = try TableParts(of: copy, root: tree.copy, claims: claims)
                     guard parts.parts.count == 1 else { return parts.parts.map { .part(tree, $0) } }
-                    try compareRows(of: tree, layout, parts.parts[0])
+                    try compareRows(of: tree, layout, parts.parts[0], level: parts.levels)
                 case .rows(_, let layout): try compareKeyedRows(of: tree, layout)
                 case .entries(let index): try compareEntries(of: tree, index)
                 case .other: try read(tree.copy)
                 }
             case .part(let tree, let part):
                 if tree.isUndecided, case .rows(_, let layout) = tree.content {
-                    try compareRows(of: tree, layout, part)
+                    try compareRows(of: tree, layout, part, level: 1)
                 }
             }
         } catch is Undecided {
@@ -105,7 +105,10 @@ struct RecordWorker {
 
     // MARK: Rows with rowids
 
-    private mutating func compareRows(of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part) throws {
+    /// - Parameter level: How many interior pages the part has above its leaves.
+    private mutating func compareRows(
+        of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part, level: Int
+    ) throws {
         var findings = RecordTree.Findings(indexes: layout.indexes.count)
         var mine = TreeCursor(copy, root: part.root, claims: claims)
         var theirs = TreeCursor(original, root: tree.original)
@@ -114,16 +117,15 @@ struct RecordWorker {
             try theirs.seek(after: above)
         }
         var last = part.bounds.above
-        var leaf: (page: UInt32, level: Int, bounds: RowIDBounds)?
+        var leaf: (page: UInt32, bounds: RowIDBounds)?
+        var theirLeaf: (page: UInt32, bounds: RowIDBounds)?
         while true {
             isReadingOriginal = false
             guard let cell = try mine.next() else { break }
             var isSample = leaf == nil
             if leaf?.page != cell.page {
-                guard mine.isOfTable == true, mine.level == leaf?.level ?? mine.level, mine.level <= 1 else {
-                    throw DamagedPage(cell.page, .depth)
-                }
-                leaf = (cell.page, mine.level, try mine.leafBounds().intersection(part.bounds))
+                guard mine.isOfTable == true, mine.level == level else { throw DamagedPage(cell.page, .depth) }
+                leaf = (cell.page, try mine.leafBounds().intersection(part.bounds))
                 isSample = leafSampler.takes() || isSample || isNotable(cell.page)
             }
             guard last.map({ cell.rowid > $0 }) ?? true, leaf?.bounds.contains(cell.rowid) == true else {
@@ -134,6 +136,9 @@ struct RecordWorker {
             guard let row = try theirs.next(), theirs.isOfTable == true, row.rowid == cell.rowid else {
                 throw Undecided()
             }
+            // Where the original's interior pages contradict its leaves, a part may have been sought in vain.
+            if theirLeaf?.page != row.page { theirLeaf = (row.page, try theirs.leafBounds()) }
+            guard theirLeaf?.bounds.contains(row.rowid) == true else { throw Undecided() }
             let isChainSample = try compare(cell, &mine, row, &theirs)
             try take(row, &theirs, layout, &findings)
             if isChainSample || isSample && cell.length <= Self.longPayload {
@@ -143,7 +148,11 @@ struct RecordWorker {
             }
         }
         isReadingOriginal = true
-        if let next = try theirs.next(), part.bounds.upTo.map({ next.rowid <= $0 }) ?? true { throw Undecided() }
+        if let next = try theirs.next() {
+            guard let upTo = part.bounds.upTo, next.rowid > upTo, try theirs.leafBounds().contains(next.rowid) else {
+                throw Undecided()
+            }
+        }
         tree.add(findings)
     }
 
@@ -234,8 +243,9 @@ struct RecordWorker {
             guard values.count >= width else { throw Undecided() }
             findings.samples.entries.append(values[..<width].map(\.sql))
         }
+        guard mine.isOfTable == false else { throw DamagedPage(tree.copy, .noTreePage) }
         isReadingOriginal = true
-        guard try theirs.next() == nil else { throw Undecided() }
+        guard try theirs.next() == nil, theirs.isOfTable == false else { throw Undecided() }
     }
 
     // MARK: Payloads

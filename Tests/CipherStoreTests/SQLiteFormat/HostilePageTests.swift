@@ -132,8 +132,11 @@ import Testing
     @Test("A tree that only goes down ends, and so does a free list that leads back")
     func depth() throws {
         var pages = Pages(40)
-        for page in 2...39 { pages.tree(page, 5, cells: [], right: UInt8(page + 1)) }
-        #expect(try pages.walk(root: 2).damage == [DamagedPage(22, .depth)])
+        for page in 2...39 {
+            pages.set(page, 400, [0, 0, 0, UInt8(page + 1), 1])
+            pages.tree(page, 5, cells: [400], right: 0)
+        }
+        #expect(try pages.walk(root: 2).damage.first == DamagedPage(22, .depth))
         #expect(try pages.walk(root: 0).damage.count == 1 && pages.walk(root: .max).damage.count == 1)
 
         pages = Pages(6)

@@ -198,4 +198,35 @@ import Testing
             #expect(try cursor.next()?.rowid == rowids.first { $0 > wanted })
         }
     }
+
+    @Test("A page below the root without cells is damage, as it is to SQLite", arguments: ["leaf", "interior"])
+    func withoutCells(kind: String) throws {
+        let path = try path("\(kind).db")
+        try LegacyFile.write(
+            path,
+            script: """
+                PRAGMA page_size = 512; CREATE TABLE t(a);
+                WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) INSERT INTO t SELECT printf('%0300d', i) FROM n
+                """)
+        var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
+        let wanted: UInt8 = kind == "leaf" ? 13 : 5
+        // Page 2 is the root; some page behind it is of the kind.
+        let page = try #require((2..<bytes.count / 512).first { bytes[$0 * 512] == wanted })
+        bytes.replaceSubrange((page * 512 + 3)..<(page * 512 + 5), with: [0, 0])
+        try Data(bytes).write(to: URL(filePath: path))
+        let source = try #require(try FilePages(HeldBytes(contentsOf: path)))
+        var found: [DamagedPage] = []
+        var cursor = TreeCursor(source, root: 2)
+        while true {
+            do {
+                guard try cursor.next() != nil else { break }
+            } catch let damage as DamagedPage {
+                found.append(damage)
+            }
+        }
+        #expect(found == [DamagedPage(UInt32(page + 1), .cellCount)])
+        let connection = try Connection(path: path, mode: .readOnly)
+        defer { connection.close() }
+        #expect(throws: DatabaseError.self) { try connection.value(Int.self, "SELECT count(*) FROM t") }
+    }
 }

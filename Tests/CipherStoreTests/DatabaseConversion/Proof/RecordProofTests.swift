@@ -98,6 +98,17 @@ struct RecordProofTests {
         #expect(outcome.warnings == [])
     }
 
+    @Test("An index whose entries SQLite can only find by going through equal keys is left to SQL")
+    func equalKeys() throws {
+        let script = """
+            CREATE TABLE t(a TEXT PRIMARY KEY, b);
+            WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO t SELECT NULL, i FROM n
+            """
+        let outcome = try EncryptedCopy(script).prove()
+        #expect(outcome.comparedBySQL == 1)
+        #expect(outcome.rows == 100_000)
+    }
+
     // MARK: Broken copies
 
     /// A way of breaking a copy.
@@ -277,6 +288,12 @@ struct RecordProofTests {
             #expect(entry[place] == UInt8(root))
             entry[place] = UInt8(try copy.root("numbers"))
             try copy.write(entry, as: 1)
+        },
+        Fault("the root of an empty index as that of a table", isSeenBySQL: false) { copy in
+            try copy.change(copy.root("sqlite_autoindex_empty_1")) { page in
+                #expect(page[0] == TreePage.Kind.indexLeaf.rawValue)
+                page[0] = TreePage.Kind.tableLeaf.rawValue
+            }
         },
         Fault("the last page cut off") { copy in copy.truncate(to: try copy.size - 4_096) },
         Fault("half of the last page cut off") { copy in copy.truncate(to: try copy.size - 2_048) },
