@@ -210,7 +210,7 @@ let package = Package(
             dependencies: ["CipherKeyProviders", "CipherSQLite", "CipherSchemaMigration", "CipherStore"],
             swiftSettings: strict
         ),
-        // The one library that needs Foundation on every platform, so it is a product of its own.
+        // A separate product, because it needs Foundation on every platform.
         .target(name: "CipherStoreGRDB", dependencies: ["CipherSQLite"], swiftSettings: strict),
         .executableTarget(
             name: "CipherStoreCLI",

@@ -6,6 +6,7 @@
 ///     var start = 0
 ///     for word in text.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false) {
 ///         if !word.isEmpty {
+///             // A text need not be valid UTF-8: what is not is replaced, here and in the search alike.
 ///             let term = String(decoding: word, as: UTF8.self).lowercased()
 ///             tokens.append(Tokenizer.Token(term, at: start..<(start + word.count)))
 ///         }

@@ -97,6 +97,8 @@ struct DuplicateKeys {
 
 extension SQLTokens {
     /// The text of some tokens, with what stands between them.
+    ///
+    /// What is not valid UTF-8 is replaced: it is for counting keys in an error, and a query that fails counts none.
     fileprivate func text(from first: Int, through last: Int) -> String {
         guard first <= last else { return "" }
         return String(decoding: bytes[tokens[first].range.lowerBound..<tokens[last].range.upperBound], as: UTF8.self)

@@ -140,7 +140,7 @@ extension Diagnostician {
                 ? ("the passphrase of the file ends in a NUL, which was not given", "let the text of the key end in it")
                 : (
                     "the text of the key holds a NUL that is no part of the passphrase",
-                    "remove it and what is behind it"
+                    "remove it and what follows it"
                 )
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09

@@ -97,7 +97,7 @@ private struct KeyReadings {
         ] {
             let kinds = asPassphrase + (isOtherText ? [.quotes] : []) + changes
             add(endingsOf: text, kinds)
-            // SQLCipher takes x'…' with anything behind it, or with another number of digits, for a passphrase.
+            // SQLCipher takes x'…' with more text after it, or with another number of digits, for a passphrase.
             add(endingsOf: SecretBytes.joined(["x'".utf8.secret, text, "'".utf8.secret]), kinds)
         }
         add(.passphrase, bytes, asPassphrase + [.encodedKey])

@@ -3,7 +3,7 @@ package import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A proven, encrypted copy of a database under a name of its own, made while others write the database.
+/// A proven, encrypted copy of a database under another name, made while others write the database.
 ///
 /// Built and proven over one commit in a file without a name, which then gets its name in one step that replaces nothing. A
 /// run that dies leaves nothing, or the whole backup; only on a file system without nameless files it may leave

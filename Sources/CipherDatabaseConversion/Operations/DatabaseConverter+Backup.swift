@@ -27,7 +27,7 @@ extension DatabaseConverter {
     ///   - backupKeyProvider: Gives the key of the backup, and may make it; `nil` for the key and the cipher format of the
     ///     database.
     ///   - formats: The cipher formats that the database may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is that of the backup where that has a key of its own.
+    ///   - options: How the run goes; its format is that of the backup where that has another key.
     ///   - progress: Is told how far the backup is, on the thread that works.
     /// - Returns: What was copied and compared; its path is that of the backup.
     /// - Throws: ``StoreError``, with `nameTaken` where something has the name of the backup, with `missingFile` where the

@@ -58,7 +58,7 @@ struct ProvenCopy {
             proven = try rebuilding()
             report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
         }
-        // What the copy has of its own anyway, such as partial indexes and the free list.
+        // What is built anew in every copy, such as partial indexes and the free list.
         if options.onDamage == .refuse, !proven.healed.isEmpty {
             throw refusal(of: proven.healed, in: proven.healedIndexes)
         }
@@ -121,7 +121,7 @@ struct ProvenCopy {
                 path: target, key: key, settings: targetSettings ?? CipherSettings(),
                 extensions: options.extensions, copy: file)
         }
-        // SQLCipher derives the key itself on one worker's connection, as whoever opens the file next will have it do.
+        // SQLCipher derives the key itself on one worker's connection, as it will for whoever opens the file next.
         var proof = CopyProof(
             original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
             hasRebuiltIndexes: hasRebuiltIndexes, reader: options.proof, observer: observer)

@@ -14,7 +14,7 @@ package protocol WriterHold {
     func end()
 }
 
-/// A writer's lock, on a connection of its own.
+/// A writer's lock, on a separate connection.
 package final class LockedWriter: WriterHold {
     private let connection: Connection
     package let isWriteAheadLog: Bool

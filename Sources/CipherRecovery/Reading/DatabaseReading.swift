@@ -70,7 +70,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         owners = PageOwners(reading.source)
         payloads = PayloadReader(reading.source, owners)
         findings = ReadingFindings(tables: reading.forms.tables.map { _ in ReadingFindings.Table() })
-        let counted = reading.forms.tables.filter(\.countsRowIDs).map { reading.encoding.bytes($0.name.text) }
+        // In UTF-8 a name is the bytes of the schema, valid or not.
+        let counted = reading.forms.tables.filter(\.countsRowIDs).map {
+            reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
+        }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         claimPointerMap()

@@ -28,6 +28,7 @@ package struct SchemaText: Sendable {
             table: SchemaName(bytes: bytes(entry.tableName)), root: entry.rootPage, sql: entry.sql.map(bytes))
     }
 
+    /// For looking at keywords; what is run is `sql`, byte by byte.
     var text: String { String(decoding: sql ?? [], as: UTF8.self) }
     /// Whether the table is one that its module keeps.
     var isVirtual: Bool { type == "table" && root == 0 }

@@ -102,6 +102,8 @@ extension TextEncoding {
 
 extension TableForm {
     /// Whether SQLite keeps a counter of its rowids.
+    ///
+    /// Only a keyword is looked for, which is ASCII.
     var countsRowIDs: Bool {
         SQLTokens(String(decoding: definition, as: UTF8.self)).tokens.contains { $0.isKeyword("autoincrement") }
     }

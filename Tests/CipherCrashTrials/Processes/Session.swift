@@ -33,7 +33,7 @@ final class Session: Sendable {
         let parents = ["/dev/shm", ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp", "/tmp"]
         var made: String?
         for parent in parents where made == nil {
-            // A folder whose name is not UTF-8 is not found under this text, and the next one is taken.
+            // mkdtemp(3) puts a unique name in the place of the six X. A folder whose name is not UTF-8 is not found under this text, and the next one is taken.
             var template = Array((parent + "/crash-trials.XXXXXX").utf8CString)
             if let path = mkdtemp(&template).flatMap({ realpath($0, nil) }) {
                 made = String(cString: path)

@@ -116,7 +116,8 @@ import Testing
                 "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2); CREATE VIEW v AS SELECT a FROM t; CREATE TABLE u(b)")
         var data = try Data(contentsOf: URL(filePath: fixture.path))
         let place = try #require(data.firstRange(of: Data("AS SELECT a".utf8)))
-        data.replaceSubrange(place, with: Data("AS SELXXX a".utf8))
+        // As long as before, and no SQL.
+        data.replaceSubrange(place, with: Data("AS DAMAGED ".utf8))
         try data.write(to: URL(filePath: fixture.path))
         let report = try fixture.recover()
         #expect(report.tables.map(\.rows) == [2, 0])
