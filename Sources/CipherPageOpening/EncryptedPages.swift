@@ -29,6 +29,10 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// `nil` in format 1.
     private let authenticator: PageAuthenticator?
     private let memory: UnsafeMutableRawBufferPointer
+    /// Where pages are asked for in the order of their numbers, those behind are authenticated with them.
+    private let run: PageRun
+    /// The page that was authenticated last without others.
+    private var lastAlone: UInt32 = 0
     private static var magic: [UInt8] { Array("SQLite format 3\0".utf8) }
 
     /// - Parameters:
@@ -40,7 +44,8 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
         let seal = PageSeal(settings)
-        let authenticator = PageAuthenticator(seal, key: key.rawBytes, salt: salt.withUnsafeBytes { Array($0) })
+        let authenticator = PageAuthenticator(
+            seal, key: key.rawBytes, salt: salt.withUnsafeBytes { Array($0) }, isForMany: true)
         guard let decryption = key.rawBytes.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
             let geometry = PageGeometry(pageSize: settings.pageSize, reserved: seal.reserved),
             authenticator != nil || seal.hmac == nil
@@ -53,29 +58,58 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         self.salt = checksSalt ? salt : nil
         firstStart = max(CipherKey.saltLength, settings.plaintextHeaderSize)
         memory = .allocate(byteCount: settings.pageSize, alignment: 16)
+        run = PageRun(pageSize: settings.pageSize)
     }
 
     deinit { memory.deallocate() }
 
     /// Authenticates a page and opens it into `scratch`; `nil` where it is missing or not authentic.
     package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
-        guard scratch.count >= seal.pageSize, let bytes = try sealed.lend(page, memory), bytes.count >= seal.pageSize
-        else { return nil }
-        guard open(UnsafeRawBufferPointer(rebasing: bytes[..<seal.pageSize]), page, into: scratch) else {
+        guard scratch.count >= seal.pageSize else { return nil }
+        let bytes: UnsafeRawBufferPointer
+        let isAuthentic: Bool
+        if try isInRun(page) {
+            (bytes, isAuthentic) = run[page]
+        } else {
+            guard let sealed = try sealed.lend(page, memory), sealed.count >= seal.pageSize else { return nil }
+            bytes = UnsafeRawBufferPointer(rebasing: sealed[..<seal.pageSize])
+            isAuthentic = self.isAuthentic(bytes, page)
+        }
+        guard isAuthentic, open(bytes, page, into: scratch) else {
             if forgedPage == nil { forgedPage = page }
             return nil
         }
         return UnsafeRawBufferPointer(rebasing: scratch[..<seal.pageSize])
     }
 
+    /// Whether a page was authenticated with others, which is done now where it follows the last one.
+    private func isInRun(_ page: UInt32) throws -> Bool {
+        guard let authenticator, authenticator.takesMany else { return false }
+        if run.contains(page) { return true }
+        // Page 1 is authenticated only in part.
+        guard page > 1, page == run.end || page == lastAlone + 1 else {
+            lastAlone = page
+            return false
+        }
+        try run.fill(from: page, upTo: pageCount, sealed)
+        run.areAuthentic = authenticator.areAuthentic(run.pages, from: page)
+        return run.contains(page)
+    }
+
+    private func isAuthentic(_ page: UnsafeRawBufferPointer, _ number: UInt32) -> Bool {
+        authenticator?.isAuthentic(page, number, from: start(of: number)) ?? true
+    }
+
+    /// How much of a page is neither encrypted nor authenticated.
+    private func start(of number: UInt32) -> Int { number == 1 ? firstStart : 0 }
+
     private func open(
         _ page: UnsafeRawBufferPointer, _ number: UInt32, into scratch: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        let start = number == 1 ? firstStart : 0
+        let start = start(of: number)
         guard let bytes = page.baseAddress?.assumingMemoryBound(to: UInt8.self),
             let content = scratch.baseAddress?.assumingMemoryBound(to: UInt8.self),
-            number != 1 || hasSalt(page), authenticator?.isAuthentic(page, number, from: start) ?? true,
-            seal.open(bytes, from: start, decryption, into: content)
+            number != 1 || hasSalt(page), seal.open(bytes, from: start, decryption, into: content)
         else { return false }
         if start > 0 {
             content.update(from: Self.magic, count: Self.magic.count)

@@ -74,9 +74,12 @@ package final class PageAuthenticator {
     private let seal: PageSeal
     private let hmac: HMAC
     private let computed: UnsafeMutableRawBufferPointer
+    /// `nil` where pages are authenticated one after the other.
+    private let lanes: MessageLanes?
 
+    /// - Parameter isForMany: Whether it is worth while to prepare for many pages.
     /// - Returns: `nil` for a seal without an HMAC, or where the cryptographic library refuses.
-    package init?(_ seal: PageSeal, key: SecretBytes, salt: [UInt8]) {
+    package init?(_ seal: PageSeal, key: SecretBytes, salt: [UInt8], isForMany: Bool = false) {
         guard let digest = seal.hmac else { return nil }
         var isDerived = false
         let made = SecretBytes(count: CipherKey.rawKeyLength) { output in
@@ -90,6 +93,44 @@ package final class PageAuthenticator {
         self.seal = seal
         self.hmac = hmac
         computed = .allocate(byteCount: digest.function.digestSize, alignment: 16)
+        let takesLanes = isForMany && digest == .sha512 && !seal.isBigEndian
+        lanes =
+            !takesLanes
+            ? nil
+            : key.withUnsafeBytes { key in
+                made.withUnsafeBytes { MessageLanes(encryption: key, authentication: $0) }
+            }
+    }
+
+    /// Whether ``areAuthentic(_:from:count:)`` is there.
+    var takesMany: Bool { lanes != nil }
+
+    /// Whether each of several pages, none of them the first, is what was sealed under this key.
+    ///
+    /// - Parameters:
+    ///   - pages: One page after the other, in memory where their HMACs are overwritten.
+    ///   - first: The number of the first of them.
+    /// - Returns: Nothing where ``takesMany`` is `false` or the cryptographic library refuses.
+    func areAuthentic(_ pages: UnsafeMutableRawBufferPointer, from first: UInt32) -> [Bool] {
+        guard let lanes, let start = pages.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+        let (count, length, size) = (pages.count / seal.pageSize, seal.contentEnd + PageSeal.vectorSize, computed.count)
+        return withUnsafeTemporaryAllocation(byteCount: 2 * count * size, alignment: 16) { memory in
+            guard let told = memory.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
+            let codes = told + count * size
+            let messages = (0..<count).map { index in
+                let page = start + index * seal.pageSize
+                (told + index * size).update(from: page + length, count: size)
+                let number = (first + UInt32(index)).littleEndian
+                UnsafeMutableRawPointer(page + length).storeBytes(of: number, as: UInt32.self)
+                return MessageLanes.Message(page, count: length + 4, into: codes + index * size)
+            }
+            guard lanes.authenticate(messages) else { return [] }
+            return (0..<count).map { index in
+                Cryptography.areEqual(
+                    UnsafeRawBufferPointer(start: told + index * size, count: size),
+                    UnsafeRawBufferPointer(start: codes + index * size, count: size))
+            }
+        }
     }
 
     deinit { computed.deallocate() }

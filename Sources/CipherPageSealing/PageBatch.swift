@@ -13,13 +13,11 @@ final class PageBatch: @unchecked Sendable {
 
     private let pages: UnsafeMutablePointer<UInt8>
     private let sealed: UnsafeMutablePointer<UInt8>
-    private let sealer: PageSealer
     private var result = SQLITE_OK
     /// The numbers of the pages, in the order of their arrival.
     private(set) var numbers: [UInt32] = []
 
-    init(_ keys: SealingKeys) throws {
-        sealer = try PageSealer(keys)
+    init() {
         pages = .allocate(capacity: Self.capacity * PageSealer.pageSize)
         sealed = .allocate(capacity: Self.capacity * PageSealer.pageSize)
         numbers.reserveCapacity(Self.capacity)
@@ -57,23 +55,28 @@ final class PageBatch: @unchecked Sendable {
     }
 
     /// Seals the pages and writes them.
-    func seal(to disk: DescriptorFile) { result = write(to: disk) }
+    ///
+    /// - Parameter sealer: `nil` where there is none, which is a failure to write.
+    func seal(with sealer: PageSealer?, to disk: DescriptorFile) {
+        result = sealer.map { write(sealedBy: $0, to: disk) } ?? DescriptorFile.writeFailure
+    }
 
-    private func write(to disk: DescriptorFile) -> Int32 {
+    private func write(sealedBy sealer: PageSealer, to disk: DescriptorFile) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
         guard vectors.withUnsafeMutableBytes(Cryptography.randomize) else { return DescriptorFile.writeFailure }
         // In the order of the file, so that neighbours are written at once.
         let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
-        for (slot, place) in places.enumerated() {
-            let isSealed = vectors.withUnsafeBufferPointer { vectors in
-                vectors.baseAddress.map { vectors in
-                    sealer.seal(
-                        page(at: place), number: numbers[place], vector: vectors + slot * PageSealer.vectorSize,
-                        into: sealed + slot * PageSealer.pageSize)
-                }
+        let areSealed = vectors.withUnsafeBufferPointer { vectors in
+            vectors.baseAddress.map { vectors in
+                sealer.seal(
+                    places.enumerated().map { slot, place in
+                        PageSealer.Page(
+                            content: page(at: place), number: numbers[place],
+                            vector: vectors + slot * PageSealer.vectorSize, sealed: sealed + slot * PageSealer.pageSize)
+                    })
             }
-            guard isSealed == true else { return DescriptorFile.writeFailure }
         }
+        guard areSealed == true else { return DescriptorFile.writeFailure }
         var start = 0
         for slot in 1...places.count {
             if slot < places.count, numbers[places[slot]] == numbers[places[slot - 1]] + 1 { continue }

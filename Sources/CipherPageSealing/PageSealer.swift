@@ -21,6 +21,8 @@ package final class PageSealer {
     private let encryption: AESCBC
     private let decryption: AESCBC
     private let authentication: HMAC
+    /// `nil` where pages are sealed one after the other.
+    private let lanes: MessageLanes?
 
     /// A sealer with the keys of one file, for one thread at a time.
     ///
@@ -34,6 +36,53 @@ package final class PageSealer {
         self.encryption = encryption
         self.decryption = decryption
         self.authentication = authentication
+        lanes = keys.encryption.withUnsafeBytes { encryption in
+            keys.authentication.withUnsafeBytes { MessageLanes(encryption: encryption, authentication: $0) }
+        }
+    }
+
+    /// A page to seal.
+    struct Page {
+        let content: UnsafePointer<UInt8>
+        let number: UInt32
+        /// 16 random bytes, never used before.
+        let vector: UnsafePointer<UInt8>
+        /// Gets the sealed page.
+        let sealed: UnsafeMutablePointer<UInt8>
+    }
+
+    /// Writes the sealed forms of pages; `false` where the cryptographic library refuses.
+    func seal(_ pages: [Page]) -> Bool {
+        guard let lanes else {
+            return pages.allSatisfy { seal($0.content, number: $0.number, vector: $0.vector, into: $0.sealed) }
+        }
+        let areEncrypted = lanes.encrypt(
+            pages.map { page in
+                let skipped = begin(page.number, page.sealed)
+                return MessageLanes.Message(
+                    page.content + skipped, count: Self.contentSize - skipped, vector: page.vector,
+                    into: page.sealed + skipped)
+            })
+        return areEncrypted
+            && lanes.authenticate(
+                pages.map { page in
+                    let skipped = skippedBytes(of: page.number)
+                    let mac = page.sealed + Self.contentSize + Self.vectorSize
+                    (page.sealed + Self.contentSize).update(from: page.vector, count: Self.vectorSize)
+                    // In the place of the HMAC, which is written once it is computed.
+                    UnsafeMutableRawPointer(mac).storeBytes(of: page.number.littleEndian, as: UInt32.self)
+                    return MessageLanes.Message(
+                        page.sealed + skipped, count: Self.contentSize + Self.vectorSize + 4 - skipped, into: mac)
+                })
+    }
+
+    /// Writes what is in front of the encrypted bytes of a page, and tells how much it is.
+    private func begin(_ number: UInt32, _ sealed: UnsafeMutablePointer<UInt8>) -> Int {
+        let skipped = skippedBytes(of: number)
+        if skipped > 0 {
+            salt.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: sealed, count: skipped).copyMemory(from: $0) }
+        }
+        return skipped
     }
 
     /// Writes the sealed form of a page; `false` where the cryptographic library refuses.
@@ -43,10 +92,7 @@ package final class PageSealer {
         _ page: UnsafePointer<UInt8>, number: UInt32, vector: UnsafePointer<UInt8>,
         into sealed: UnsafeMutablePointer<UInt8>
     ) -> Bool {
-        let skipped = skippedBytes(of: number)
-        if skipped > 0 {
-            salt.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: sealed, count: skipped).copyMemory(from: $0) }
-        }
+        let skipped = begin(number, sealed)
         guard
             encryption.apply(
                 page + skipped, count: Self.contentSize - skipped, vector: vector, into: sealed + skipped)

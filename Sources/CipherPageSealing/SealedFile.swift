@@ -11,7 +11,7 @@ final class SealedFile: LayeredFile {
 
     private let disk: DescriptorFile
     private let batches: [PageBatch]
-    private let opener: PageSealer
+    private let sealer: PageSealer
     private let threads: SealingThreads
     /// The batch that is being filled.
     private var current = 0
@@ -25,9 +25,9 @@ final class SealedFile: LayeredFile {
         _ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping SealingThreads.ThreadStart
     ) throws {
         self.disk = disk
-        threads = SealingThreads(disk, startThread)
-        batches = try (0..<Self.batchCount).map { _ in try PageBatch(keys) }
-        opener = try PageSealer(keys)
+        threads = SealingThreads(disk, keys, startThread)
+        batches = (0..<Self.batchCount).map { _ in PageBatch() }
+        sealer = try PageSealer(keys)
         size = 0
         failure = disk.getSize(&size)
     }
@@ -69,7 +69,7 @@ final class SealedFile: LayeredFile {
     /// Waits until a batch is on the disk.
     private func settle(_ batch: Int) {
         for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
-        threads.settle(batches[batch])
+        threads.settle(batches[batch], with: sealer)
         let result = batches[batch].reset()
         if failure == SQLITE_OK { failure = result }
     }
@@ -123,7 +123,7 @@ final class SealedFile: LayeredFile {
             let page = sealed + PageSealer.pageSize
             let result = disk.read(sealed, page: number)
             guard result == SQLITE_OK else { return result }
-            guard opener.open(sealed, number: number, into: page) else { return DescriptorFile.readFailure }
+            guard sealer.open(sealed, number: number, into: page) else { return DescriptorFile.readFailure }
             buffer.copyMemory(from: page + inPage, byteCount: count)
             return SQLITE_OK
         }

@@ -19,6 +19,7 @@ final class SealingThreads: @unchecked Sendable {
 
     private let lock = Lock()
     private let disk: DescriptorFile
+    private let keys: SealingKeys
     private let startThread: ThreadStart
     /// The batches that nobody has begun to seal, in the order of their arrival.
     private var submitted: [PageBatch] = []
@@ -28,8 +29,9 @@ final class SealingThreads: @unchecked Sendable {
     private var threadsToStart = ProcessInfo.processInfo.activeProcessorCount
     private var hasEnded = false
 
-    init(_ disk: DescriptorFile, _ startThread: @escaping ThreadStart) {
+    init(_ disk: DescriptorFile, _ keys: SealingKeys, _ startThread: @escaping ThreadStart) {
         self.disk = disk
+        self.keys = keys
         self.startThread = startThread
     }
 
@@ -51,7 +53,9 @@ final class SealingThreads: @unchecked Sendable {
     }
 
     /// Waits until a batch that was submitted, if it was, is written.
-    func settle(_ batch: PageBatch) {
+    ///
+    /// - Parameter sealer: Seals it here where no thread has come to it.
+    func settle(_ batch: PageBatch, with sealer: PageSealer) {
         let isMine = lock.withLock {
             if let place = submitted.firstIndex(where: { $0 === batch }) {
                 submitted.remove(at: place)
@@ -60,7 +64,7 @@ final class SealingThreads: @unchecked Sendable {
             while sealing.contains(where: { $0 === batch }) { lock.wait() }
             return false
         }
-        if isMine { batch.seal(to: disk) }
+        if isMine { batch.seal(with: sealer, to: disk) }
     }
 
     /// Ends the threads and waits for their end; all batches must be settled.
@@ -73,8 +77,10 @@ final class SealingThreads: @unchecked Sendable {
     }
 
     private func work() {
+        // The contexts of the cryptographic library are one thread's.
+        let sealer = try? PageSealer(keys)
         while let batch = next() {
-            batch.seal(to: disk)
+            batch.seal(with: sealer, to: disk)
             lock.withLock {
                 sealing.removeAll { $0 === batch }
                 lock.wakeAll()

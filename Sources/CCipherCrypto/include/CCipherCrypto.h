@@ -1,6 +1,8 @@
 #ifndef CCIPHER_CRYPTO_H
 #define CCIPHER_CRYPTO_H
 
+#include "CCipherLanes.h"
+
 // Apple platforms have CommonCrypto, and nothing of this.
 #ifndef __APPLE__
 
