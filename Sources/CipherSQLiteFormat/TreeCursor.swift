@@ -9,7 +9,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// The page that is to be entered next; 0 for none.
     @usableFromInline var pending: UInt32
     /// The interior pages from the root down.
-    @usableFromInline var levels: [Level] = []
+    @usableFromInline var levels: [TreeLevel] = []
     @usableFromInline var leaf: TreePage
     @usableFromInline var nextCell = 0
     @usableFromInline var isTable: Bool?
@@ -19,14 +19,6 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
 
     /// As many levels as SQLite has.
     @usableFromInline static var mostLevels: Int { 20 }
-
-    /// An interior page, and where on it the walk is: at a child in even steps, at the cell behind it in odd ones.
-    @usableFromInline struct Level {
-        @usableFromInline let page: TreePage
-        @usableFromInline var step = 0
-
-        @usableFromInline init(page: TreePage) { self.page = page }
-    }
 
     /// - Parameter claims: Keeps account of the pages; shared, where several trees are walked.
     package init(_ source: Source, root: UInt32, claims: any PageClaims = PageSet()) {
@@ -41,10 +33,10 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     }
 
     /// Whether the tree is a table's; `nil` before its root was read.
-    package var isOfTable: Bool? { isTable }
+    @inlinable package var isOfTable: Bool? { isTable }
 
     /// How many interior pages are above the page that was entered last.
-    package var level: Int { levels.count }
+    @inlinable package var level: Int { levels.count }
 
     /// The next cell of a leaf, or, in an index, of any page; `nil` at the end.
     ///
@@ -68,14 +60,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// Passes over the cells that are left on the leaf of the last cell.
     package mutating func skipLeaf() { nextCell = leaf.cellCount }
 
-    @usableFromInline enum Position {
-        case leaf
-        case cell(TreeCell)
-        case end
-    }
-
     /// Goes to the next leaf, or to the next cell of an interior page of an index.
-    @inlinable mutating func advance() throws -> Position {
+    @inlinable mutating func advance() throws -> TreePosition {
         while true {
             if pending != 0 {
                 let page = pending
@@ -117,7 +103,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
             // The leaf before may have been in the same memory.
             leaf = TreePage(emptyWith: source.geometry)
             nextCell = 0
-            levels.append(Level(page: page))
+            levels.append(TreeLevel(page: page))
             return false
         }
         leaf = page
@@ -161,7 +147,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// Between which rowids those of the current leaf must lie, as the interior pages above it tell.
     ///
     /// - Throws: ``DamagedPage``.
-    package func leafBounds() throws(DamagedPage) -> RowIDBounds {
+    @inlinable package func leafBounds() throws(DamagedPage) -> RowIDBounds {
         var bounds = RowIDBounds()
         for level in levels.reversed() {
             // The walk is past the child.
@@ -171,6 +157,21 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
         return bounds
     }
+}
+
+/// An interior page, and where on it the walk is: at a child in even steps, at the cell behind it in odd ones.
+package struct TreeLevel {
+    @usableFromInline let page: TreePage
+    @usableFromInline var step = 0
+
+    @inlinable init(page: TreePage) { self.page = page }
+}
+
+/// What a walk has come to.
+package enum TreePosition {
+    case leaf
+    case cell(TreeCell)
+    case end
 }
 
 /// A range of rowids: those above one and up to another.
