@@ -1,3 +1,5 @@
+internal import CipherSQLite
+
 /// Bytes that somebody else supplies: a file, or memory.
 package protocol ByteSource {
     /// In bytes.
@@ -46,21 +48,23 @@ package struct MemoryBytes: ByteSource {
     }
 }
 
-/// Bytes that a closure reads.
+/// Bytes that a closure reads, those that follow with them.
+// Copies share what was read ahead: they are one thread's.
 package struct ReadBytes: ByteSource {
     package let size: Int64
-    /// Fills the buffer from an offset on; `false` where the bytes end before.
-    @usableFromInline let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
+    private let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
+    private let ahead = ReadAhead()
 
+    /// - Parameter fill: Fills the buffer from an offset on; `false` where the bytes end before.
     package init(size: Int64, _ fill: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Bool) {
         self.size = size
         self.fill = fill
     }
 
-    @inlinable package func lend(
+    package func lend(
         at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer
     ) throws -> UnsafeRawBufferPointer? {
         let buffer = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
-        return try fill(offset, buffer) ? UnsafeRawBufferPointer(buffer) : nil
+        return try ahead.read(at: offset, into: buffer, size: { size }, fill) ? UnsafeRawBufferPointer(buffer) : nil
     }
 }

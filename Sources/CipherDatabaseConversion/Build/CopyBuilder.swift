@@ -105,7 +105,7 @@ struct CopyBuilder {
             }
         }
         let connection = try ConnectionProfile.building(Connection.size(source)).with(sourceKey, extensions)
-            .open(source, busyTimeout: busyTimeout)
+            .open(source, busyTimeout: busyTimeout, through: FileLayer(guarding: source, readsAhead: true))
         do {
             try attachCopy(connection, sealing)
         } catch {

@@ -55,6 +55,8 @@ struct GuardedFile {
     private let base: UnsafePointer<sqlite3_io_methods>
     private let layer: Unmanaged<FileLayer>
     private let isLog: Bool
+    /// `nil` where each read is one of the system.
+    private let ahead: Unmanaged<ReadAhead>?
 
     /// Where it begins, behind the file of the layer that was the default when the first database was opened.
     private static let offset = (Int(sqlite3_vfs_find(nil)?.pointee.szOsFile ?? 0) + 15) / 16 * 16
@@ -76,7 +78,8 @@ struct GuardedFile {
             let guarded = GuardedFile.of(file)
             let base = guarded.pointee.base.pointee
             return guarded.pointee.layer.takeUnretainedValue().judge(
-                base.xRead(file, buffer, count, offset), UnsafeRawBufferPointer(start: buffer, count: Int(count))
+                guarded.pointee.read(file, buffer, count, offset),
+                UnsafeRawBufferPointer(start: buffer, count: Int(count))
             ) {
                 guard guarded.pointee.isLog else { return offset == 0 }
                 // A frame begins with the number of its page.
@@ -88,12 +91,66 @@ struct GuardedFile {
             guard let file else { return SQLITE_OK }
             let guarded = GuardedFile.of(file)
             file.pointee.pMethods = guarded.pointee.base
+            guarded.pointee.ahead?.release()
             return guarded.pointee.base.pointee.xClose(file)
         }
+        let readsAhead = layer.readsAhead && !isLog
+        if readsAhead { forgetAtLocks(&replaced) }
         let guarded = of(file)
         guarded.initialize(
-            to: GuardedFile(methods: replaced, base: methods, layer: .passUnretained(layer), isLog: isLog))
+            to: GuardedFile(
+                methods: replaced, base: methods, layer: .passUnretained(layer), isLog: isLog,
+                ahead: readsAhead ? .passRetained(ReadAhead()) : nil))
         file.pointee.pMethods = UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
+    }
+
+    /// While a lock lasts, what is read under it stays as it is.
+    private static func forgetAtLocks(_ methods: inout sqlite3_io_methods) {
+        methods.xLock = { file, level in
+            guard let file else { return SQLITE_IOERR }
+            return GuardedFile.of(file).pointee.forgetting.xLock(file, level)
+        }
+        methods.xUnlock = { file, level in
+            guard let file else { return SQLITE_IOERR }
+            return GuardedFile.of(file).pointee.forgetting.xUnlock(file, level)
+        }
+        methods.xShmLock = { file, offset, count, flags in
+            guard let file else { return SQLITE_IOERR }
+            return GuardedFile.of(file).pointee.forgetting.xShmLock(file, offset, count, flags)
+        }
+        methods.xWrite = { file, content, count, offset in
+            guard let file else { return SQLITE_IOERR }
+            return GuardedFile.of(file).pointee.forgetting.xWrite(file, content, count, offset)
+        }
+        methods.xTruncate = { file, size in
+            guard let file else { return SQLITE_IOERR }
+            return GuardedFile.of(file).pointee.forgetting.xTruncate(file, size)
+        }
+    }
+
+    /// The methods below, once what was read ahead is forgotten.
+    private var forgetting: sqlite3_io_methods {
+        ahead?.takeUnretainedValue().forget()
+        return base.pointee
+    }
+
+    private func read(
+        _ file: UnsafeMutablePointer<sqlite3_file>, _ buffer: UnsafeMutableRawPointer, _ count: Int32, _ offset: Int64
+    ) -> Int32 {
+        let base = base
+        guard let ahead else { return base.pointee.xRead(file, buffer, count, offset) }
+        var result = SQLITE_OK
+        _ = try? ahead.takeUnretainedValue().read(
+            at: offset, into: UnsafeMutableRawBufferPointer(start: buffer, count: Int(count)),
+            size: {
+                var size: Int64 = 0
+                return base.pointee.xFileSize(file, &size) == SQLITE_OK ? size : 0
+            }
+        ) { offset, buffer in
+            result = base.pointee.xRead(file, buffer.baseAddress, Int32(buffer.count), offset)
+            return result == SQLITE_OK
+        }
+        return result
     }
 
     private static func of(_ file: UnsafeMutablePointer<sqlite3_file>) -> UnsafeMutablePointer<GuardedFile> {

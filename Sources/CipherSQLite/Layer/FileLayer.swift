@@ -40,6 +40,7 @@ package final class FileLayer {
     private let openFile: (Int32) throws -> (any LayeredFile)?
     /// Whether a log lies beside the database.
     private let hasLog: Bool
+    let readsAhead: Bool
     /// What SQLite may remove of a database of others; only one connection uses the layer.
     private var removable: Set<[UInt8]> = []
     /// The first failure of a file that is closed by now.
@@ -70,19 +71,23 @@ package final class FileLayer {
 
     /// A layer over SQLite's own, for a database that others may have open.
     ///
-    /// - Parameter path: Without symbolic links.
-    package convenience init(guarding path: String) throws {
-        try self.init(path: path) { _ in nil }
+    /// - Parameters:
+    ///   - path: Without symbolic links.
+    ///   - readsAhead: Whether the database is read from one end to the other.
+    package convenience init(guarding path: String, readsAhead: Bool = false) throws {
+        try self.init(path: path, readsAhead: readsAhead) { _ in nil }
     }
 
     init(
-        path: String? = nil, hasLog: Bool = false, _ openFile: @escaping (Int32) throws -> (any LayeredFile)?
+        path: String? = nil, hasLog: Bool = false, readsAhead: Bool = false,
+        _ openFile: @escaping (Int32) throws -> (any LayeredFile)?
     ) throws {
         guard let base = sqlite3_vfs_find(nil) else {
             throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "SQLite has no file layer")
         }
         self.openFile = openFile
         self.hasLog = hasLog
+        self.readsAhead = readsAhead
         self.path = path
         layer = .allocate(capacity: 1)
         // A name of its own for each, so that upgrades of several files can run at the same time.
