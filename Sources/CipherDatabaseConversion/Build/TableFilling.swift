@@ -5,7 +5,7 @@ internal import CipherSQLite
 /// How the rows of one table are copied: as whole records, or column by column.
 ///
 /// `INSERT INTO … SELECT *` moves whole records where SQLite finds both tables alike, but
-/// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index;
+/// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index, from 1 on;
 /// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for these
 ///   SQLite also compiles the row-by-row copy, in case the copy were not empty, and that has fewer columns to fill;
 /// - it moves the entries of indexes as they are, right or wrong.
@@ -53,7 +53,9 @@ struct TableFilling {
         let stored = all.enumerated().filter { $0.element.generation != .virtual }
         let key = indexes.first { $0.origin == .primaryKey }
         let hasIntegerKey = !all.primaryKey.isEmpty && key == nil
-        let renumbers = !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey && all.rowIDAlias != nil
+        let renumbers =
+            try !isKeyed && indexes.count == computedIndexes.count && !hasIntegerKey
+            && all.rowIDAlias.map { try !Self.isNumberedAnew($0, table, connection) } ?? false
         let refuses =
             all.contains { $0.generation != nil }
             && (isKeyed || indexes.contains(where: \.isUnique) || !indexes.isEmpty && !hasIntegerKey)
@@ -76,6 +78,20 @@ struct TableFilling {
         targets = (rowid == nil ? [] : ["rowid"]) + stored.map { Self.target($0.offset) }
         definition =
             "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
+    }
+
+    /// Whether the rows have the numbers that SQLite would give them: from 1 to their count.
+    private static func isNumberedAnew(_ rowid: String, _ table: SchemaName, _ connection: Connection) throws -> Bool {
+        func number(_ order: SQL) throws -> Int64? {
+            try connection.value(
+                Int64.self,
+                "SELECT \(SQL(text: rowid)) FROM main.\(table) NOT INDEXED ORDER BY \(SQL(text: rowid)) \(order) LIMIT 1"
+            )
+        }
+        guard let first = try number("ASC") else { return true }
+        // Only the count takes long.
+        return try first == 1
+            && number("DESC") == connection.value(Int64.self, "SELECT count(*) FROM main.\(table) NOT INDEXED")
     }
 
     /// Whether SQLite has every function that the index computes with.
