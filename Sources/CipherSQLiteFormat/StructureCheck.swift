@@ -7,42 +7,31 @@
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
     @usableFromInline let claims = PageSet()
-    @usableFromInline let progress: () throws -> Void
 
-    /// - Parameter progress: Called for each tree and now and then within one; throws to end the check.
-    package init(_ source: Source, progress: @escaping () throws -> Void = {}) {
-        self.source = source
-        self.progress = progress
-    }
+    package init(_ source: Source) { self.source = source }
 
     /// Walks the whole database.
     ///
     /// - Parameter header: That of page 1.
-    /// - Throws: ``DamagedPage`` for the first fault; what the source and `progress` throw.
+    /// - Throws: ``DamagedPage`` for the first fault; what the source throws.
     @inlinable package func run(_ header: FileHeader) throws {
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
         let freeList = try FreeList(in: source, first: header.firstFreePage, claims: claims) { throw $0 }
         guard freeList.trunks.count + freeList.leaves.count == Int(header.freePages) else {
             throw DamagedPage(1, .freeList)
         }
-        for entry in schema where entry.rootPage != 0 {
-            try progress()
-            try walk(entry)
-        }
+        for entry in schema where entry.rootPage != 0 { try walk(entry) }
     }
 
     @inlinable func walk(_ entry: SchemaEntry) throws {
         var cursor = TreeCursor(source, root: entry.rootPage, claims: claims)
         var leaf: (page: UInt32, level: Int, bounds: RowIDBounds)?
         var last: Int64?
-        var leaves = 0
         while let cell = try cursor.next() {
             let isTable = cursor.isOfTable == true
             if isTable || cell.child == 0, leaf?.page != cell.page {
                 guard leaf.map({ $0.level == cursor.level }) ?? true else { throw DamagedPage(cell.page, .depth) }
                 leaf = (cell.page, cursor.level, isTable ? try cursor.leafBounds() : RowIDBounds())
-                leaves += 1
-                if leaves & 1023 == 0 { try progress() }
             }
             if isTable {
                 guard last.map({ cell.rowid > $0 }) ?? true, leaf?.bounds.contains(cell.rowid) == true else {

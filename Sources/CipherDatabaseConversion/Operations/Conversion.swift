@@ -61,9 +61,16 @@ struct Conversion {
             return try SoleOwnership.find(
                 identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
         }
-        if replacement == nil { try checkSchemaUntouched(preflight, inspector) }
-        let keys = try targetKeys()
+        var keys: UpgradeKeys?
         defer { keys?.cancel() }
+        var areKeysAsked = false
+        func askForKeys() throws {
+            guard !areKeysAsked else { return }
+            areKeysAsked = true
+            keys = try targetKeys()
+        }
+        if replacement == nil { try checkUntouched(preflight, inspector, askForKeys) }
+        try askForKeys()
         var report = EncryptionReport(outcome, path: paths.database)
         report.warnings += try Leftovers.sweep(paths)
         let attempts = Attempts(paths: paths, options: options)
@@ -94,24 +101,28 @@ struct Conversion {
         return (report, fileKey)
     }
 
-    /// What can be found wrong with the schema before the file is brought to rest.
-    private func checkSchemaUntouched(_ preflight: Preflight, _ inspector: Inspector) throws {
-        let merged = MergedLogCheck(
-            paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
+    /// What can be found wrong with the file before it is brought to rest.
+    ///
+    /// - Parameter askForKeys: Called once the schema is one that can be converted: keys are derived while the log is looked
+    ///   at.
+    private func checkUntouched(
+        _ preflight: Preflight, _ inspector: Inspector, _ askForKeys: () throws -> Void
+    ) throws {
+        func check(_ connection: Connection) throws {
+            try preflight.checkSchema(connection)
+            try askForKeys()
+            try MergedLogCheck(
+                paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout
+            ).check(connection)
+        }
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
                 hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
-            ) { connection, _ in
-                try preflight.checkSchema(connection)
-                try merged.check(connection)
-            }
+            ) { connection, _ in try check(connection) }
         } else if try inspector.surface() == .plaintext {
             // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
-            _ = try inspector.readingPlaintext {
-                try preflight.checkSchema($0)
-                try merged.check($0)
-            }
+            _ = try inspector.readingPlaintext { try check($0) }
         }
     }
 
