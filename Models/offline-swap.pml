@@ -384,7 +384,13 @@ proctype Launch(byte me) {
 
     /* Attempts.end, also that of a later launch which finds the file converted. */
     :: atomic { at[me] == settle && at[1 - me] != serve_write && at[1 - me] != serve_commit ->
-        if :: journal == Copy -> copy_is_whole = true; copy_rows = journal_rows; journal = None :: else fi;
+        if
+        :: journal == Copy -> /* played back, and synced */
+            copy_is_whole = true; copy_is_whole_disk = true;
+            copy_rows = journal_rows; copy_rows_disk = journal_rows;
+            journal = None
+        :: else
+        fi;
         if :: has_record -> sweep() :: else fi;
         if
         :: has_record && record_says_wal && journal == None -> copy_is_wal = true; sync_names()
