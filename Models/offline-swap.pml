@@ -87,6 +87,7 @@ byte other_commits;
 #define has_changed(p) (rows != rows_at_rest[p] || original_is_wal)
 #endif
 
+hidden byte R_is_not_reached; /* fails where it is reached, for -DREACH_... */
 /* Named, for the verifier prints the name. */
 hidden byte I1_the_name_holds_one_whole_file, I1_no_sidecar_of_another_file;
 hidden byte I2_acknowledged_rows_are_there, I3_copy_equals_original_at_the_rename, I6_no_plaintext_is_left;
@@ -369,6 +370,10 @@ proctype Launch(byte me) {
             exclusive = None
         :: lease == me + 1 && other_waits_for_lease ->
             lease = None;
+#ifdef REACH_WAITING_OPEN
+            R_is_not_reached = false;
+            assert(R_is_not_reached);
+#endif
 #ifdef NO_WAITING_OPEN_CHECK_AFTER
             exclusive = None;
 #endif
@@ -429,6 +434,10 @@ proctype Launch(byte me) {
             acknowledged = acknowledged | 4
         :: else
         fi;
+#ifdef REACH_COMMIT_AFTER_KILL_AND_POWER_LOSS
+        R_is_not_reached = kills > 0 || power_losses > 0 || acknowledged != 7;
+        assert(R_is_not_reached);
+#endif
         at[me] = leave;
         check() }
     :: atomic { at[me] == serve -> at[me] = leave }

@@ -10,6 +10,7 @@
  *
  * Scripts/model checks it, and takes out each guard (-DNO_...) and each assumption (-DWITHOUT_...) by itself. It reads from here
  * what else it checks, and with which bounds a guard's absence shows.
+ * live: -DALONE -DKILLS=3 -DSTARTS=5 -DPOWER_LOSSES=1 -DFRAMES=9
  * also: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
  * also: -DREKEY -DCOMMITS=1
  * NO_COPY_LOCK: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
@@ -28,7 +29,9 @@
 #ifndef COMMITS
 #define COMMITS 2
 #endif
+#ifndef FRAMES
 #define FRAMES 4
+#endif
 
 #define Nobody 0
 #define Other 3
@@ -71,12 +74,12 @@ byte pin_salt[2], changed[2];
 bool reads[4], reads_file[4];
 byte mark[4];
 #define Keeper(p) (p + 2)
-bool other_is_connected, other_has_dead_file;
+bool other_is_connected;
 byte starts = STARTS, kills = KILLS, power_losses = POWER_LOSSES;
 /* A checkpoint that runs beside others, for -DNO_CHECKPOINT_GUARD. */
 byte stale_last, stale_salt;
 
-hidden byte i, limit, lowest, seen;
+hidden byte i, limit, seen;
 
 #ifdef NO_FOLDER_LOCK
 #define no_folder_lock true
@@ -106,6 +109,7 @@ hidden byte i, limit, lowest, seen;
 #define pins_hold (holds(0) || holds(1) || holds(2) || holds(3))
 #define file_is_read (reads_file[0] || reads_file[1] || reads_file[2] || reads_file[3])
 
+hidden byte R_is_not_reached; /* fails where it is reached, for -DREACH_... */
 hidden byte I1_the_name_holds_a_proven_copy, I2_acknowledged_rows_are_there, I3_copy_equals_original_at_the_rename;
 hidden byte I4_copy_equals_the_snapshot, I6_no_plaintext_log_is_left, I7_the_app_works_on_in_wal_mode;
 hidden byte I7_no_launch_has_the_old_file, I8_no_work_is_thrown_away;
@@ -182,27 +186,27 @@ inline append(u, v) {
 
 inline backfill(upto) {
     d_step {
-    limit = upto;
-    i = 0;
-    do
-    :: i < 4 ->
-        if :: holds(i) && mark[i] < limit -> limit = mark[i] :: else fi;
-        i++
-    :: else -> break
-    od;
-    if
-    :: file_is_read -> skip
-    :: else ->
-        synced = last_frame;
-        i = backfilled + 1;
+        limit = upto;
+        i = 0;
         do
-        :: i <= limit -> file[unit[i]] = version[i]; i++
+        :: i < 4 ->
+            if :: holds(i) && mark[i] < limit -> limit = mark[i] :: else fi;
+            i++
         :: else -> break
         od;
-        if :: limit > backfilled -> backfilled = limit :: else fi
-    fi;
-    i = 0;
-    limit = 0
+        if
+        :: file_is_read -> skip
+        :: else ->
+            synced = last_frame;
+            i = backfilled + 1;
+            do
+            :: i <= limit -> file[unit[i]] = version[i]; i++
+            :: else -> break
+            od;
+            if :: limit > backfilled -> backfilled = limit :: else fi
+        fi;
+        i = 0;
+        limit = 0
     }
 }
 
@@ -266,6 +270,10 @@ inline find_changes(p, log_salt, last) {
 #ifndef NO_RESUMPTION
         I8_no_work_is_thrown_away = has_unit == 0 || log_was_lost;
         assert(I8_no_work_is_thrown_away);
+#endif
+#ifdef REACH_COMPARISON_OF_ALL
+        R_is_not_reached = has_unit == 0;
+        assert(R_is_not_reached);
 #endif
         has_unit = 0;
         changed[p] = 3
@@ -495,6 +503,10 @@ proctype App(byte me) {
         if
         :: changed[me] == 4 -> at[me] = back
         :: else ->
+#ifdef REACH_DELTA_OF_THE_UNLINKED_LOG
+            R_is_not_reached = changed[me] == 0;
+            assert(R_is_not_reached);
+#endif
             apply(me, 0);
             apply(me, 1);
             copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
@@ -518,6 +530,10 @@ proctype App(byte me) {
         assert(I6_no_plaintext_log_is_left);
         I7_no_launch_has_the_old_file = at[1 - me] == off || at[1 - me] == open_store;
         assert(I7_no_launch_has_the_old_file);
+#ifdef REACH_CONVERSION_AFTER_KILL_AND_POWER_LOSS
+        R_is_not_reached = kills > 0 || power_losses > 0 || commits < COMMITS;
+        assert(R_is_not_reached);
+#endif
         converted = true;
         at[me] = swept;
         check() }
@@ -576,7 +592,9 @@ end:
         check() }
     :: atomic { other_is_connected && !converted && !is_wal && exclusive == Nobody -> is_wal = true }
 
+#ifndef ALONE
     :: atomic { !other_is_connected && !converted && exclusive == Nobody -> other_is_connected = true }
+#endif
     :: atomic { other_is_connected && is_wal && write_lock == Nobody && backfilled < last_frame ->
         backfill(last_frame);
         log_was_lost = log_was_lost || backfilled == last_frame;
@@ -640,6 +658,11 @@ end:
         check() }
     od
 }
+
+#ifdef ALONE
+/* Where no other program keeps WAL mode on, each app finishes that is started once more than it is killed. */
+ltl I8_finishes { <> converted }
+#endif
 
 init {
     atomic {
