@@ -114,7 +114,7 @@ package struct AttemptRecord: Equatable {
     /// Writes the record, to the disk.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
         switch try Self.find(folder, paths) {
-        case .record: break
+        case .record: try folder.sync()
         case .stranger: throw Self.nameTaken(paths)
         case .unwritten:
             try folder.removeIfPresent(paths.attemptName)
@@ -149,12 +149,16 @@ package struct AttemptRecord: Equatable {
     }
 
     /// Removes the record, unless the file is another program's.
+    ///
+    /// The folder is synced first: after a power loss the record must still tell of each file that comes back.
     package static func remove(_ paths: DatabasePaths) throws {
         let folder = try paths.openFolder()
         switch try find(folder, paths) {
         case .nothing, .stranger: return
-        case .unwritten, .record: try folder.removeIfPresent(paths.attemptName)
+        case .unwritten: break
+        case .record: try folder.sync()
         }
+        try folder.removeIfPresent(paths.attemptName)
     }
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {

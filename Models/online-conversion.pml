@@ -1,0 +1,676 @@
+/* The conversion while the app works (docs/ONLINE.md). Not built yet: this is its design.
+ *
+ * A database in WAL mode, as far as the protocol depends on it: the file, the log's frames, its salts (a number that never
+ * comes back), what is synced, what is backfilled, the readers' marks. The database has two units of conversion; a commit
+ * changes one of them and gives it a new version. Two launches of the app, each of which serves and may convert, and
+ * another program with a connection. Each `atomic` is one step: kill and power loss come before and after each.
+ *
+ * The swap itself, with its leases, names and syncs, is offline-swap.pml's; here it is four steps.
+ * Another key (-DREKEY) is the same with a page as unit, so that no frame lacks its unit.
+ *
+ * Scripts/model checks it, and takes out each guard (-DNO_...) and each assumption (-DWITHOUT_...) by itself. It reads from here
+ * what else it checks, and with which bounds a guard's absence shows.
+ * live: -DALONE -DKILLS=3 -DSTARTS=5 -DPOWER_LOSSES=1 -DFRAMES=9
+ * also: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
+ * also: -DREKEY -DCOMMITS=1
+ * NO_COPY_LOCK: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
+ * NO_FOLDER_LOCK: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
+ */
+
+#ifndef STARTS
+#define STARTS 2
+#endif
+#ifndef KILLS
+#define KILLS 1
+#endif
+#ifndef POWER_LOSSES
+#define POWER_LOSSES 1
+#endif
+#ifndef COMMITS
+#define COMMITS 2
+#endif
+#ifndef FRAMES
+#define FRAMES 4
+#endif
+
+#define Nobody 0
+#define Other 3
+
+mtype = {
+    off, open_store, serve, claim, keep, first_frame, first_pin, read_salts, sync_log, apply_0, mark_part, apply_1, sync_copy,
+    write_mark, checkpoint, next_round, unpinned, gate, begin_immediate, last_delta, last_sync, last_mark,
+    end_immediate, leave_wal, read_log_again, close_all, look, rename, swept, back
+};
+
+/* The file that has the name: the plaintext one, or the copy. */
+bool converted;
+byte file[2];
+bool is_wal = true;
+bool was_written;                        /* since the last look, in rollback mode: the change counter tells */
+
+/* The log. Frame i belongs to a unit and holds a version; one without its unit is of a page that no map has. */
+byte salt = 1;
+byte last_frame, synced, backfilled;
+byte unit[FRAMES + 1], version[FRAMES + 1];
+bool unmapped[FRAMES + 1];
+
+byte truth[2];                           /* what was committed; a power loss may take what was never synced */
+byte commits;
+
+/* The copy and, in the record, its mark: where in which log it is, and which units it has. */
+byte copy[2], copy_disk[2];
+byte mark_salt, mark_frame, has_unit;    /* bits: the units that are known to be equal at the mark */
+bool first_is_done;
+
+byte write_lock, exclusive, copy_lock, folder_lock;
+bool writers_wait;
+/* A log that ended while no launch could hold it, or in a gap of the switch: then a comparison is no waste. */
+bool log_was_lost;
+
+mtype at[2] = off;
+byte pin_salt[2], changed[2];
+/* Readers: of each launch the pin, and, 2 further on, the keeper. One that begins where all of the log is in the file has the
+ * mark 0: it keeps everybody from backfilling, and nobody from beginning the log anew. */
+bool reads[4], reads_file[4];
+byte mark[4];
+#define Keeper(p) (p + 2)
+bool other_is_connected;
+byte starts = STARTS, kills = KILLS, power_losses = POWER_LOSSES;
+/* A checkpoint that runs beside others, for -DNO_CHECKPOINT_GUARD. */
+byte stale_last, stale_salt;
+
+hidden byte i, limit, seen;
+
+#ifdef NO_FOLDER_LOCK
+#define no_folder_lock true
+#else
+#define no_folder_lock false
+#endif
+#ifdef NO_COPY_LOCK
+#define no_copy_lock true
+#else
+#define no_copy_lock false
+#endif
+#ifdef NO_STATE_CHECK
+#define has_changed false
+#else
+#define has_changed was_written
+#endif
+#ifdef NO_SIDECAR_CHECK
+#define has_log false
+#else
+#define has_log (is_wal || last_frame > 0)
+#endif
+
+/* What connections hold the file. */
+#define Connected(p) (at[p] != off && at[p] != open_store && at[p] != close_all && at[p] != look && at[p] != rename && at[p] != swept)
+#define others_connected (other_is_connected || Connected(1 - me))
+#define holds(r) (reads[r] && !reads_file[r])
+#define pins_hold (holds(0) || holds(1) || holds(2) || holds(3))
+#define file_is_read (reads_file[0] || reads_file[1] || reads_file[2] || reads_file[3])
+
+hidden byte R_is_not_reached; /* fails where it is reached, for -DREACH_... */
+hidden byte I1_the_name_holds_a_proven_copy, I2_acknowledged_rows_are_there, I3_copy_equals_original_at_the_rename;
+hidden byte I4_copy_equals_the_snapshot, I6_no_plaintext_log_is_left, I7_the_app_works_on_in_wal_mode;
+hidden byte I7_no_launch_has_the_old_file, I8_no_work_is_thrown_away;
+
+inline newest(u, last) {
+    d_step {
+        seen = file[u];
+        i = 1;
+        do
+        :: i <= last ->
+            if :: unit[i] == u -> seen = version[i] :: else fi;
+            i++
+        :: else -> break
+        od;
+        i = 0
+    }
+}
+
+/* What whoever begins to read now sees: the file alone where all of the log is in it, or is thought to be. */
+inline present(u) {
+    if
+    :: backfilled == last_frame -> seen = file[u]
+    :: else -> newest(u, last_frame)
+    fi
+}
+
+inline check() {
+    if
+    :: converted ->
+        I2_acknowledged_rows_are_there = copy[0] == truth[0] && copy[1] == truth[1];
+        assert(I2_acknowledged_rows_are_there)
+    :: else ->
+        present(0);
+        I2_acknowledged_rows_are_there = seen == truth[0];
+        assert(I2_acknowledged_rows_are_there);
+        present(1);
+        I2_acknowledged_rows_are_there = seen == truth[1];
+        assert(I2_acknowledged_rows_are_there)
+    fi;
+    seen = 0;
+    i = 0
+}
+
+inline clear_log() {
+    d_step {
+        i = 1;
+        do
+        :: i <= FRAMES -> unit[i] = 0; version[i] = 0; unmapped[i] = false; i++
+        :: else -> break
+        od;
+        last_frame = 0;
+        synced = 0;
+        backfilled = 0;
+        /* Another number than any that somebody remembers. */
+        i = 1;
+        do
+        :: i == salt || i == mark_salt || i == pin_salt[0] || i == pin_salt[1] || i == stale_salt -> i++
+        :: else -> break
+        od;
+        salt = i;
+        i = 0
+    }
+}
+
+inline append(u, v) {
+    if
+    :: last_frame > 0 && backfilled >= last_frame && !pins_hold -> clear_log()
+    :: else
+    fi;
+    last_frame++;
+    unit[last_frame] = u;
+    version[last_frame] = v
+}
+
+inline backfill(upto) {
+    d_step {
+        limit = upto;
+        i = 0;
+        do
+        :: i < 4 ->
+            if :: holds(i) && mark[i] < limit -> limit = mark[i] :: else fi;
+            i++
+        :: else -> break
+        od;
+        if
+        :: file_is_read -> skip
+        :: else ->
+            synced = last_frame;
+            i = backfilled + 1;
+            do
+            :: i <= limit -> file[unit[i]] = version[i]; i++
+            :: else -> break
+            od;
+            if :: limit > backfilled -> backfilled = limit :: else fi
+        fi;
+        i = 0;
+        limit = 0
+    }
+}
+
+/* The last close in WAL mode, and leaving it: all is brought into the file, the log is deleted. */
+inline end_log() {
+    backfill(last_frame);
+    clear_log()
+}
+
+inline begin_read(r) {
+    reads[r] = true;
+    reads_file[r] = backfilled == last_frame;
+    mark[r] = last_frame
+}
+
+inline end_read(r) {
+    reads[r] = false;
+    reads_file[r] = false;
+    mark[r] = 0
+}
+
+inline take_pin(p) {
+    begin_read(p);
+    pin_salt[p] = salt
+}
+
+inline unpin(p) {
+    end_read(p);
+    end_read(Keeper(p));
+    pin_salt[p] = 0;
+    changed[p] = 0
+}
+
+inline end_process(p) {
+    unpin(p);
+    if :: write_lock == p + 1 -> write_lock = Nobody :: else fi;
+    if :: exclusive == p + 1 -> exclusive = Nobody :: else fi;
+    if :: copy_lock == p + 1 -> copy_lock = Nobody; writers_wait = false :: else fi;
+    if :: folder_lock == p + 1 -> folder_lock = Nobody :: else fi;
+    at[p] = off
+}
+
+/* A kill, or an app that quits: its connections keep the log from being deleted by their close. */
+inline end_launch(p) {
+    end_process(p);
+#ifdef NO_LOG_KEPT
+    if
+    :: is_wal && !other_is_connected && !Connected(0) && !Connected(1) -> end_log()
+    :: else
+    fi;
+#endif
+    skip
+}
+
+/* The units that frames from the mark to `last` change, and those that are not known to be equal: all of them where the mark
+ * is of another log. Such a unit is compared, and copied where it differs. */
+inline find_changes(p, log_salt, last) {
+    if
+#ifndef NO_SALT_CHECK
+    :: mark_salt != log_salt || mark_frame > last ->
+#ifndef NO_RESUMPTION
+        I8_no_work_is_thrown_away = has_unit == 0 || log_was_lost;
+        assert(I8_no_work_is_thrown_away);
+#endif
+#ifdef REACH_COMPARISON_OF_ALL
+        R_is_not_reached = has_unit == 0;
+        assert(R_is_not_reached);
+#endif
+        has_unit = 0;
+        changed[p] = 3
+    :: else ->
+#else
+    :: true ->
+#endif
+        changed[p] = 3 - has_unit;
+        i = mark_frame + 1;
+        do
+        :: i <= last ->
+#ifdef NO_WHOLE_TABLE_COMPARISON
+            changed[p] = changed[p] | (unmapped[i] -> 0 : (1 << unit[i]));
+#else
+            changed[p] = changed[p] | (1 << unit[i]);
+#endif
+            i++
+        :: else -> break
+        od;
+        i = 0
+    fi
+}
+
+inline apply(p, u) {
+    if
+    :: !(changed[p] & (1 << u)) -> skip
+    :: else ->
+        if
+        :: exclusive == p + 1 || reads_file[p] -> seen = file[u]
+        :: else -> newest(u, mark[p])
+        fi;
+        copy[u] = seen;
+        seen = 0;
+        i = 0
+    fi
+}
+
+/* What the proof of a round shows: every row that may have changed is compared. What it does not look at is shown here. */
+inline check_round(p) {
+    newest(0, mark[p]);
+    I4_copy_equals_the_snapshot = reads_file[p] || copy[0] == seen;
+    assert(I4_copy_equals_the_snapshot);
+    newest(1, mark[p]);
+    I4_copy_equals_the_snapshot = reads_file[p] || copy[1] == seen;
+    assert(I4_copy_equals_the_snapshot);
+    seen = 0;
+    i = 0
+}
+
+proctype App(byte me) {
+    do
+    /* A launch: the folder's lock, a look at what has the name, the file opened. */
+    :: atomic { at[me] == off && starts > 0 && !converted && (folder_lock == Nobody || no_folder_lock) ->
+        starts--;
+        at[me] = open_store }
+    :: atomic { at[me] == open_store && converted -> at[me] = off }
+    :: atomic { at[me] == open_store && !converted && exclusive == Nobody && (folder_lock == Nobody || no_folder_lock) ->
+#ifndef NO_MODE_RESTORED
+        is_wal = true;
+#endif
+        at[me] = serve;
+        check() }
+    /* The mode that the app had is in the record: a kill may have left another one. */
+    :: atomic { at[me] == serve ->
+        I7_the_app_works_on_in_wal_mode = is_wal && !writers_wait;
+        assert(I7_the_app_works_on_in_wal_mode);
+        at[me] = claim }
+
+    /* One converts; the others serve, and try again. */
+    :: atomic { at[me] == claim && (copy_lock == Nobody || no_copy_lock) ->
+        copy_lock = me + 1;
+#ifdef NO_RESUMPTION
+        I8_no_work_is_thrown_away = has_unit == 0 || log_was_lost;
+        assert(I8_no_work_is_thrown_away);
+        has_unit = 0;
+#endif
+        at[me] = keep }
+
+    /* A reader, then a frame, then the pins: the reader keeps the frame out of the file. So the pins have marks above 0, and
+     * the log cannot begin anew while they last, nor after a kill unless somebody else copies all of it. */
+    :: atomic { at[me] == keep && exclusive == Nobody ->
+#ifndef NO_KEEPER
+        begin_read(Keeper(me));
+#endif
+        at[me] = first_frame }
+    :: atomic { at[me] == first_frame && write_lock == Nobody && exclusive == Nobody &&
+        (last_frame < FRAMES || (backfilled >= last_frame && !pins_hold)) ->
+#ifndef NO_FRAME_BEFORE_PIN
+        append(0, truth[0]);
+#endif
+        at[me] = first_pin;
+        check() }
+    /* Under BEGIN IMMEDIATE, so that all readers of the builder and the proof see one commit. */
+    :: atomic { at[me] == first_pin && write_lock == Nobody && exclusive == Nobody ->
+        take_pin(me);
+        at[me] = read_salts }
+
+    /* A round. */
+    :: atomic { at[me] == read_salts ->
+        find_changes(me, pin_salt[me], mark[me]);
+        at[me] = sync_log }
+    /* A commit with synchronous NORMAL is seen before it is durable; the copy must not have what a power loss takes. */
+    :: atomic { at[me] == sync_log ->
+#ifndef NO_LOG_SYNC
+        if :: salt == pin_salt[me] && mark[me] > synced -> synced = mark[me] :: else fi;
+#endif
+        at[me] = apply_0 }
+    :: atomic { at[me] == apply_0 ->
+        I8_no_work_is_thrown_away = (has_unit & 1) || !first_is_done || log_was_lost;
+        assert(I8_no_work_is_thrown_away);
+        apply(me, 0);
+        if
+        :: has_unit & 2 -> at[me] = apply_1
+        :: else -> at[me] = mark_part
+        fi }
+    /* A table is done: a kill costs no more than the one that is being copied or compared. */
+    :: atomic { at[me] == mark_part ->
+#ifndef NO_PART_MARK
+        copy_disk[0] = copy[0];
+        mark_salt = pin_salt[me];
+        mark_frame = mark[me];
+        has_unit = 1;
+#endif
+        first_is_done = true;
+        at[me] = apply_1 }
+    :: atomic { at[me] == apply_1 -> apply(me, 1); check_round(me); at[me] = sync_copy }
+    :: atomic { at[me] == sync_copy ->
+#ifndef NO_COPY_SYNC
+        copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
+#endif
+        at[me] = write_mark }
+    :: atomic { at[me] == write_mark ->
+        mark_salt = pin_salt[me];
+        mark_frame = mark[me];
+        has_unit = 3;
+        log_was_lost = log_was_lost && backfilled >= last_frame;
+        changed[me] = 0;
+        at[me] = checkpoint }
+
+    /* Under the lock of a writer, by a second connection: no log begins anew meanwhile. */
+#ifndef NO_CHECKPOINT_GUARD
+    :: atomic { at[me] == checkpoint && write_lock == Nobody ->
+        backfill(last_frame);
+        at[me] = next_round;
+        check() }
+#else
+    :: atomic { at[me] == checkpoint -> at[me] = next_round }
+#endif
+    /* The pin becomes the keeper of the next one: between them the log cannot begin anew. */
+#ifndef NO_OVERLAPPING_PINS
+    :: atomic { at[me] == next_round && write_lock == Nobody ->
+        if
+        :: mark[me] < last_frame ->
+            reads[Keeper(me)] = true;
+            reads_file[Keeper(me)] = reads_file[me];
+            mark[Keeper(me)] = mark[me];
+            take_pin(me);
+            at[me] = read_salts
+        :: at[me] = gate
+        fi }
+#else
+    :: atomic { at[me] == next_round -> unpin(me); at[me] = unpinned }
+    :: atomic { at[me] == unpinned && write_lock == Nobody ->
+        take_pin(me);
+        if :: at[me] = read_salts :: at[me] = gate fi }
+#endif
+
+    /* The switch. The pin stays until nobody can commit, else the log could begin anew before its last frames are read. */
+    :: atomic { at[me] == gate && (folder_lock == Nobody || no_folder_lock) ->
+        if
+        :: others_connected -> at[me] = next_round /* in vain: the pin would be lost for nothing */
+        :: else ->
+            folder_lock = me + 1;
+            writers_wait = true;
+            at[me] = begin_immediate
+        fi;
+#ifdef NO_PIN_UNTIL_WRITE_LOCK
+        unpin(me);
+#endif
+        skip }
+    :: atomic { at[me] == begin_immediate && write_lock == Nobody ->
+        write_lock = me + 1;
+        take_pin(me);
+        find_changes(me, pin_salt[me], mark[me]);
+        at[me] = last_delta }
+    :: atomic { at[me] == last_delta ->
+        if :: mark[me] > synced -> synced = mark[me] :: else fi;
+#ifndef NO_LAST_DELTA
+        apply(me, 0);
+        apply(me, 1);
+#endif
+        at[me] = last_sync }
+    :: atomic { at[me] == last_sync ->
+#ifndef NO_COPY_SYNC
+        copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
+#endif
+        at[me] = last_mark }
+    :: atomic { at[me] == last_mark ->
+        mark_salt = pin_salt[me];
+        mark_frame = mark[me];
+        has_unit = 3;
+        log_was_lost = log_was_lost && backfilled >= last_frame;
+        unpin(me);
+        at[me] = end_immediate }
+    /* SQLite leaves WAL mode only outside of a transaction: from here others can commit. A descriptor stays on the log. */
+    :: atomic { at[me] == end_immediate -> write_lock = Nobody; at[me] = leave_wal }
+    :: atomic { at[me] == leave_wal ->
+        if
+        :: others_connected || write_lock != Nobody -> at[me] = back
+        :: else ->
+            exclusive = me + 1;
+            log_was_lost = true;
+#ifndef NO_LOG_READ_AGAIN
+            find_changes(me, salt, last_frame);
+            if :: mark_salt != salt -> changed[me] = 4 :: else fi;
+#endif
+#ifndef NO_LEAVING_OF_WAL
+            end_log();
+            is_wal = false;
+#endif
+            at[me] = read_log_again
+        fi;
+        check() }
+    /* The log that was unlinked, by the descriptor: what is behind the mark is the last delta. One with other salts may have
+     * had more frames before: then all is compared, in rounds. */
+    :: atomic { at[me] == read_log_again ->
+        if
+        :: changed[me] == 4 -> at[me] = back
+        :: else ->
+#ifdef REACH_DELTA_OF_THE_UNLINKED_LOG
+            R_is_not_reached = changed[me] == 0;
+            assert(R_is_not_reached);
+#endif
+            apply(me, 0);
+            apply(me, 1);
+            copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
+            was_written = false;
+            at[me] = close_all
+        fi;
+        changed[me] = 0 }
+    /* As offline: every connection closed for the lease, so others may come in once more. */
+    :: atomic { at[me] == close_all -> exclusive = Nobody; at[me] = look }
+    :: atomic { at[me] == look ->
+        if
+        :: others_connected || has_changed || has_log -> at[me] = back
+        :: else -> exclusive = me + 1; at[me] = rename
+        fi }
+    :: atomic { at[me] == rename ->
+        I3_copy_equals_original_at_the_rename = copy[0] == truth[0] && copy[1] == truth[1];
+        assert(I3_copy_equals_original_at_the_rename);
+        I1_the_name_holds_a_proven_copy = has_unit == 3 && copy_disk[0] == copy[0] && copy_disk[1] == copy[1];
+        assert(I1_the_name_holds_a_proven_copy);
+        I6_no_plaintext_log_is_left = !is_wal && last_frame == 0;
+        assert(I6_no_plaintext_log_is_left);
+        I7_no_launch_has_the_old_file = at[1 - me] == off || at[1 - me] == open_store;
+        assert(I7_no_launch_has_the_old_file);
+#ifdef REACH_CONVERSION_AFTER_KILL_AND_POWER_LOSS
+        R_is_not_reached = kills > 0 || power_losses > 0 || commits < COMMITS;
+        assert(R_is_not_reached);
+#endif
+        converted = true;
+        at[me] = swept;
+        check() }
+    :: atomic { at[me] == swept -> end_process(me) }
+
+    /* Whatever fails: the app works on, on the plaintext file, in WAL mode. */
+    :: atomic { at[me] == back ->
+        exclusive = Nobody;
+        if :: write_lock == me + 1 -> write_lock = Nobody :: else fi;
+        folder_lock = Nobody;
+#ifndef NO_GIVING_BACK
+        is_wal = true;
+        writers_wait = false;
+#endif
+        unpin(me);
+        copy_lock = Nobody;
+        log_was_lost = true;
+        at[me] = serve;
+        check() }
+    :: at[me] == off && (starts == 0 || converted) -> break
+    od
+}
+
+#ifdef NO_CHECKPOINT_GUARD
+#define checkpoints_unguarded (Connected(0) || Connected(1))
+#else
+#define checkpoints_unguarded other_is_connected
+#endif
+
+/* Whoever writes: the app itself through its pool, where the gate is open, and the other program. */
+#define can_write (other_is_connected || ((Connected(0) || Connected(1)) && !writers_wait))
+
+proctype Writers() {
+    byte u;
+end:
+    do
+    :: atomic { can_write && !converted && is_wal && exclusive == Nobody && write_lock == Nobody && commits < COMMITS &&
+        (last_frame < FRAMES || (backfilled >= last_frame && !pins_hold)) ->
+        if :: u = 0 :: u = 1 fi;
+        commits++;
+        append(u, commits);
+        truth[u] = commits;
+        if :: synced = last_frame :: skip fi;
+#ifndef REKEY
+        if :: commits == 2 -> unmapped[last_frame] = true :: skip fi;
+#endif
+        u = 0;
+        check() }
+    :: atomic { other_is_connected && !converted && !is_wal && exclusive == Nobody && commits < COMMITS ->
+        if :: u = 0 :: u = 1 fi;
+        commits++;
+        file[u] = commits;
+        truth[u] = commits;
+        was_written = true;
+        u = 0;
+        check() }
+    :: atomic { other_is_connected && !converted && !is_wal && exclusive == Nobody -> is_wal = true }
+
+#ifndef ALONE
+    :: atomic { !other_is_connected && !converted && exclusive == Nobody -> other_is_connected = true }
+#endif
+    :: atomic { other_is_connected && is_wal && write_lock == Nobody && backfilled < last_frame ->
+        backfill(last_frame);
+        log_was_lost = log_was_lost || backfilled == last_frame;
+        check() }
+    /* The last close brings the log into the file and deletes it. */
+    :: atomic { other_is_connected ->
+        other_is_connected = false;
+        if
+        :: is_wal && !Connected(0) && !Connected(1) -> end_log(); log_was_lost = true
+        :: else
+        fi;
+        check() }
+#if defined(NO_CHECKPOINT_GUARD) || defined(WITHOUT_CHECKPOINT_GUARD_ELSEWHERE)
+    /* SQLite's fault: a checkpoint reads the header of the log, and goes on with it when others have begun the log anew. */
+    :: atomic { checkpoints_unguarded && is_wal && stale_last == 0 && last_frame > 0 && exclusive == Nobody ->
+        stale_last = last_frame;
+        stale_salt = salt }
+    :: atomic { stale_last > 0 ->
+        if
+        :: salt == stale_salt -> backfill(stale_last)
+        :: salt != stale_salt && is_wal -> backfilled = stale_last
+        :: else
+        fi;
+        stale_last = 0;
+        stale_salt = 0;
+        check() }
+#endif
+    od
+}
+
+proctype Faults() {
+end:
+    do
+    :: atomic { kills > 0 && at[0] != off && !converted -> kills--; end_launch(0); check() }
+    :: atomic { kills > 0 && at[1] != off && !converted -> kills--; end_launch(1); check() }
+    :: atomic { kills > 0 && other_is_connected && !converted -> kills--; other_is_connected = false }
+    :: atomic { power_losses > 0 ->
+        power_losses--;
+        end_process(0);
+        end_process(1);
+        other_is_connected = false;
+        if
+        :: converted -> skip
+        :: else ->
+            do
+            :: last_frame > synced ->
+                unit[last_frame] = 0; version[last_frame] = 0; unmapped[last_frame] = false;
+                last_frame--
+            :: break
+            od;
+            synced = last_frame;
+            backfilled = (last_frame == 0 -> 0 : backfilled);
+            log_was_lost = log_was_lost || (mark_salt == salt && mark_frame > last_frame);
+            present(0); truth[0] = seen;
+            present(1); truth[1] = seen
+        fi;
+        if :: copy[0] = copy_disk[0] :: skip fi;
+        if :: copy[1] = copy_disk[1] :: skip fi;
+        copy_disk[0] = copy[0];
+        copy_disk[1] = copy[1];
+        check() }
+    od
+}
+
+#ifdef ALONE
+/* Where no other program keeps WAL mode on, each app finishes that is started once more than it is killed. */
+ltl I8_finishes { <> converted }
+#endif
+
+init {
+    atomic {
+        run App(0);
+#ifdef TWO_AT_ONCE
+        run App(1);
+#endif
+        run Writers();
+        run Faults()
+    }
+}
