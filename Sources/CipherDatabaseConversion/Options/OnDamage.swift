@@ -16,7 +16,7 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// The same, and what cannot be healed so is recovered: the damaged file is kept beside as `NAME-damaged`, with the `-wal`
     /// or `-journal` that it had, and a new database of every row that it still holds takes its place.
     ///
-    /// The report lists what is lost. Where the key opens no page of the file, the error is that of a wrong key, and nothing
+    /// Encrypting and opening do so; other conversions do as ``rebuildIndexes`` says. The report lists what is lost. Where the key opens no page of the file, the error is that of a wrong key, and nothing
     /// is changed; the same where no table's definition can be read. A file that was plaintext stays so under its new name,
     /// for the app to delete.
     case recover

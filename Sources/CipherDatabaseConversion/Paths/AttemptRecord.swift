@@ -32,7 +32,7 @@ package struct AttemptRecord: Equatable {
     /// The copy, once it was made.
     package var copy: UInt64?
     /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` where none is.
-    var keptAs: Int?
+    package var keptAs: Int?
 
     static let tokenLength = 16
     private static let length = 256

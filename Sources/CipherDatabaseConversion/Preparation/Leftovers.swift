@@ -54,6 +54,11 @@ package enum Leftovers {
                     + "replaced: compare it with the database, and move it away"
             ]
         }
+        if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
+            return [
+                "\(folder.path(of: name)) is the damaged database, whose own name another program has taken: move it away"
+            ]
+        }
         try folder.removeIfPresent(name)
         return []
     }

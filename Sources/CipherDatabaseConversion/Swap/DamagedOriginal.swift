@@ -82,6 +82,22 @@ package struct DamagedOriginal {
         if isMoved { try folder.sync() }
     }
 
+    // MARK: After the swap
+
+    /// Gives the damaged file its name where a power loss has taken it, on a file system that makes no name durable.
+    ///
+    /// - Parameter name: The name that the swap gave it.
+    /// - Returns: Whether the file has it, so that the other name may go.
+    static func isKept(_ name: String, _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> Bool
+    {
+        guard let number = record.keptAs, let inode = record.original else { return true }
+        let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode)
+        guard let status = try folder.status(name), status.identity.inode == inode, status.links == 1 else {
+            return true
+        }
+        return try folder.renameIfFree(name, to: kept.name)
+    }
+
     // MARK: Undoing
 
     /// Gives a damaged file that still has the database's name its log and journal back, and takes its second name away.

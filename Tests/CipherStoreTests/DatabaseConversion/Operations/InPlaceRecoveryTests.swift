@@ -353,4 +353,25 @@ import Testing
         #expect(try !damaged.folder.names.contains { $0.hasPrefix("app.db-damaged") })
         #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
     }
+
+    @Test("A damaged file whose own name a power loss has taken gets it back before the other goes")
+    func nameLost() throws {
+        let damaged = try Damaged()
+        let file = try damaged.bytes("app.db")
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        try folder.rename("app.db-damaged", to: record.copyName(paths))
+        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
+        #expect(
+            try damaged.folder.names.filter { !$0.hasSuffix("-shm") } == [
+                "app.db", "app.db-damaged", "app.db-damaged-wal",
+            ])
+        #expect(try damaged.bytes("app.db-damaged") == file)
+    }
 }
