@@ -56,6 +56,6 @@ extension DatabaseError {
 extension StoreError {
     /// Whether a recovery that ended so has found no page to tell damage by.
     fileprivate var tellsNoDamage: Bool {
-        [.keyDoesNotFit, .saltMissing, .corrupt].contains(code) || isOfKeyProvider
+        [.keyDoesNotFit, .saltMissing].contains(code) || isOfKeyProvider
     }
 }

@@ -50,7 +50,7 @@ package struct EncryptionUpgrade {
     }
 
     private func recover(_ recovery: InPlaceRecovery) throws -> EncryptionReport {
-        try recovery.run { recovered, _ in try InPlaceRecovery.stamp(recovered) }.report
+        try recovery.run(finishing: InPlaceRecovery.stamp).report
     }
 
     /// Does what ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with `shadow`.

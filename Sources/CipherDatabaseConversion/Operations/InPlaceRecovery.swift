@@ -17,8 +17,23 @@ package struct InPlaceRecovery {
     private let template: String?
     private let options: ConversionOptions
 
-    /// What is done to the new database before it takes the damaged one's place; `wasPlaintext` tells what that was.
-    package typealias Finishing = (_ recovered: Connection, _ wasPlaintext: Bool) throws -> Void
+    /// What was recovered.
+    package struct Found {
+        /// Whether the damaged database is not encrypted.
+        package let wasPlaintext: Bool
+        fileprivate let report: RecoveryReport
+
+        /// What the history tells of it, for whoever never saw the report: a launch may fail after the swap.
+        package var detail: String {
+            let kept = "kept as \(FileSystem.split(report.source).name)"
+            guard !report.complete else { return kept }
+            let lacking = report.tables.filter { !$0.lostPages.isEmpty }.map(\.name)
+            return kept + ", rows may be missing" + (lacking.isEmpty ? "" : " of \(lacking.joined(separator: ", "))")
+        }
+    }
+
+    /// What is done to the new database before it takes the damaged one's place.
+    package typealias Finishing = (_ recovered: Connection, _ found: Found) throws -> Void
 
     /// - Parameters:
     ///   - provider: Gives the key of the damaged database, where it is encrypted, and of the new one.
@@ -48,9 +63,9 @@ package struct InPlaceRecovery {
         ) {
             try Leftovers.putBackSidecars(paths)
             return try StoreError.typing(paths.database, during: .conversion) {
-                let (report, _) = try run { recovered, wasPlaintext in
-                    try check?(recovered, wasPlaintext)
-                    try Self.stamp(recovered)
+                let (report, _) = try run {
+                    try check?($0, $1)
+                    try Self.stamp($0, $1)
                 }
                 guard var recovery = report.recovery else { throw nothingTold }
                 recovery.notes += report.warnings
@@ -60,9 +75,9 @@ package struct InPlaceRecovery {
     }
 
     /// Tells the history of a database that has one.
-    static func stamp(_ recovered: Connection) throws {
+    static func stamp(_ recovered: Connection, _ found: Found) throws {
         guard try HistoryTable.stamp(recovered) != nil else { return }
-        try HistoryTable.append(.recovered, in: recovered)
+        try HistoryTable.append(.recovered, detail: found.detail, in: recovered)
     }
 
     /// Recovers.
@@ -140,12 +155,11 @@ package struct InPlaceRecovery {
             try copy.setOwner(status.owner, status.group)
             var recovered = try recovery.fill(copy, opened, keys, observer)
             guard !recovered.tables.isEmpty else { throw nothingTold }
-            let fileKey = try keys.building.wait()
-            try observer.begin(.migrating)
-            try ReadBack(paths: paths, copy: copy, key: fileKey).lending {
-                try finishing($0, opened.damaged.isPlaintext)
-            }
             recovered.source = kept.path
+            let fileKey = try keys.building.wait()
+            let found = Found(wasPlaintext: opened.damaged.isPlaintext, report: recovered)
+            try observer.begin(.migrating)
+            try ReadBack(paths: paths, copy: copy, key: fileKey).lending { try finishing($0, found) }
             recovered.bytesAfter = try copy.size()
             report.tables = recovered.tables.count
             report.rows = Int64(recovered.rows)
@@ -154,7 +168,7 @@ package struct InPlaceRecovery {
             report.recovery = recovered
             return Made(
                 copy: copy, fileKey: fileKey, record: record, kept: kept, lock: lock, state: state, marks: opened.marks,
-                wasPlaintext: opened.damaged.isPlaintext)
+                wasPlaintext: found.wasPlaintext)
         } catch {
             undo()
             throw error

@@ -78,6 +78,6 @@ extension StoreOpening {
         return try InPlaceRecovery(
             of: paths, provider: provider, formats: configuration.encryption.formats, template: template,
             options: options
-        ).runLocked { try checkDecision($0, wasPlaintext: $1) }
+        ).runLocked { try checkDecision($0, wasPlaintext: $1.wasPlaintext) }
     }
 }

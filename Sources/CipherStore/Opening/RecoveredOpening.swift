@@ -8,9 +8,10 @@ extension StoreOpening {
     func recover(_ recovery: InPlaceRecovery) throws -> Opened {
         // What is recorded is read of what came back: of the damaged file it may not be what it holds.
         try replace(.recovered, Decision.Facts(surface: .missing)) { finishing in
-            let (report, fileKey) = try recovery.run { recovered, wasPlaintext in
+            let (report, fileKey) = try recovery.run { recovered, found in
                 try prepare(recovered)
-                try checkDecision(recovered, wasPlaintext: wasPlaintext)
+                try checkDecision(recovered, wasPlaintext: found.wasPlaintext)
+                try HistoryTable.append(.recovered, detail: found.detail, in: recovered)
                 try finishing(recovered)
             }
             return (report, fileKey)

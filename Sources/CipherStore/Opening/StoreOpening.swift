@@ -295,7 +295,7 @@ package struct StoreOpening {
             switch outcome {
             case .decrypted: try stampPlaintext(copy)
             case .rekeyed: try HistoryTable.append(.rekeyed, in: copy)
-            case .recovered: try HistoryTable.append(.recovered, in: copy)
+            case .recovered: break
             default: try HistoryTable.append(.encrypted, in: copy)
             }
             migration = try migrateSchema(copy)

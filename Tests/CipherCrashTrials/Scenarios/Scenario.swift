@@ -19,6 +19,8 @@ struct Scenario: Sendable {
 
     /// The damaged file that is kept, with the log or the journal that it had.
     static let damaged = FolderState.database + "-damaged"
+    /// The names that it has then.
+    var kept: [String] { keepsDamaged ? ["", "-wal", "-journal"].map { Self.damaged + $0 } : [] }
     /// The plaintext file that is kept.
     static let backup = FolderState.database + "-plaintext"
     /// The backup that an operation makes or restores.

@@ -81,8 +81,7 @@ extension Trial {
     private func endingLosses(_ ending: String, last: String) throws -> [String] {
         guard Scenario.endings.contains(ending) else { return ["the next run says: \(ending)"] }
         let state = try FolderState(of: worker.folder)
-        let kept = scenario.keepsDamaged ? ["", "-wal", "-journal"].map { Scenario.damaged + $0 } : []
-        let left = strangers(state, allowing: (scenario.keepsBackup ? [Scenario.backup] : []) + kept)
+        let left = strangers(state, allowing: (scenario.keepsBackup ? [Scenario.backup] : []) + scenario.kept)
         guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
         guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
         let mode = state.files[FolderState.database]?.mode

@@ -121,6 +121,10 @@ import Testing
         #expect(found.0 == apart.deletedRows + apart.orphanedRows + apart.damagedRows)
         #expect(found.1.first == "recovered" && found.1.count == 2, "\(found.1)")
         #expect(found.2 == 26)
+        let detail = try await store.read {
+            try $0.value(String.self, "SELECT detail FROM cipherstore_history WHERE event = 'recovered'")
+        }
+        #expect(detail == "kept as app.db-damaged, rows may be missing of scrap")
         await store.close()
         #expect(try file.folder.names.filter { !$0.hasSuffix("-shm") }.contains("app.db-damaged"))
         try await expectOpens(file, configuration)
