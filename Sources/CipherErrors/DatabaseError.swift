@@ -49,6 +49,8 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
     /// Whether the file is damaged, or no database under its key.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
+    /// What to do next, where the file is damaged; `nil` of any other failure.
+    public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }
     /// Whether a text or blob is longer than SQLite takes.
     public var isTooBig: Bool { code == ResultCode.tooBig }
     /// Whether the system failed at reading or writing the file.
@@ -90,6 +92,7 @@ extension DatabaseError: CustomStringConvertible, LocalizedError {
         var text = "\(message) (SQLite code \(extendedCode))"
         if let path { text += " in \(SystemPath.printable(path))" }
         if let sql { text += ", running: \(sql)" }
+        if let advice { text += "; \(advice)" }
         return text
     }
 

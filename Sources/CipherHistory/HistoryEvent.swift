@@ -10,6 +10,8 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     case encrypted
     /// An encrypted database was given another key or cipher format.
     case rekeyed
+    /// The database was damaged, and what it still held was put into a new, encrypted one.
+    case recovered
     /// A plaintext database was opened while encryption was off.
     case openedPlaintext
     /// The schema was declared to be that of a version, and nothing was run.
@@ -20,5 +22,5 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     /// The events that record the version of the database.
     static let recordingVersion: [HistoryEvent] = [.adopted, .created, .migrated, .baselined, .repaired]
     /// The events that tell whether the file is meant to be plaintext; the latest counts.
-    static let tellingEncryption: [HistoryEvent] = [.encrypted, .openedPlaintext]
+    static let tellingEncryption: [HistoryEvent] = [.encrypted, .openedPlaintext, .recovered]
 }

@@ -178,7 +178,7 @@ private enum FailureCause {
         case .permission, .gone, .cannotOpen:
             .permission(path, detail, .writeWithFolder, changed: .nothing, underlying: error)
         case .inputOutput: .disk(path, detail, changed: .nothing, underlying: error)
-        case .damaged, .newerSchema: failure(.corrupt, "verify the file")
+        case .damaged, .newerSchema: failure(.corrupt, StoreError.damageAdvice)
         case .tooBig, .constraint, .mismatch, .unregistered, .generic, .other:
             .unreachable(path, detail, correct: .schemaOrRows, underlying: error)
         }

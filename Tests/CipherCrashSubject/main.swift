@@ -9,20 +9,23 @@ import Foundation
 
 // What Scripts/kills and its neighbours run, kill and ask, with a fixed key: CipherCrashSubject and one of
 //
-//   make FILE plaintext|encrypted [hot]   a database in WAL mode, its latest rows in the -wal; or with a
-//                           journal that must be rolled back
-//   encrypt FILE [backup]   the encryption upgrade; prints the outcome, or the error's code
+//   make FILE plaintext|encrypted [hot] [damaged]   a database in WAL mode, its latest rows in the -wal; or with a
+//                           journal that must be rolled back; and with a table whose page is overwritten
+//   encrypt FILE [backup|recover]   the encryption upgrade; prints the outcome, or the error's code
+//   recover FILE            the recovery of a damaged file in its place; of another one, what is left to be done
 //   … FILE stay             the same for any operation, and the process lives until a line is said to it
 //   rekey FILE              the change to another key
 //   decrypt FILE            the way back
-//   launch FILE [rekey|decrypt|use]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
-//                           key is another now, that has turned encryption off, or that observes, writes and sleeps then
+//   launch FILE [rekey|decrypt|use|recover]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
+//                           key is another now, that has turned encryption off, that observes, writes and sleeps then, or
+//                           that recovers a damaged file
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   backup FILE             a backup copy.db beside the file, or a look at the one that is there
 //   restore FILE            copy.db in the place of the file
 //   check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
-//                           "-migrated" where the schema is the new one, and the journal mode
+//                           "-damaged" where the overwritten page is there still, with "-migrated" where the schema is the
+//                           new one, and the journal mode
 //   settle FILE OPERATION…  what a crash left: a line with what check says of a copy, one with what the next
 //                           run of the operation says, and one with what check says of a copy of its result
 //   backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
@@ -41,7 +44,7 @@ enum Subject {
     static let rows = 40
 
     /// Ends without closing anything, as an app that is killed does.
-    static func make(_ path: String, encrypted: Bool, hot: Bool) throws -> Never {
+    static func make(_ path: String, encrypted: Bool, hot: Bool, damaged: Bool) throws -> Never {
         let connection = try Connection(path: path, mode: .create)
         if encrypted { try connection.setKey(TestKeys.raw(), settings: CipherSettings()) }
         _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(hot ? "DELETE" : "WAL")"))
@@ -52,7 +55,9 @@ enum Subject {
             CREATE INDEX chat_by_body ON chat(body); CREATE TABLE bare(a);
             """)
         try insert(1...rows / 2, connection)
+        if damaged { try connection.executeScript("CREATE TABLE scrap(a); INSERT INTO scrap VALUES ('of no use')") }
         _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)")
+        if damaged { try damage("scrap", connection, path) }
         try insert(rows / 2 + 1...rows, connection)
         if hot {
             // More than the cache holds, so that pages are in the file already when the process dies.
@@ -60,6 +65,14 @@ enum Subject {
                 "PRAGMA cache_size = 5; BEGIN; UPDATE chat SET body = 'lost', content = zeroblob(1500);")
         }
         withExtendedLifetime(connection) { _exit(0) }
+    }
+
+    /// Overwrites the page that a table begins with, of which nothing is in the log.
+    private static func damage(_ table: String, _ connection: Connection, _ path: String) throws {
+        let root = try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = \(table)") ?? 0
+        let size = try connection.pageSize
+        let file = try DatabaseFile(path: path, access: .readWrite)
+        try file.write([UInt8](repeating: 0xff, count: size), at: Int64((root - 1) * size))
     }
 
     private static func insert(_ ids: ClosedRange<Int>, _ connection: Connection) throws {
@@ -81,11 +94,22 @@ enum Subject {
         var options = ConversionOptions()
         options.busyTimeout = .milliseconds(200)
         options.keepBackup = change == "backup"
+        options.onDamage = change == "recover" ? .recover : .rebuildIndexes
         let upgrade = try EncryptionUpgrade(path: path, provider: TestKeys.provider(), options: options)
         let report: EncryptionReport
         switch words.first {
         case "encrypt": report = try upgrade.run()
         case "shadow": report = try upgrade.shadow()
+        case "recover":
+            // Once it is done, nothing but what a run that died has left is to be done.
+            guard try FileSystem.exists(path + "-damaged"), !hasDamage(path) else {
+                _ = try InPlaceRecovery(
+                    of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()],
+                    options: options
+                ).runLocked()
+                return EncryptionReport.Outcome.recovered.rawValue
+            }
+            report = try upgrade.run()
         case "rekey":
             report = try Rekeying(
                 at: DatabasePaths(path), oldKey: TestKeys.provider(), newKey: TestKeys.provider { try newKey() },
@@ -114,8 +138,11 @@ enum Subject {
         case "launch": return try await LaunchSubject.run(path, change: change)
         default: exit(64)
         }
-        return ([report.outcome.rawValue] + report.warnings).joined(separator: "; ")
+        return ([report.outcome.rawValue] + report.warnings.filter { !isOfKept($0) }).joined(separator: "; ")
     }
+
+    /// Whether a warning says where a damaged file is kept.
+    static func isOfKept(_ warning: String) -> Bool { warning.contains("-damaged") && warning.contains(" is kept as ") }
 
     static func newKey() throws -> CipherKey { try TestKeys.raw(8) }
 
@@ -124,26 +151,45 @@ enum Subject {
         let isPlaintext = try DatabaseFile(path: path).read(at: 0, count: 16).starts(
             with: Array("SQLite format 3\0".utf8))
         let isRekeyed = try !isPlaintext && opens(path, newKey())
+        let key = isPlaintext ? nil : isRekeyed ? try newKey() : try TestKeys.raw()
         let connection = try Connection(path: path, mode: .readWrite)
         defer { connection.close() }
-        if !isPlaintext {
-            try connection.setKey(isRekeyed ? newKey() : TestKeys.raw(), settings: CipherSettings())
-        }
+        if let key { try connection.setKey(key, settings: CipherSettings()) }
         let found = try connection.values(
             String.self, "SELECT body || length(content) || hex(substr(content, 1, 1)) FROM chat ORDER BY id")
         let expected = (1...rows).map { "message \($0)300" + hex($0) }
         let rowids = try connection.values(Int.self, "SELECT rowid FROM bare ORDER BY a")
         let version = try connection.value(Int.self, "PRAGMA user_version")
+        let isDamaged = try isDamaged(path, key)
         guard found == expected, rowids == (1...rows).map({ $0 * $0 - 700 }),
-            try connection.value(String.self, "PRAGMA integrity_check") == "ok",
+            try isDamaged || connection.value(String.self, "PRAGMA integrity_check") == "ok",
             try version == 23 || version == LaunchSubject.version && isMigrated(connection)
         else {
             throw Failure(text: "rows are missing: \(found.count) and \(rowids.count) of \(rows)", status: 1)
         }
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
         let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted"
-        return "\(form)\(version == 23 ? "" : "-migrated") \(mode)"
+        return "\(form)\(isDamaged ? "-damaged" : "")\(version == 23 ? "" : "-migrated") \(mode)"
     }
+
+    /// Whether the page that was overwritten is there still; asked on a connection of which nothing else is expected.
+    private static func isDamaged(_ path: String, _ key: CipherKey?) throws -> Bool {
+        let connection = try Connection(path: path, mode: .readOnly)
+        defer { connection.close() }
+        if let key { try connection.setKey(key, settings: CipherSettings()) }
+        guard try connection.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE name = 'scrap'") == 1 else {
+            return false
+        }
+        do {
+            _ = try connection.value(Int.self, "SELECT count(a) FROM scrap")
+            return false
+        } catch is DatabaseError {
+            return true
+        }
+    }
+
+    /// Asked of a copy, and of the pages of the file alone: what lies beside the file stays for the next run.
+    private static func hasDamage(_ path: String) -> Bool { look(path).contains("-damaged") }
 
     /// What a crash left, how the next run of the operation ends, and what it leaves: a line each.
     static func settle(_ path: String, _ words: some Collection<String>) async {
@@ -163,9 +209,23 @@ enum Subject {
         do {
             try FileManager.default.copyItem(at: file.deletingLastPathComponent(), to: copy)
             defer { try? FileManager.default.removeItem(at: copy) }
+            try putBackSidecars(path, in: copy)
             return try check(copy.appending(path: file.lastPathComponent).path(percentEncoded: false))
         } catch {
             return Failure(error).text
+        }
+    }
+
+    /// Where a damaged file has both of its names, its log or journal counts under either, as the next launch has it.
+    private static func putBackSidecars(_ path: String, in copy: URL) throws {
+        let kept = path + "-damaged"
+        guard let status = try FileSystem.status(kept), try FileSystem.status(path)?.identity == status.identity else {
+            return
+        }
+        for ending in ["-wal", "-journal"] where try FileSystem.exists(kept + ending) {
+            let name = URL(filePath: path).lastPathComponent
+            try? FileManager.default.moveItem(
+                at: copy.appending(path: name + "-damaged" + ending), to: copy.appending(path: name + ending))
         }
     }
 
@@ -210,7 +270,7 @@ struct Failure: Error {
 let arguments = CommandLine.arguments
 guard arguments.count >= 3 else {
     print(
-        "usage: CipherCrashSubject make|encrypt|shadow|rekey|decrypt|launch|backup|restore|check|settle FILE, or "
+        "usage: CipherCrashSubject make|encrypt|recover|shadow|rekey|decrypt|launch|backup|restore|check|settle FILE, or "
             + "backfill FOLDER")
     exit(64)
 }
@@ -221,7 +281,9 @@ if ProcessInfo.processInfo.environment["REPEATABLE"] != nil {
 let memory = try FailingAllocation.install()
 do {
     switch command {
-    case "make": try Subject.make(place, encrypted: more.first == "encrypted", hot: more.contains("hot"))
+    case "make":
+        try Subject.make(
+            place, encrypted: more.first == "encrypted", hot: more.contains("hot"), damaged: more.contains("damaged"))
     case "rotate": try RotationSubject.run(place, killedAt: more.first)
     case "check": print(try Subject.check(place))
     case "settle": await Subject.settle(place, more)

@@ -11,6 +11,7 @@ import Foundation
 //   read FIRST STEP SECONDS           gives damaged databases to the page reader, 256 to a process
 //   reading FIRST COUNT               what such a process runs
 //   recover FIRST COUNT               so many damaged databases, recovered and counted
+//   heal FIRST COUNT                  so many databases whose indexes or lists of pages are damaged, encrypted and counted
 //   hostile [fast]                    every database that was made to harm, with seconds and peak memory
 //   memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
 //   upgrade FILE                      what a trial runs in a process of its own
@@ -68,6 +69,11 @@ do {
     case "recover":
         guard let first = UInt64(argument(2)), let count = UInt64(argument(3)) else { exit(64) }
         var trials = try RecoveryTrials()
+        try trials.run(from: first, count: count)
+        exit(trials.faults == 0 ? 0 : 1)
+    case "heal":
+        guard let first = UInt64(argument(2)), let count = UInt64(argument(3)) else { exit(64) }
+        var trials = IndexDamageTrials()
         try trials.run(from: first, count: count)
         exit(trials.faults == 0 ? 0 : 1)
     case "memory":

@@ -38,4 +38,57 @@ import Testing
         #expect(try fixture.run("recover", fixture.database, "--output", output).status == 64)
         #expect(try fixture.snapshot() == before)
     }
+
+    @Test("A damaged database is recovered in its place, and kept with its log")
+    func inPlace() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: true)
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        for page in 2..<5 { data[page * 4096 + 100] ^= 1 }
+        try data.write(to: URL(filePath: fixture.database))
+        let before = try fixture.snapshot()
+        for arguments in [
+            ["--in-place", "--output", fixture.folder.path("new.db")], [], ["--in-place", "--new-key-env", "K"],
+        ] {
+            #expect(
+                try fixture.run(["recover", fixture.database, "--key-file", fixture.key] + arguments).status == 64)
+        }
+        let wrong = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.otherKey)
+        #expect(wrong.status == 65)
+        #expect(try fixture.snapshot() == before)
+        let made = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.key, "--json")
+        #expect(made.status == 0, "\(made.errors)")
+        let report = try made.object()
+        #expect(report["source"] as? String == fixture.database + "-damaged")
+        #expect(report["path"] as? String == fixture.database)
+        #expect(report["tables"] is [[String: Any]] && report["complete"] as? Bool == false)
+        #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
+        #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
+    }
+
+    @Test("Encrypting a damaged file with --on-damage recover tells what is lost, as JSON in the report")
+    func encrypting() throws {
+        let fixture = try ToolFixture()
+        try fixture.make(encrypted: false)
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        for page in 2..<5 {
+            data.replaceSubrange(page * 4096..<(page + 1) * 4096, with: Data(repeating: 255, count: 4096))
+        }
+        try data.write(to: URL(filePath: fixture.database))
+        let before = try fixture.snapshot()
+        #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).status == 65)
+        #expect(try fixture.snapshot() == before)
+        let made = try fixture.run(
+            "encrypt", fixture.database, "--key-file", fixture.key, "--on-damage", "recover", "--json")
+        #expect(made.status == 0, "\(made.errors)")
+        #expect(made.errors.contains("is plaintext"))
+        let report = try made.object()
+        #expect(report["outcome"] as? String == "recovered")
+        let recovery = try #require(report["recovery"] as? [String: Any])
+        #expect(recovery["complete"] as? Bool == false && recovery["tables"] is [[String: Any]])
+        // As a backup is: the file that is kept belongs to the other, and is told of.
+        let fleet = try fixture.run("encrypt", fixture.folder.path(""), "--recursive", "--key-file", fixture.key)
+        #expect(fleet.errors.contains("app.db-damaged") && fleet.errors.contains("was left alone"), "\(fleet.errors)")
+        #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
+    }
 }

@@ -180,12 +180,16 @@ import Testing
         _ = try holder.finish()
     }
 
-    @Test("A limit of file sizes is told as a lack of space, and nothing is changed", arguments: ["encrypt", "backup"])
+    @Test(
+        "A limit of file sizes is told as a lack of space, and nothing is changed",
+        arguments: ["encrypt", "backup", "recover"])
     func noRoom(command: String) throws {
         let fixture = try ToolFixture()
-        try fixture.makeWithLiveLog(encrypted: command == "backup")
+        try fixture.makeWithLiveLog(encrypted: command != "encrypt")
         let before = try fixture.snapshot()
-        let output = command == "backup" ? ["--output", fixture.folder.path("backup.db")] : []
+        let output =
+            command == "backup"
+            ? ["--output", fixture.folder.path("backup.db")] : command == "recover" ? ["--in-place"] : []
         let run = try fixture.run(
             shell: "ulimit -f 16; exec \"$@\"",
             [command, fixture.database, "--key-file", fixture.key, "--json"] + output)

@@ -283,7 +283,8 @@ package struct Inspector {
                 [$0.copyName(paths), $0.unfinishedBackupName(paths)].map { FileName.sibling($0, of: paths.database) }
             } ?? []
         var sidecars: [String: Int64] = [:]
-        for path in try [paths.wal, paths.sharedMemory, paths.journal, paths.attempt] + unfinished + paths.backups() {
+        let own = [paths.wal, paths.sharedMemory, paths.journal, paths.attempt]
+        for path in try own + unfinished + paths.backups() + paths.damagedOriginals() {
             if let size = try FileSystem.size(path) { sidecars[FileSystem.split(path).name] = size }
         }
         return sidecars
@@ -301,8 +302,9 @@ package struct Inspector {
 
     /// Turns SQLite's report on the file into a typed error.
     package func readFailure(_ error: DatabaseError, during work: DatabaseWork = .use) -> StoreError {
-        let failure = StoreError(
-            error, path: paths.database, during: work, writerVersion: (try? header())?.writerVersion)
+        // Of an encrypted file these bytes are random ones.
+        let writerVersion = (try? header()).flatMap { $0.isPlaintext ? $0.writerVersion : nil }
+        let failure = StoreError(error, path: paths.database, during: work, writerVersion: writerVersion)
         guard failure.code == .corrupt, !error.isConstraintViolation,
             let size = try? FileSystem.size(paths.wal), size > 0
         else { return failure }

@@ -1,7 +1,8 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// What an encryption upgrade, a decryption, a change of key, a backup, a restore or a vacuum did, for logs and roll-out statistics.
+/// What an encryption upgrade, a decryption, a change of key, a backup, a restore, a vacuum or a
+/// recovery in place did, for logs and roll-out statistics.
 ///
 /// Holds no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
@@ -29,6 +30,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case restored
         /// The proven copy of the file, which has no free pages, took its place.
         case vacuumed
+        /// The database was damaged, and what it still held has taken its place.
+        case recovered
     }
 
     /// How the run ended.
@@ -53,6 +56,8 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var backup: String?
     /// The damaged indexes, which were filled from the rows, by name.
     public var rebuiltIndexes: [String]
+    /// What a recovery brought back of a damaged database, and what is lost; `nil` where there was none.
+    public var recovery: RecoveryReport?
     /// What could not be done, such as other names of the plaintext file.
     public var warnings: [String]
 

@@ -33,11 +33,24 @@ package struct EncryptionUpgrade {
         return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: try create()
-            case .plaintext: try encrypt(inspector, finishing: stamping(inspector)).report
+            case .plaintext:
+                try recoveringDamage(formats: [options.format]) {
+                    try encrypt(inspector, finishing: stamping(inspector)).report
+                } by: {
+                    try recover($0)
+                }
             case .opaque(let hasPlaintextHeader):
-                try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+                try recoveringDamage(formats: [options.format]) {
+                    try confirmEncrypted(inspector, hasPlaintextHeader: hasPlaintextHeader)
+                } by: {
+                    try recover($0)
+                }
             }
         }
+    }
+
+    private func recover(_ recovery: InPlaceRecovery) throws -> EncryptionReport {
+        try recovery.run(finishing: InPlaceRecovery.stamp).report
     }
 
     /// Does what ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with `shadow`.

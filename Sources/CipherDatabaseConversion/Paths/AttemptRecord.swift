@@ -31,6 +31,8 @@ package struct AttemptRecord: Equatable {
     var original: UInt64?
     /// The copy, once it was made.
     package var copy: UInt64?
+    /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` where none is.
+    package var keptAs: Int?
 
     static let tokenLength = 16
     private static let length = 256
@@ -180,7 +182,7 @@ package struct AttemptRecord: Equatable {
         func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
-            + "\(word(original)) \(word(copy))"
+            + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")"
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -189,7 +191,8 @@ package struct AttemptRecord: Equatable {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines[0].elementsEqual(Self.signature.utf8) else { return nil }
         let words = lines.dropFirst().first?.split(separator: UInt8(ascii: " ")) ?? []
-        guard words.count == 5, Self.isToken(words[2]) else {
+        // Five, where an older release wrote it.
+        guard words.count == 5 || words.count == 6, Self.isToken(words[2]) else {
             // A power loss may have torn it; nothing had been made under its names by then.
             guard let record = try? AttemptRecord(attempts: 1, original: nil) else { return nil }
             self = record
@@ -197,6 +200,9 @@ package struct AttemptRecord: Equatable {
         }
         func number<Number: FixedWidthInteger>(_ index: Int) -> Number? {
             Number(String(decoding: words[index], as: UTF8.self))
+        }
+        if words.count > 5, words[5].starts(with: "kept-".utf8) {
+            keptAs = Int(String(decoding: words[5].dropFirst(5), as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
         }
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)

@@ -47,17 +47,21 @@ package struct DatabasePaths: Sendable {
     static func database(besideWhich name: String) -> String? {
         if let database = AttemptRecord.database(besideWhich: name) { return database }
         let unnumbered = withoutNumber(name)
-        let ending = ["-wal", "-shm", "-journal", "-plaintext", "-attempt"].first {
+        let ending = (["-wal", "-shm", "-journal", "-attempt"] + numberedEndings).first {
             unnumbered.utf8.count > $0.utf8.count && unnumbered.utf8.reversed().starts(with: $0.utf8.reversed())
         }
         return ending.flatMap { String(unnumbered.utf8.dropLast($0.utf8.count)) }
     }
 
-    /// The name of the first backup for one that is numbered; any other name as it is.
+    /// How the names of kept files end, which are numbered from the second on.
+    private static let numberedEndings = ["-plaintext", "-damaged"]
+
+    /// The first of the names of a backup or a damaged original for one that is numbered; any other name as it is.
     private static func withoutNumber(_ name: String) -> String {
         let digits = name.utf8.reversed().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
         let stem = name.utf8.dropLast(digits + 1)
-        guard (1...9).contains(digits), stem.reversed().starts(with: "-plaintext".utf8.reversed()),
+        guard (1...9).contains(digits),
+            numberedEndings.contains(where: { stem.reversed().starts(with: $0.utf8.reversed()) }),
             let number = Int(String(name.utf8.suffix(digits)) ?? ""), number > 1, let first = String(stem),
             name == "\(first)-\(number)"
         else { return name }
@@ -65,9 +69,19 @@ package struct DatabasePaths: Sendable {
     }
 
     /// The files beside the database that have a backup's name.
-    package func backups() throws -> [String] {
+    package func backups() throws -> [String] { try kept(backupName(1)) }
+
+    /// The damaged originals that are kept beside the database, each with the log and journal that it had.
+    package func damagedOriginals() throws -> [String] {
+        try kept(damagedName(1)).flatMap { original in
+            try [original] + ["-wal", "-shm", "-journal"].map { original + $0 }.filter { try FileSystem.exists($0) }
+        }
+    }
+
+    /// The files beside the database that have one of the numbered names.
+    private func kept(_ first: String) throws -> [String] {
         try FileSystem.names(in: folder)
-            .filter { $0.isSameName(as: backupName(1)) || Self.withoutNumber($0).isSameName(as: backupName(1)) }
+            .filter { $0.isSameName(as: first) || Self.withoutNumber($0).isSameName(as: first) }
             .map { FileName.sibling($0, of: database) }
     }
 
@@ -89,7 +103,12 @@ package struct DatabasePaths: Sendable {
     /// The names in the folder.
     package var name: String { FileSystem.split(database).name }
     /// The plaintext file, kept when the caller asks for a backup: `-plaintext`, then `-plaintext-2` and so on.
-    func backupName(_ number: Int) -> String { name + "-plaintext" + (number == 1 ? "" : "-\(number)") }
+    func backupName(_ number: Int) -> String { Self.numbered(name + "-plaintext", number) }
+    /// The damaged database in whose place a recovered one is: `-damaged`, then `-damaged-2` and so on.
+    func damagedName(_ number: Int) -> String { Self.numbered(name + "-damaged", number) }
+    private static func numbered(_ name: String, _ number: Int) -> String {
+        name + (number == 1 ? "" : "-\(number)")
+    }
     var attemptName: String { name + "-attempt" }
 
     /// The copy that is being built, but for the random part of its name.

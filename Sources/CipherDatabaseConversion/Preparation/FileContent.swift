@@ -19,6 +19,7 @@ extension ConversionOptions {
     ) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: upgradeTimeout, cancellation: cancellation) {
             do {
+                try Leftovers.putBackSidecars(paths)
                 let inspector = inspector(paths)
                 switch try inspector.surface() {
                 case .missing where createsMissingFile: return try body(inspector, .empty)

@@ -18,9 +18,23 @@ package enum Leftovers {
             try folder.removeIfPresent(paths.attemptName)
             return []
         case .record(let record):
+            let told = try DamagedOriginal.putBack(record, folder, paths)
             try folder.removeIfPresent(record.unfinishedBackupName(paths))
-            return try sweepCopy(record, folder, paths)
+            return try told + sweepCopy(record, folder, paths)
         }
+    }
+
+    /// Gives a damaged database the log or journal back that a recovery in its place had put aside when it died.
+    ///
+    /// Before anything looks at the database: what it holds is only whole with them.
+    ///
+    /// - Returns: What could not be given back.
+    @discardableResult
+    package static func putBackSidecars(_ paths: DatabasePaths) throws -> [String] {
+        guard try FileSystem.exists(paths.attempt) else { return [] }
+        let folder = try paths.openFolder()
+        guard case .record(let record) = try AttemptRecord.find(folder, paths) else { return [] }
+        return try DamagedOriginal.putBack(record, folder, paths)
     }
 
     private static func sweepCopy(
@@ -38,6 +52,11 @@ package enum Leftovers {
             return [
                 "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
                     + "replaced: compare it with the database, and move it away"
+            ]
+        }
+        if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
+            return [
+                "\(folder.path(of: name)) is the damaged database, whose own name another program has taken: move it away"
             ]
         }
         try folder.removeIfPresent(name)

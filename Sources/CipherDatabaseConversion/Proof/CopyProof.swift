@@ -99,7 +99,7 @@ package struct CopyProof {
             // Rows out of order, say: the copy has them in order.
             let found = try IntegrityComplaints(source)
             let complaints = found.kinds.keys.sorted()
-            let aboutIndexes = complaints.filter(IntegrityComplaints.isAboutIndex)
+            let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
             if !hasRebuiltIndexes, !aboutIndexes.isEmpty {
                 throw DamagedIndexes(complaints: aboutIndexes, indexes: found.indexes)
             }

@@ -147,6 +147,11 @@ struct IntegrityComplaints: Sendable, Equatable {
         ].contains(where: complaint.hasPrefix)
     }
 
+    /// Whether a complaint may tell of an index: also where it is a page that two b-trees claim.
+    static func mayBeAboutIndex(_ complaint: String) -> Bool {
+        isAboutIndex(complaint) || complaint.hasPrefix("#nd reference to page ")
+    }
+
     private static func withoutNumbers(_ message: String) -> String {
         var result = ""
         for character in message {

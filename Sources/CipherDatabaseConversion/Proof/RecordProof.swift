@@ -58,6 +58,9 @@ final class RecordProof: @unchecked Sendable {
             return try SchemaEntry.all(in: pages, claims: claims) { throw $0 }
         }
         guard originals.map(\.rowid) == copies.map(\.rowid) else { return nil }
+        // What a tree holds is told by its root, which a damaged schema may give to two entries.
+        let standing = originals.map(\.rootPage).filter { $0 != 0 }
+        guard Set(standing).count == standing.count else { return nil }
         let roots = zip(originals, copies).map { (original: $0.rootPage, copy: $1.rootPage) }
         var contents: [UInt32: RecordTree.Content] = [:]
         var undecided: Set<UInt32> = []

@@ -12,6 +12,8 @@ struct DamagedSource {
     let header: FileHeader?
     /// What is to be told of the file.
     var notes: [String] = []
+    /// Whether it is not encrypted.
+    private(set) var isPlaintext = false
 
     /// Opens a file; the pages are read through SQLite's file layer.
     ///
@@ -72,7 +74,9 @@ struct DamagedSource {
             (versions, sidecar) = (nil, nil)
         }
         let pages = DamagedPages(bytes, geometry, versions: versions, in: sidecar)
-        return DamagedSource(pages, try header(of: pages), notes: notes)
+        var source = DamagedSource(pages, try header(of: pages), notes: notes)
+        source.isPlaintext = true
+        return source
     }
 
     static let foreignSidecar =

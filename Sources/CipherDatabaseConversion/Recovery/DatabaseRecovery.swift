@@ -17,6 +17,8 @@ package struct DatabaseRecovery {
     private let targetProvider: any KeyProvider
     private let template: String?
     private let options: ConversionOptions
+    /// The table of the rows that are of no table.
+    private let apart: String
 
     /// - Parameters:
     ///   - source: The damaged database.
@@ -37,6 +39,23 @@ package struct DatabaseRecovery {
         self.targetProvider = options.waiting(for: targetProvider ?? provider)
         self.template = template
         self.options = options
+        apart = "lost_and_found"
+    }
+
+    /// The recovery of a database whose place the new one is to take.
+    init(
+        inPlaceOf paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], template: String?,
+        options: ConversionOptions
+    ) {
+        source = paths
+        self.provider = options.waiting(for: provider)
+        self.formats = formats
+        target = paths
+        targetProvider = self.provider
+        self.template = template
+        self.options = options
+        // Of CipherStore's own names: no schema is compared with it, and nothing drops it for being undeclared.
+        apart = "cipherstore_lost_and_found"
     }
 
     /// Recovers.
@@ -57,36 +76,62 @@ package struct DatabaseRecovery {
         try observer.checkCancellation()
         let folder = try target.openFolder()
         try UnpublishedFile.checkName(target, in: folder, besides: source.database)
-        let before = try FileMarks(source)
-        let template = try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
-        let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
-        observer.totalBytes = before.bytes
-        try Preflight.checkRoom(for: before.bytes, options.format, target)
-        let key = try targetProvider.checkedKey(for: .createOrExisting, database: target.database)
-        try key.checkSalt(for: options.format, path: target.database)
-        let keys = try UpgradeKeys(
-            key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
+        let opened = try open()
+        try Preflight.checkRoom(for: opened.bytes, options.format, target)
+        let keys = try keys()
         defer { keys.cancel() }
         let file = try UnpublishedFile(in: folder, target)
         do {
-            var report = try observer.locating {
-                try make(damaged, damaged.pages, template, file.content, keys, observer)
-            }
-            guard try FileMarks(source) == before else {
-                throw StoreError.busy(
-                    source.database, "another program wrote to the database while it was read",
-                    retry: .afterEndingProgram)
-            }
+            var report = try observer.locating { try fill(file.content, opened, keys, observer) }
             try observer.begin(.swapping)
             report.notes += try file.publish()
             observer.finish()
-            report.bytesBefore = before.bytes
             report.seconds = (ContinuousClock.now - began).inSeconds
             return report
         } catch {
             file.remove()
             throw error
         }
+    }
+
+    /// A damaged database that is open for reading, and what it was when it was opened.
+    struct Opened {
+        let damaged: DamagedSource
+        fileprivate let template: SchemaTemplate?
+        let marks: FileMarks
+        /// The size of the database with its log.
+        var bytes: Int64 { marks.bytes }
+    }
+
+    /// Opens the damaged database.
+    ///
+    /// - Throws: ``StoreError`` as ``DamagedSource/init(_:sizes:provider:formats:)`` does, and as where any database is read
+    ///   of the template.
+    func open() throws -> Opened {
+        let marks = try FileMarks(source)
+        let template = try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+        let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
+        return Opened(damaged: damaged, template: template, marks: marks)
+    }
+
+    /// Begins to derive the keys of the new database.
+    func keys() throws -> UpgradeKeys {
+        let key = try targetProvider.checkedKey(for: .createOrExisting, database: target.database)
+        try key.checkSalt(for: options.format, path: target.database)
+        return try UpgradeKeys(
+            key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
+    }
+
+    /// Fills a new file with what the damaged database holds, proves it, and looks whether anybody wrote the damaged one
+    /// meanwhile.
+    func fill(
+        _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
+    ) throws -> RecoveryReport {
+        observer.totalBytes = opened.bytes
+        var report = try make(opened.damaged, opened.damaged.pages, opened.template, file, keys, observer)
+        try opened.marks.check(source)
+        report.bytesBefore = opened.bytes
+        return report
     }
 
     // MARK: Building and proving
@@ -113,7 +158,8 @@ package struct DatabaseRecovery {
                 observer.update(bytes: (try? file.size()) ?? 0)
                 return !observer.isCancelled
             }
-            let recovered = try RecoveredDatabase(connection, forms, schema.encoding, header: damaged.header)
+            let recovered = try RecoveredDatabase(
+                connection, forms, schema.encoding, header: damaged.header, apart: apart)
             let findings = try reading.run { try recovered.add($0) }
             try recovered.finish()
             return (recovered, findings)
@@ -185,7 +231,7 @@ package struct DatabaseRecovery {
 }
 
 /// What tells whether somebody wrote to a database or what lies beside it.
-private struct FileMarks: Equatable {
+struct FileMarks: Equatable {
     private let marks: [String]
     /// The size of the database and of its log, in bytes.
     let bytes: Int64
@@ -196,5 +242,14 @@ private struct FileMarks: Equatable {
             status.map { "\($0.identity) \($0.size) \($0.modified)" } ?? ""
         }
         bytes = statuses.prefix(2).reduce(0) { $0 + ($1?.size ?? 0) }
+    }
+
+    /// - Throws: ``StoreError`` with `busy` where somebody did.
+    func check(_ paths: DatabasePaths) throws {
+        guard try FileMarks(paths) == self else {
+            throw StoreError.busy(
+                paths.database, "another program wrote to the database while it was read",
+                retry: .afterEndingProgram)
+        }
     }
 }

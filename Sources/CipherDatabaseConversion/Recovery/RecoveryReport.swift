@@ -18,7 +18,8 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
 
     /// The rows that could not be told to a table.
     public struct LostAndFound: Sendable, Codable, Equatable {
-        /// The name of the table that they are in: `lost_and_found`, or with a number where the schema has that name.
+        /// The name of the table that they are in: `lost_and_found`, of a database that was recovered in its place
+        /// `cipherstore_lost_and_found`; or with a number where the schema has that name.
         public var name: String
         /// Rows of which nothing tells the table, or whether they had been deleted.
         public var orphanedRows: Int
@@ -30,7 +31,7 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
 
     /// The new database, without symbolic links.
     public var path: String
-    /// The damaged database, without symbolic links.
+    /// The damaged database, without symbolic links; where the new one has taken its place, the name that it is kept under.
     public var source: String
     /// Whether nothing is missing as far as the damaged file tells: every page of every table was whole, or an undamaged
     /// index names as many rows as came back.

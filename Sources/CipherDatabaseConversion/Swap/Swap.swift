@@ -103,7 +103,12 @@ struct Swap {
     ///
     /// The old file is overwritten only when the rename is known to be durable: a power loss may bring its name back before,
     /// and it is then the database.
-    func finish(_ old: ReplacedFile, otherNames: Int) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - otherNames: How many other names (hard links) the old file has.
+    ///   - isKept: Whether one of them is the name that it is kept under.
+    func finish(_ old: ReplacedFile, otherNames: Int, isKept: Bool = false) -> [String] {
+        let linked = otherNames - (isKept ? 1 : 0)
         var warnings: [String] = []
         var isDurable = false
         do {
@@ -112,9 +117,9 @@ struct Swap {
             warnings.append(
                 "the folder could not be synced, so a power loss may bring the old file back: \(error)")
         }
-        if otherNames > 0 {
+        if linked > 0 {
             warnings.append(
-                "the old file has \(otherNames) other name(s) (hard links) and is still readable there")
+                "the old file has \(linked) other name(s) (hard links) and is still readable there")
         }
         do {
             try removeOriginal()
@@ -122,7 +127,7 @@ struct Swap {
             warnings.append("the old file is still there as \(copyName), the next launch removes it: \(error)")
         }
         // Last: by now nobody comes to the old file by a name.
-        return warnings + old.end(overwriting: isDurable && otherNames == 0)
+        return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
     }
 
     /// Takes the original's last name of ours away, where the names were exchanged.

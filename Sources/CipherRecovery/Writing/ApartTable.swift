@@ -18,12 +18,13 @@ struct ApartTable {
     /// SQLite's limit of columns, without those of ours.
     private static let mostValues = 1_990
 
-    init(_ forms: SchemaForms, _ encoding: TextEncoding, _ connection: Connection) {
+    /// - Parameter wanted: Its name, unless the schema has that.
+    init(named wanted: String, _ forms: SchemaForms, _ encoding: TextEncoding, _ connection: Connection) {
         let taken = forms.names
-        var name = "lost_and_found"
+        var name = wanted
         var number = 0
         while taken.contains(Array(name.utf8)) {
-            name = "lost_and_found_\(number)"
+            name = "\(wanted)_\(number)"
             number += 1
         }
         self.name = SchemaName(bytes: name.utf8)

@@ -31,12 +31,17 @@ package final class RecoveredDatabase {
 
     /// Begins a transaction, and makes the tables.
     ///
-    /// - Parameter header: That of the damaged database, where it is known.
-    package init(_ connection: Connection, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?) throws {
+    /// - Parameters:
+    ///   - header: That of the damaged database, where it is known.
+    ///   - apart: The name of the table of the rows that are of no table, unless the schema has that.
+    package init(
+        _ connection: Connection, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?,
+        apart: String = "lost_and_found"
+    ) throws {
         self.connection = connection
         self.forms = forms
         self.encoding = encoding
-        apart = ApartTable(forms, encoding, connection)
+        self.apart = ApartTable(named: apart, forms, encoding, connection)
         counts = [Int](repeating: 0, count: forms.tables.count)
         repeated = [Set<UInt64>](repeating: [], count: forms.tables.count)
         var prefix = "cipherstore_recovered_"

@@ -35,7 +35,8 @@ package struct AccountRemoval {
     /// The log and the journal before the database: without it they would be taken for another's.
     private func removeFiles() throws {
         try Leftovers.sweep(paths)
-        for path in try [paths.wal, paths.sharedMemory, paths.journal, paths.database] + paths.backups() {
+        let own = [paths.wal, paths.sharedMemory, paths.journal, paths.database]
+        for path in try own + paths.backups() + paths.damagedOriginals() {
             try FileSystem.removeIfPresent(path)
         }
         try AttemptRecord.remove(paths)

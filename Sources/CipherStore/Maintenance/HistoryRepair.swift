@@ -93,7 +93,8 @@ extension StoreOpening {
     /// Lends a connection in a transaction, with the upgrade lock held.
     private func writing<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
-            try StoreError.typing(path) {
+            try Leftovers.putBackSidecars(paths)
+            return try StoreError.typing(path) {
                 let connection = try openForWriting()
                 defer { connection.close() }
                 return try connection.transaction(.immediate) { try body(connection) }

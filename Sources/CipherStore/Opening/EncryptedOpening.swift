@@ -52,13 +52,16 @@ extension StoreOpening {
                 let (report, fileKey) = try keyChange.convert(file, inspector, finishing: finishing)
                 return (report, fileKey)
             }
-        } catch let error as StoreError where error.leavesFileUsable {
+        } catch let error as StoreError where error.leavesFileUsable && !isRecovered(error) {
             // The count of attempts stays, or a watchdog would end every launch here.
             if error.code != .repeatedFailure { _ = try settleAttempts(file.fileKey) }
             return try migrate(file.fileKey, warnings: warnings + [StoreError.putOff(error)])
         }
         return retiringPreviousKey(changed)
     }
+
+    /// Whether a failure is damage that the file is recovered from, and that cannot wait.
+    private func isRecovered(_ error: StoreError) -> Bool { error.code == .corrupt && options.onDamage == .recover }
 
     private func retiringPreviousKey(_ opened: Opened) -> Opened {
         guard let warning = keyChange.retirePreviousKey() else { return opened }

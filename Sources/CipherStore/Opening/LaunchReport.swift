@@ -19,6 +19,8 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         case opened
         /// An encrypted file was given another key or cipher format.
         case rekeyed
+        /// A damaged file was recovered.
+        case recovered
         /// Encryption is off now: the file was decrypted.
         case decrypted
         /// A plaintext file was opened.
@@ -129,6 +131,7 @@ extension LaunchReport.Outcome {
             case .encrypted: .encrypted
             case .opened: .opened
             case .rekeyed: .rekeyed
+            case .recovered: .recovered
             case .decrypted: .decrypted
             case .openedPlaintext: .openedPlaintext
             }

@@ -15,6 +15,8 @@ public struct OpenReport: Sendable, Codable {
         case opened
         /// The encrypted file was given another key or cipher format.
         case rekeyed
+        /// The file was damaged: what it still held has taken its place, and it is kept beside.
+        case recovered
         /// Encryption is off now: the encrypted file was decrypted.
         case decrypted
         /// Encryption is off, or could not be done several times in a row: the file is plaintext.
@@ -23,7 +25,7 @@ public struct OpenReport: Sendable, Codable {
 
     /// How the file was found and left.
     public let outcome: Outcome
-    /// The encryption upgrade, the decryption or the change of key or format, where there was one.
+    /// The encryption upgrade, the decryption, the change of key or format or the recovery, where there was one.
     public let encryption: EncryptionReport?
     /// The schema migration.
     public let migration: MigrationReport

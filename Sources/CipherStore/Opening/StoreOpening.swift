@@ -88,6 +88,7 @@ package struct StoreOpening {
     private func runLocked<Result>(_ body: (Opened) throws -> Result) throws -> Result {
         try checkInputs()
         return try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
+            try Leftovers.putBackSidecars(paths)
             guard let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout) else {
                 return try body(open())
             }
@@ -127,6 +128,12 @@ package struct StoreOpening {
     }
 
     private func open() throws -> Opened {
+        // Recovered is what is encrypted then.
+        guard configuration.encryption.isEnabled else { return try openAsIs() }
+        return try upgrade.recoveringDamage(formats: configuration.encryption.formats, openAsIs, by: recover)
+    }
+
+    private func openAsIs() throws -> Opened {
         let inspector = options.inspector(paths)
         let resolved = try resolver.resolve(inspector, rollsBackJournal: true) { connection, facts, file in
             guard facts.surface != .missing || mayCreate else { throw StoreError.missingFile(paths.database) }
@@ -288,6 +295,7 @@ package struct StoreOpening {
             switch outcome {
             case .decrypted: try stampPlaintext(copy)
             case .rekeyed: try HistoryTable.append(.rekeyed, in: copy)
+            case .recovered: break
             default: try HistoryTable.append(.encrypted, in: copy)
             }
             migration = try migrateSchema(copy)

@@ -13,12 +13,17 @@ enum ConversionFacts {
         var sheet = FactSheet()
         add(report, to: &sheet)
         try sheet.print()
+        if let recovery = report.recovery { try RecoverCommand.print(recovery) }
         return .done
     }
 
     static func add(_ report: EncryptionReport, to sheet: inout FactSheet) {
         switch report.outcome {
         case .encrypted, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed: break
+        case .recovered:
+            sheet.add("recovered", "\(report.path): it was damaged")
+            sheet.add("kept", report.recovery.map { "the damaged database, as \($0.source)" })
+            return
         case .alreadyEncrypted:
             sheet.add("encrypted", "\(report.path): it was encrypted with this key before")
             return

@@ -24,6 +24,8 @@ extension Command {
                 + "would succeed, how long it would take and how large the file would become. Others may have the "
                 + "database open meanwhile; where one of them writes to it, the exit status is 75. With --config the copy "
                 + "is migrated too, as migrate would do it.",
+            "With --on-damage recover a file that cannot be healed from its rows is kept as DB-damaged, still plaintext, and "
+                + "what recover finds in it takes its place; the report lists what is lost.",
             "The comparison authenticates every page of the copy. With --proof engine SQLCipher itself reads all of them, "
                 + "and not only a part, which takes longer.",
             FleetOptions.note,
@@ -31,6 +33,7 @@ extension Command {
         examples: [
             "encrypt app.db --key-file key",
             "encrypt app.db --key-env APP_KEY --keep-backup",
+            "encrypt app.db --key-file key --on-damage recover",
             "encrypt app.db --key-file key --shadow --json",
             "encrypt app.db --key-file key --shadow --config app.plist",
             "encrypt app.db --key-file key --proof engine",
@@ -47,8 +50,8 @@ enum EncryptCommand {
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do where indexes, the free list or the pointer map are damaged: rebuildIndexes (the default) or refuse."
-    )
+        "What to do with a damaged file: rebuildIndexes where no row depends on the damage (the default), recover what it "
+            + "still holds in any case, or refuse.")
 
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")

@@ -65,7 +65,7 @@ enum MigrateCommand {
         var sheet = FactSheet()
         switch report.outcome {
         case .created: sheet.add("created", opened.path)
-        case .encrypted, .decrypted, .rekeyed:
+        case .encrypted, .decrypted, .rekeyed, .recovered:
             if let encryption = report.encryption { ConversionFacts.add(encryption, to: &sheet) }
         case .opened: sheet.add("opened", "\(opened.path) (encrypted before)")
         case .openedPlaintext: sheet.add("opened", "\(opened.path) (plaintext)")
@@ -75,6 +75,7 @@ enum MigrateCommand {
         let event = migration.event.map { " (\($0.rawValue))" } ?? ", nothing to do"
         sheet.add("schema", "version \(from)\(migration.to)\(event)")
         try sheet.print()
+        if let recovery = report.encryption?.recovery { try RecoverCommand.print(recovery) }
         try SchemaText.print(migration.applied)
         try SchemaText.print(withheld: migration.withheld, findings: migration.findings, notes: migration.notes)
     }

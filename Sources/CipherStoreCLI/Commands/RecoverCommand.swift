@@ -6,8 +6,9 @@ extension Command {
         name: "recover",
         summary: "Make a new, encrypted database of what a damaged one still holds.",
         operands: [.database],
-        options: [RecoverCommand.output, RecoverCommand.template] + KeyOptions.key.all + KeyOptions.newKey.all
-            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .progress],
+        options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template] + KeyOptions.key.all
+            + KeyOptions.newKey.all + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility]
+            + UpgradeOptions.all,
         notes: [
             "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
                 + "row that is whole comes back into its table with its rowid, also where the pages that led to it are lost. "
@@ -15,6 +16,10 @@ extension Command {
             "Rows that cannot be told to one table, rows of free pages and rows that contradict their page are in the table "
                 + "lost_and_found, with the reason beside each: orphaned, deleted or damaged. Where the schema itself is "
                 + "lost, --template tells the tables apart.",
+            "With --output the new database is a file beside the damaged one. With --in-place it takes the damaged one's place "
+                + "by one rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
+                + "journal; it is plaintext if it was. At every moment DB is the whole damaged database or the whole recovered "
+                + "one; after a crash, verify tells which. Nobody may have the database open.",
             "The exit status is 0 when the new database was made, also where something is lost: with --json, \"complete\" "
                 + "says whether anything may be missing. In a plaintext file nothing tells a value that was damaged in place "
                 + "from a true one.",
@@ -24,6 +29,7 @@ extension Command {
         examples: [
             "recover app.db --output new.db --key-file key",
             "recover app.db --output new.db --key-file key --template good.db",
+            "recover app.db --in-place --key-file key",
         ],
         isToldByStatus: true,
         run: RecoverCommand.run)
@@ -31,22 +37,37 @@ extension Command {
 
 enum RecoverCommand {
     static let output = Option(
-        "output", value: "NEW", kind: .file, isRequired: true, "The database to be made; nothing may have that name.")
+        "output", value: "NEW", kind: .file, "The database to be made; nothing may have that name.")
+    static let inPlace = Option(
+        "in-place", "Have the new database take the damaged one's place, which is kept as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
         "A healthy database of the same schema, plaintext or with the same key, where the schema is lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
-        let output = try invocation.required(output)
+        guard invocation.has(output) != invocation.has(inPlace) else {
+            throw CommandFailure.usage("one of --output and --in-place is required")
+        }
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let newProvider = try KeyOptions.newKey.provider(invocation)
+        guard newProvider == nil || !invocation.has(inPlace) else {
+            throw CommandFailure.usage(
+                "--in-place takes no new key", advice: "recover the database, and change its key with cipherstore rekey"
+            )
+        }
         let formats = try CipherOptions.oldFormats(invocation)
         let settings = try CipherOptions.settings(invocation, CipherOptions.newCompatibility, oldest: 3)
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.format = settings
+            let paths = try DatabasePaths(invocation.operands[0])
+            guard let output = invocation[output] else {
+                return try InPlaceRecovery(
+                    of: paths, provider: provider, formats: formats, template: invocation[template], options: options
+                ).runLocked()
+            }
             return try DatabaseRecovery(
-                of: DatabasePaths(invocation.operands[0]), provider: provider, formats: formats, to: output,
+                of: paths, provider: provider, formats: formats, to: output,
                 targetProvider: newProvider, template: invocation[template], options: options
             ).run()
         }
@@ -59,7 +80,7 @@ enum RecoverCommand {
     }
 
     /// A table of the tables, and a sentence on what is lost.
-    private static func print(_ report: RecoveryReport) throws {
+    static func print(_ report: RecoveryReport) throws {
         var lines = [["table", "rows", "lost pages", "notes"]]
         for table in report.tables {
             lines.append([

@@ -68,7 +68,9 @@ extension FleetResult {
     init(_ report: EncryptionReport, path: String) {
         let kind: Kind =
             switch report.outcome {
-            case .encrypted, .created, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed: .done
+            case .encrypted, .created, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed,
+                .recovered:
+                .done
             case .alreadyEncrypted, .alreadyPlaintext, .alreadyRekeyed: .unchanged
             }
         self.init(kind, report.outcome.rawValue, path: path, report: report, warnings: report.warnings)

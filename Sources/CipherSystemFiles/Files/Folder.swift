@@ -117,6 +117,19 @@ package final class Folder: Sendable {
         throw FileSystem.failure("be renamed to \(SystemPath.printable(new))", path(of: old))
     }
 
+    /// Gives a file a second name (a hard link), where nothing has that name.
+    ///
+    /// - Returns: Whether the new name was free.
+    /// - Throws: ``StoreError``, with `permission` where the file system or the system's rules allow no hard links.
+    package func linkIfFree(_ name: String, as new: String) throws -> Bool {
+        let result = name.withSystemPath { old in
+            new.withSystemPath { linkat(descriptor, old, descriptor, $0, 0) }
+        }
+        guard result != 0 else { return true }
+        if errno == EEXIST { return false }
+        throw FileSystem.failure("be given the second name \(SystemPath.printable(new))", path(of: name))
+    }
+
     /// Gives each of two files the other's name, in one step.
     ///
     /// Returns `false` where the file system cannot do that.

@@ -23,17 +23,20 @@ enum Fault: String, CaseIterable, Sendable {
         switch self {
         case .EIO:
             [
-                "openat", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "unlink",
-                "unlinkat", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr", "flock", "mmap", "newfstatat",
+                "openat", "read", "pread64", "write", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "linkat",
+                "unlink", "unlinkat", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr", "flock", "mmap",
+                "newfstatat",
                 "fstat", "fcntl", "access", "readlink", "listxattr",
             ]
         case .ENOSPC:
             [
-                "openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "ftruncate", "fsetxattr",
+                "openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "linkat", "ftruncate",
+                "fsetxattr",
             ]
         case .EACCES:
             [
-                "openat", "rename", "renameat2", "unlink", "unlinkat", "fchmod", "fchown", "fsetxattr", "fremovexattr",
+                "openat", "rename", "renameat2", "linkat", "unlink", "unlinkat", "fchmod", "fchown", "fsetxattr",
+                "fremovexattr",
                 "mmap", "fcntl", "newfstatat", "access", "readlink",
             ]
         case .EINTR:

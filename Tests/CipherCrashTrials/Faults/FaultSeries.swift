@@ -16,7 +16,9 @@ struct FaultSeries {
         let folder = trial.worker.folder
         let copy = "\(trial.file)-upgrade-\(Self.digits)"
         if fault == .lost { return ["-P", copy] }
-        let besides = ["-wal", "-shm", "-journal", "-attempt", "-plaintext", "-plaintext-\(Self.digits)"]
+        let besides =
+            ["-wal", "-shm", "-journal", "-attempt", "-plaintext", "-plaintext-\(Self.digits)"]
+            + ["-damaged", "-damaged-wal", "-damaged-journal"]
         return ([folder, trial.file, copy] + besides.map { trial.file + $0 }).flatMap { ["-P", $0] }
     }
 

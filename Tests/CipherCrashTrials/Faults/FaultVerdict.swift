@@ -62,7 +62,9 @@ extension FaultSeries {
     private func refusalLosses(_ state: FolderState, _ found: Finding, _ output: String) -> [String] {
         let scenario = trial.scenario
         let record = UpgradeRecord.name
-        let left = trial.strangers(state, allowing: [FolderState.database + "-journal", record])
+        // A launch may have recovered the file, and then fail to open it.
+        let kept = scenario.isLaunch && found.form == scenario.after ? scenario.kept : []
+        let left = trial.strangers(state, allowing: [FolderState.database + "-journal", record] + kept)
         var losses: [String] = []
         // Where it is the removal that failed, the next run does it.
         if !left.isEmpty, !call.hasPrefix("unlink") {

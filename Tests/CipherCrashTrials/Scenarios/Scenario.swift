@@ -14,6 +14,13 @@ struct Scenario: Sendable {
     /// What the file is where its change was put off and the rest was done.
     var waiting: String?
 
+    /// Whether the damaged file must be kept beside the new one.
+    var keepsDamaged: Bool { before.hasSuffix("-damaged") }
+
+    /// The damaged file that is kept, with the log or the journal that it had.
+    static let damaged = FolderState.database + "-damaged"
+    /// The names that it has then.
+    var kept: [String] { keepsDamaged ? ["", "-wal", "-journal"].map { Self.damaged + $0 } : [] }
     /// The plaintext file that is kept.
     static let backup = FolderState.database + "-plaintext"
     /// The backup that an operation makes or restores.
@@ -22,7 +29,7 @@ struct Scenario: Sendable {
     /// How the operation may end when it is run again.
     static let endings = [
         "encrypted", "alreadyEncrypted", "shadow", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
-        "launched", "backedUp", "restored",
+        "launched", "backedUp", "restored", "recovered",
     ]
 
     /// A shadow proof never writes the database or its log.
@@ -71,6 +78,18 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-plaintext", start: .plaintext, operation: ["launch", "decrypt"], before: "plaintext",
             after: "plaintext-migrated"),
+        Scenario(
+            name: "encrypt-damaged", start: .plaintextDamaged, operation: ["encrypt", "recover"],
+            before: "plaintext-damaged", after: "encrypted"),
+        Scenario(
+            name: "launch-damaged", start: .plaintextDamaged, operation: ["launch", "recover"],
+            before: "plaintext-damaged", after: "encrypted-migrated"),
+        Scenario(
+            name: "recover", start: .encryptedDamaged, operation: ["recover"], before: "encrypted-damaged",
+            after: "encrypted"),
+        Scenario(
+            name: "recover-hot", start: .damagedHot, operation: ["recover"], before: "plaintext-damaged",
+            after: "encrypted", journalMode: "delete"),
         Scenario(name: "backup", start: .encrypted, operation: ["backup"], before: "encrypted", after: "encrypted"),
         Scenario(
             name: "restore", start: .restorable, operation: ["restore"], before: "encrypted",

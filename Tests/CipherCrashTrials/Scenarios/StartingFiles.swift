@@ -15,6 +15,11 @@ final class StartingFiles: Sendable {
         /// With a journal that must be rolled back.
         case plaintextHot
         case encryptedHot
+        /// In WAL mode, with rows in the log, and a table whose page is overwritten.
+        case plaintextDamaged
+        case encryptedDamaged
+        /// With such a table, and a journal that must be rolled back.
+        case damagedHot
         /// Encrypted, and opened by the app's new version.
         case migrated
         /// Encrypted, beside a backup of the migrated one.
@@ -64,6 +69,9 @@ final class StartingFiles: Sendable {
             .encrypted: encrypted,
             .plaintextHot: try state(["plaintext", "hot"], having: "-journal"),
             .encryptedHot: try state(["encrypted", "hot"], having: "-journal"),
+            .plaintextDamaged: try state(["plaintext", "damaged"], having: "-wal"),
+            .encryptedDamaged: try state(["encrypted", "damaged"], having: "-wal"),
+            .damagedHot: try state(["plaintext", "hot", "damaged"], having: "-journal"),
             .migrated: migrated,
             .restorable: restorable,
         ]

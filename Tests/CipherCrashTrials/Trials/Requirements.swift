@@ -50,7 +50,7 @@ extension Trial {
         let said = try worker.run(harness.subject.command(["settle", file] + scenario.operation)).output
             .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         let found = Finding(said[0])
-        var losses = found.form == scenario.after ? try backupLosses(state) : []
+        var losses = found.form == scenario.after ? try backupLosses(state) + damagedLosses(state) : []
         losses += try copyLosses(state)
         losses += try endingLosses(said.count > 1 ? said[1] : "", last: said.dropFirst(2).joined(separator: " "))
         if losses.isEmpty { harness.settled[key] = found }
@@ -81,13 +81,13 @@ extension Trial {
     private func endingLosses(_ ending: String, last: String) throws -> [String] {
         guard Scenario.endings.contains(ending) else { return ["the next run says: \(ending)"] }
         let state = try FolderState(of: worker.folder)
-        let left = strangers(state, allowing: scenario.keepsBackup ? [Scenario.backup] : [])
+        let left = strangers(state, allowing: (scenario.keepsBackup ? [Scenario.backup] : []) + scenario.kept)
         guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
         guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
         let mode = state.files[FolderState.database]?.mode
         guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
         guard !scenario.makesCopy || state.files[Scenario.copy] != nil else { return ["there is no backup at the end"] }
-        return try untouchedLosses(state) + backupLosses(state) + copyLosses(state)
+        return try untouchedLosses(state) + backupLosses(state) + copyLosses(state) + damagedLosses(state)
     }
 
     /// A backup that has its name must be whole.
@@ -97,9 +97,23 @@ extension Trial {
         return Finding(found).form == scenario.before ? [] : ["the backup is not whole: \(found)"]
     }
 
-    /// What `CipherCrashSubject check` says of a file by itself.
-    private func look(at file: FileImage) throws -> String {
-        let look = FolderState(files: [FolderState.database: file], numbers: [FolderState.database: 0])
+    /// The damaged file must be there beside the recovered one, and be all of what it was, with its log or journal.
+    private func damagedLosses(_ state: FolderState) throws -> [String] {
+        guard scenario.keepsDamaged else { return [] }
+        guard let damaged = state.files[Scenario.damaged] else { return ["the damaged file is not kept"] }
+        var sidecars: [String: FileImage] = [:]
+        for ending in ["-wal", "-journal"] { sidecars[ending] = state.files[Scenario.damaged + ending] }
+        let found = try look(at: damaged, with: sidecars)
+        return Finding(found).form == scenario.before ? [] : ["the damaged file is not whole: \(found)"]
+    }
+
+    /// What `CipherCrashSubject check` says of a file with what lies beside it.
+    private func look(at file: FileImage, with sidecars: [String: FileImage] = [:]) throws -> String {
+        var look = FolderState(files: [FolderState.database: file], numbers: [FolderState.database: 0])
+        for (number, (ending, sidecar)) in sidecars.enumerated() {
+            look.files[FolderState.database + ending] = sidecar
+            look.numbers[FolderState.database + ending] = number + 1
+        }
         try look.lay(at: worker.look, Inodes())
         return try worker.run(harness.subject.command(["check", worker.look + "/" + FolderState.database])).output
     }

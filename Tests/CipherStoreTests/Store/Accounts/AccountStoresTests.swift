@@ -210,6 +210,9 @@ struct AccountStoresTests {
         let accounts = accounts()
         try await insert("anna", accounts.open("anna"))
         try await insert("ben", accounts.switch(to: "ben"))
+        for name in ["app.db-damaged", "app.db-damaged-wal", "app.db-damaged-2"] {
+            try folder.write("rows of ben's", to: "ben/\(name)")
+        }
         try await accounts.remove("ben")
         try await accounts.remove("never there")
         #expect(await accounts.current == nil)

@@ -90,7 +90,7 @@ struct ConfigurationErrorTests {
             ),
             (#"{"keepBackup": 0}"#, "encryption.keepBackup: must be true or false, and is a whole number"),
             (#"{"maximumAttempts": 0}"#, "encryption.maximumAttempts: must be a whole number from 1"),
-            (#"{"onDamage": "heal"}"#, "encryption.onDamage: must be \"refuse\" or \"rebuildIndexes\""),
+            (#"{"onDamage": "heal"}"#, "encryption.onDamage: must be \"refuse\" or \"rebuildIndexes\" or \"recover\""),
             (#"{"onRepeatedFailure": "openPlain"}"#, "encryption.onRepeatedFailure: must be \"refuse\" or \"openPl"),
         ])
     func encryption(section: String, expected: String) {

@@ -80,4 +80,67 @@ extension DatabaseConverter {
             template: template.map { try $0.requiredPath() }, options: options
         ).run()
     }
+
+    // MARK: In place
+
+    /// Has what a damaged database still holds take its place, encrypted, and keeps the damaged one beside it.
+    ///
+    /// The new database is made as ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` makes
+    /// it. The damaged one, which is never written, is kept as `NAME-damaged`, or as `NAME-damaged-2` and so on where
+    /// something has one of its names, with the `-wal` or `-journal` that it had. At every instant the file at the database's
+    /// name is the whole damaged database or the whole recovered one; a crash leaves either, and what the run made besides goes
+    /// with the next conversion or opening. Nobody may have the database open. It keeps its journal mode, owner and mode.
+    ///
+    /// A damaged database that was plaintext stays plaintext under its new name: delete it once nothing of it is missing.
+    ///
+    /// - Parameters:
+    ///   - database: The damaged database file.
+    ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one, and may make it where
+    ///     there is none.
+    ///   - template: A healthy database of the same schema, plaintext or with the same key, where the schema is lost.
+    ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
+    ///   - options: How the run goes; its format is that of the new database.
+    ///   - progress: Is told how far the recovery is, on the thread that works.
+    /// - Returns: What came back, what is lost, and the name that the damaged database has now.
+    /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` where the definition of no table can be read, with
+    ///   `keyDoesNotFit` where the key opens no page, with `permission` where the folder cannot be written or has no hard
+    ///   links, with `noSpace`, with `busy` where somebody uses the file; `CancellationError`. The file is as it was then.
+    @discardableResult
+    public static func recover(
+        inPlace database: URL, keyProvider: any KeyProvider, template: URL? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil
+    ) async throws -> RecoveryReport {
+        try await DetachedThread.cancellable { cancellation in
+            try recoverHere(
+                database, keyProvider, template, formats, checked(options, database, progress, cancellation))
+        }
+    }
+
+    /// Recovers as ``recover(inPlace:keyProvider:template:formats:options:progress:)`` does, and blocks the thread meanwhile.
+    ///
+    /// The cancellation ends the recovery from another thread.
+    ///
+    /// - Throws: ``StoreError`` as that does, with `cancelled` where the recovery was cancelled in time.
+    @available(*, noasync, message: "await recover(inPlace:keyProvider:) instead")
+    @discardableResult
+    public static func recoverBlocking(
+        inPlace database: URL, keyProvider: any KeyProvider, template: URL? = nil,
+        formats: [CipherSettings] = [CipherSettings()], options: ConversionOptions = ConversionOptions(),
+        progress: (@Sendable (UpgradeProgress) -> Void)? = nil, cancellation: UpgradeCancellation? = nil
+    ) throws -> RecoveryReport {
+        try recoverHere(
+            database, keyProvider, template, formats, checked(options, database, progress, cancellation))
+    }
+
+    private static func recoverHere(
+        _ database: URL, _ keyProvider: any KeyProvider, _ template: URL?, _ formats: [CipherSettings],
+        _ options: ConversionOptions
+    ) throws -> RecoveryReport {
+        try checkFormats(formats, database)
+        return try InPlaceRecovery(
+            of: DatabasePaths(database.requiredPath()), provider: keyProvider, formats: formats,
+            template: template.map { try $0.requiredPath() }, options: options
+        ).runLocked()
+    }
 }

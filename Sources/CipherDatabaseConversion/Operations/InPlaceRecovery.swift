@@ -1,0 +1,229 @@
+internal import CipherErrors
+internal import CipherHistory
+package import CipherKeyProviders
+package import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// Has what a damaged database still holds take its place, and keeps the damaged one beside it.
+///
+/// The damaged file is never opened by SQLite and never written. The new one is built and proven as by ``DatabaseRecovery``,
+/// and takes the name as the copy of an encryption does: at every instant the file at the database's name is the whole damaged
+/// database or the whole recovered one, and in the second case the damaged one has its other name already.
+package struct InPlaceRecovery {
+    private let paths: DatabasePaths
+    private let provider: any KeyProvider
+    private let formats: [CipherSettings]
+    private let template: String?
+    private let options: ConversionOptions
+
+    /// What was recovered.
+    package struct Found {
+        /// Whether the damaged database is not encrypted.
+        package let wasPlaintext: Bool
+        fileprivate let report: RecoveryReport
+
+        /// What the history tells of it, for whoever never saw the report: a launch may fail after the swap.
+        package var detail: String {
+            let kept = "kept as \(FileSystem.split(report.source).name)"
+            guard !report.complete else { return kept }
+            let lacking = report.tables.filter { !$0.lostPages.isEmpty }.map(\.name)
+            return kept + ", rows may be missing" + (lacking.isEmpty ? "" : " of \(lacking.joined(separator: ", "))")
+        }
+    }
+
+    /// What is done to the new database before it takes the damaged one's place.
+    package typealias Finishing = (_ recovered: Connection, _ found: Found) throws -> Void
+
+    /// - Parameters:
+    ///   - provider: Gives the key of the damaged database, where it is encrypted, and of the new one.
+    ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
+    ///   - template: A healthy database of the same schema; `nil` for none.
+    ///   - options: Its format is that of the new database.
+    package init(
+        of paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], template: String? = nil,
+        options: ConversionOptions
+    ) {
+        self.paths = paths
+        self.provider = provider
+        self.formats = formats
+        self.template = template
+        self.options = options
+    }
+
+    /// Recovers under the upgrade lock, whatever the file looks like.
+    ///
+    /// - Parameter check: Refuses what was recovered by throwing.
+    /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
+    package func runLocked(checking check: Finishing? = nil) throws -> RecoveryReport {
+        try paths.checkInputs(of: provider)
+        if let template { try paths.checkInputs([template]) }
+        return try UpgradeLock.withLock(
+            paths, timeout: options.upgradeTimeout, cancellation: options.cancellation
+        ) {
+            try Leftovers.putBackSidecars(paths)
+            return try StoreError.typing(paths.database, during: .conversion) {
+                let (report, _) = try run {
+                    try check?($0, $1)
+                    try Self.stamp($0, $1)
+                }
+                guard var recovery = report.recovery else { throw nothingTold }
+                recovery.notes += report.warnings
+                return recovery
+            }
+        }
+    }
+
+    /// Tells the history of a database that has one.
+    static func stamp(_ recovered: Connection, _ found: Found) throws {
+        guard try HistoryTable.stamp(recovered) != nil else { return }
+        try HistoryTable.append(.recovered, detail: found.detail, in: recovered)
+    }
+
+    /// Recovers.
+    ///
+    /// The upgrade lock is held.
+    ///
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the key opens no page of the file, with `corrupt` where the
+    ///   definition of no table can be read, with `noSpace`, with `busy`; what `finishing` throws. The damaged file has its
+    ///   name, its log and its journal then.
+    package func run(finishing: Finishing) throws -> (report: EncryptionReport, fileKey: FileKey) {
+        let began = ContinuousClock.now
+        let observer = UpgradeObserver(
+            path: paths.database, report: options.progress, cancellation: options.cancellation)
+        let folder = try paths.openFolder()
+        let status = try Preflight(paths: paths, settings: options.format, keepBackup: false).checkFiles(folder)
+        try options.inspector(paths).checkSidecarNames(isConverting: true)
+        let original = OriginalFile(paths.database, status)
+        var report = EncryptionReport(.recovered, path: paths.database)
+        let ownership = try observer.locating {
+            try observer.begin(.quiescing)
+            return try SoleOwnership.find(original, timeout: options.busyTimeout, checking: observer.checkCancellation)
+        }
+        report.warnings += try Leftovers.sweep(paths)
+        let made = try observer.locating { try make(folder, status, original, observer, finishing, &report) }
+        do {
+            try observer.locating { try swap(made, status, original, ownership, observer, &report) }
+        } catch {
+            undo()
+            throw error
+        }
+        report.warnings += Attempts(paths: paths, options: options).end(made.record, made.fileKey)
+        observer.finish()
+        report.seconds = (ContinuousClock.now - began).inSeconds
+        report.stageSeconds = observer.secondsByName
+        report.recovery?.seconds = report.seconds
+        return (report, made.fileKey)
+    }
+
+    // MARK: The new database
+
+    /// The new database, proven and finished, and what is needed to put it in its place.
+    private struct Made {
+        let copy: NewFile
+        let fileKey: FileKey
+        let record: AttemptRecord
+        let kept: DamagedOriginal
+        /// A writer's lock on the damaged file, which nobody here has open besides.
+        let lock: DatabaseFile
+        let state: OriginalFile.State
+        let marks: FileMarks
+        let wasPlaintext: Bool
+    }
+
+    private func make(
+        _ folder: Folder, _ status: FileSystem.Status, _ original: OriginalFile, _ observer: UpgradeObserver,
+        _ finishing: Finishing, _ report: inout EncryptionReport
+    ) throws -> Made {
+        let lock = try DatabaseFile(path: paths.database, access: .readWrite)
+        // Nobody else here has the file open, so it is this descriptor's.
+        guard original.isOpenHere() else { throw original.replaced() }
+        guard lock.reserve(timeout: options.busyTimeout) else { throw FileUsers.others([]).busy(paths.database) }
+        let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
+        let recovery = DatabaseRecovery(
+            inPlaceOf: paths, provider: provider, formats: formats, template: template, options: options)
+        let opened = try open(recovery)
+        let keys = try recovery.keys()
+        defer { keys.cancel() }
+        let isWriteAheadLog = try opened.damaged.header?.isWriteAheadLog ?? FileSystem.exists(paths.wal)
+        var record = try Attempts(paths: paths, options: options).next(
+            status.identity, isWriteAheadLog: isWriteAheadLog)
+        do {
+            try record.write(folder, paths, owner: status)
+            let kept = try DamagedOriginal.keep(paths, folder, status.identity, &record)
+            let copy = try record.makeCopy(folder, paths)
+            try copy.setOwner(status.owner, status.group)
+            var recovered = try recovery.fill(copy, opened, keys, observer)
+            guard !recovered.tables.isEmpty else { throw nothingTold }
+            recovered.source = kept.path
+            let fileKey = try keys.building.wait()
+            let found = Found(wasPlaintext: opened.damaged.isPlaintext, report: recovered)
+            try observer.begin(.migrating)
+            try ReadBack(paths: paths, copy: copy, key: fileKey).lending { try finishing($0, found) }
+            recovered.bytesAfter = try copy.size()
+            report.tables = recovered.tables.count
+            report.rows = Int64(recovered.rows)
+            report.bytesBefore = recovered.bytesBefore
+            report.bytesAfter = recovered.bytesAfter
+            report.recovery = recovered
+            return Made(
+                copy: copy, fileKey: fileKey, record: record, kept: kept, lock: lock, state: state, marks: opened.marks,
+                wasPlaintext: found.wasPlaintext)
+        } catch {
+            undo()
+            throw error
+        }
+    }
+
+    /// Opens the damaged file.
+    ///
+    /// In the oldest format nothing authenticates a page: only one that is known as the first shows that the key is right.
+    private func open(_ recovery: DatabaseRecovery) throws -> DatabaseRecovery.Opened {
+        let opened = try recovery.open()
+        guard !opened.damaged.isPlaintext, opened.damaged.header == nil else { return opened }
+        let authenticated = formats.filter { $0.compatibility >= 2 }
+        guard authenticated.count < formats.count else { return opened }
+        guard !authenticated.isEmpty else { throw Inspector(paths).keyDoesNotFit() }
+        return try DatabaseRecovery(
+            inPlaceOf: paths, provider: provider, formats: authenticated, template: template, options: options
+        ).open()
+    }
+
+    private var nothingTold: StoreError {
+        StoreError(
+            .corrupt, path: paths.database,
+            "the definition of no table can be read any more, so no row can be given its table",
+            advice: "recover with a healthy database of the same schema as the template", changed: .nothing)
+    }
+
+    // MARK: The swap
+
+    private func swap(
+        _ made: Made, _ status: FileSystem.Status, _ original: OriginalFile, _ ownership: SoleOwnership,
+        _ observer: UpgradeObserver, _ report: inout EncryptionReport
+    ) throws {
+        try observer.begin(.swapping)
+        let swap = Swap(
+            paths: paths, copy: made.copy, copyName: made.record.copyName(paths), original: status.identity)
+        report.warnings += try swap.applyMetadata()
+        try observer.checkCancellation()
+        let old = try ReplacedFile(
+            paths, original, ownership, reserved: made.lock, state: made.state, timeout: options.busyTimeout,
+            checking: observer.checkCancellation)
+        // Whoever wrote to the log alone has not changed the file.
+        try made.marks.check(paths)
+        try made.kept.takeSidecars()
+        let otherNames = try swap.commit(old)
+        let readable = made.wasPlaintext ? ", and is plaintext: remove it once nothing of it is missing" : ""
+        report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
+        report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
+    }
+
+    /// Leaves the damaged file as it was.
+    ///
+    /// Where something cannot be removed or given back, the record stays for the next launch to do it.
+    private func undo() {
+        guard (try? Leftovers.sweep(paths)) != nil else { return }
+        try? AttemptRecord.remove(paths)
+    }
+}

@@ -1,0 +1,137 @@
+internal import CipherErrors
+package import CipherSystemFiles
+
+/// The damaged file whose place a recovered one takes, kept beside it with its log or journal.
+///
+/// It gets its second name (a hard link) before the recovered file is built, so that it is never without a name. Its log or
+/// journal follows right before the swap: SQLite looks for both by the database's name, and would write them into the new
+/// file. Whoever comes after a crash between the two finds the number of the name in the record, and undoes both.
+package struct DamagedOriginal {
+    private let paths: DatabasePaths
+    private let folder: Folder
+    private let number: Int
+    private let inode: UInt64
+
+    private static let sidecars = ["-wal", "-journal"]
+
+    private var name: String { paths.damagedName(number) }
+    /// Where it is kept.
+    var path: String { FileName.sibling(name, of: paths.database) }
+
+    // MARK: Keeping
+
+    /// Gives the damaged file the first of its names that is free, and whose log and journal would be free.
+    ///
+    /// - Parameters:
+    ///   - original: The damaged file, and not what may have its name by now.
+    ///   - record: Told of the name before it is given.
+    /// - Throws: ``StoreError`` with `permission` where there are no hard links here.
+    package static func keep(
+        _ paths: DatabasePaths, _ folder: Folder, _ original: FileIdentity, _ record: inout AttemptRecord
+    ) throws -> DamagedOriginal {
+        var number = 1
+        while true {
+            let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: original.inode)
+            if try kept.isFree() {
+                record.keptAs = number
+                try record.write(folder, paths)
+                if try kept.link() {
+                    try folder.sync()
+                    return kept
+                }
+            }
+            number += 1
+        }
+    }
+
+    private func isFree() throws -> Bool {
+        try (["", "-shm"] + Self.sidecars).allSatisfy { try folder.status(name + $0) == nil }
+    }
+
+    private func link() throws -> Bool {
+        do {
+            guard try folder.linkIfFree(paths.name, as: name) else { return false }
+        } catch let error as StoreError where error.code == .permission || error.code == .inputOutput {
+            throw StoreError(
+                .permission, path: paths.database,
+                "the damaged database is kept under a second name (a hard link), and \(error.detail)",
+                advice: "have a new file made of what it holds (cipherstore recover --output, or "
+                    + "DatabaseConverter.recover(_:to:)), and put that in its place", changed: .nothing)
+        }
+        guard try folder.status(name)?.identity.inode == inode else {
+            try folder.removeIfPresent(name)
+            throw StoreError.busy(
+                paths.database, "another program replaced the file during the recovery", retry: .afterEndingProgram)
+        }
+        return true
+    }
+
+    /// Gives the log and the journal the names under which SQLite finds them beside the kept file.
+    ///
+    /// Nobody has the file open. The index of a log is made anew.
+    package func takeSidecars() throws {
+        var isMoved = false
+        for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
+            guard try folder.renameIfFree(paths.name + ending, to: name + ending) else {
+                throw StoreError.inTheWay(path + ending, "it would be taken for a part of the damaged database")
+            }
+            isMoved = true
+        }
+        try folder.removeIfPresent(paths.name + "-shm")
+        // The swap must not reach the disk before.
+        if isMoved { try folder.sync() }
+    }
+
+    // MARK: After the swap
+
+    /// Gives the damaged file its name where a power loss has taken it, on a file system that makes no name durable.
+    ///
+    /// - Parameter name: The name that the swap gave it.
+    /// - Returns: Whether the file has it, so that the other name may go.
+    static func isKept(_ name: String, _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> Bool
+    {
+        guard let number = record.keptAs, let inode = record.original else { return true }
+        let kept = DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode)
+        guard let status = try folder.status(name), status.identity.inode == inode, status.links == 1 else {
+            return true
+        }
+        return try folder.renameIfFree(name, to: kept.name)
+    }
+
+    // MARK: Undoing
+
+    /// Gives a damaged file that still has the database's name its log and journal back, and takes its second name away.
+    ///
+    /// - Returns: What could not be given back, for another program's file has its name.
+    static func putBack(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> [String] {
+        guard let number = record.keptAs, let inode = record.original,
+            try folder.status(paths.name)?.identity.inode == inode
+        else { return [] }
+        return try DamagedOriginal(paths: paths, folder: folder, number: number, inode: inode).putBack()
+    }
+
+    private func putBack() throws -> [String] {
+        // Without the name nothing was moved.
+        guard try folder.status(name)?.identity.inode == inode else { return [] }
+        var isMoved = false
+        for ending in Self.sidecars {
+            guard let own = try folder.status(name + ending) else { continue }
+            if try folder.status(paths.name + ending)?.identity == own.identity {
+                // Where the system renames in two steps.
+                try folder.removeIfPresent(name + ending)
+                continue
+            }
+            guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
+                return [
+                    "\(path + ending) belongs to \(paths.database), beside which another program has put a file of that "
+                        + "name: compare them, and put it back"
+                ]
+            }
+            isMoved = true
+        }
+        if isMoved { try folder.sync() }
+        try folder.removeIfPresent(name)
+        try folder.sync()
+        return []
+    }
+}

@@ -1,0 +1,377 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherKeyProviders
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// A damaged database whose place the recovered one takes.
+@Suite struct InPlaceRecoveryTests {
+    /// A database in WAL mode with rows in its log, of whose table `scrap` a page is overwritten.
+    struct Damaged {
+        let folder: TemporaryFolder
+        let path: String
+        let pageSize: Int
+        /// The page of `scrap`, the one of `t`.
+        let scrap: Int
+        let key: CipherKey?
+
+        init(key: CipherKey? = nil, settings: CipherSettings = CipherSettings(), journal: String = "WAL") throws {
+            folder = try TemporaryFolder()
+            path = folder.path("app.db")
+            self.key = key
+            var pages = (size: 0, scrap: 0)
+            try LegacyFile.write(path, key: key, settings: settings, unclosed: true) { connection in
+                _ = try connection.value(String.self, SQL(text: "PRAGMA journal_mode = \(journal)"))
+                try connection.executeScript(
+                    """
+                    PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 23;
+                    CREATE TABLE t(a TEXT UNIQUE, b BLOB); CREATE TABLE scrap(x);
+                    INSERT INTO t(rowid, a, b) VALUES (-4, 'first', zeroblob(9000)), (9, 'second', NULL);
+                    INSERT INTO scrap VALUES (1), (2);
+                    """)
+                if journal == "WAL" { _ = try connection.value(Int.self, "PRAGMA wal_checkpoint(TRUNCATE)") }
+                pages.size = try connection.pageSize
+                pages.scrap =
+                    try connection.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE name = 'scrap'") ?? 0
+                try connection.execute("INSERT INTO t(rowid, a) VALUES (77, 'third')")
+            }
+            (pageSize, scrap) = pages
+            try overwrite(page: scrap)
+        }
+
+        func overwrite(page: Int) throws {
+            var data = try Data(contentsOf: URL(filePath: path))
+            data.replaceSubrange((page - 1) * pageSize..<page * pageSize, with: Data(repeating: 0xff, count: pageSize))
+            try data.write(to: URL(filePath: path))
+            try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        }
+
+        func digest() throws -> FolderDigest { try FolderDigest(folder.url, ignoring: ["-shm"]) }
+
+        func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(filePath: folder.path(name))) }
+
+        func upgrade(_ provider: any KeyProvider = TestKeys.provider()) throws -> EncryptionUpgrade {
+            var options = ConversionOptions()
+            options.onDamage = .recover
+            options.busyTimeout = .zero
+            return try EncryptionUpgrade(path: path, provider: provider, options: options)
+        }
+
+        func recovery(
+            _ provider: any KeyProvider = TestKeys.provider(), formats: [CipherSettings] = [CipherSettings()],
+            template: String? = nil
+        ) throws -> InPlaceRecovery {
+            var options = ConversionOptions()
+            options.busyTimeout = .zero
+            return InPlaceRecovery(
+                of: try DatabasePaths(path), provider: provider, formats: formats, template: template, options: options)
+        }
+
+        /// The rows of `t`, of a database with its log.
+        static func rows(_ path: String, key: CipherKey?, settings: CipherSettings = CipherSettings()) throws
+            -> [String]
+        {
+            let connection = try Connection(path: path, mode: .readWrite)
+            defer { connection.close() }
+            if let key { try connection.setKey(key, settings: settings) }
+            return try connection.values(
+                String.self, "SELECT rowid || a || coalesce(length(b), '') FROM t ORDER BY rowid")
+        }
+
+        static let allRows = ["-4first9000", "9second", "77third"]
+    }
+
+    // MARK: Where a conversion finds damage
+
+    @Test("A legacy file with a damaged table is encrypted with what it holds, and kept with its log")
+    func legacy() throws {
+        let damaged = try Damaged()
+        let (file, log) = (try damaged.bytes("app.db"), try damaged.bytes("app.db-wal"))
+        #expect(!log.isEmpty)
+        let report = try damaged.upgrade().run()
+        #expect(report.outcome == .recovered)
+        let recovery = try #require(report.recovery)
+        #expect(recovery.path == damaged.path && recovery.source == damaged.path + "-damaged")
+        #expect(!recovery.complete)
+        #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
+        #expect(recovery.tables[1].lostPages == [damaged.scrap])
+        #expect(report.warnings.contains { $0.contains("app.db-damaged, and is plaintext") }, "\(report.warnings)")
+        #expect(try damaged.folder.names == ["app.db", "app.db-damaged", "app.db-damaged-wal"])
+        #expect(try damaged.bytes("app.db-damaged") == file && damaged.bytes("app.db-damaged-wal") == log)
+        #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
+        // Openable with the log that it had.
+        #expect(try Damaged.rows(damaged.path + "-damaged", key: nil) == Damaged.allRows)
+        let attributes = try FileManager.default.attributesOfItem(atPath: damaged.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o640)
+        let connection = try Connection(
+            path: damaged.path, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(String.self, "PRAGMA journal_mode") == "wal")
+        #expect(try connection.value(Int.self, "PRAGMA user_version") == 23)
+    }
+
+    @Test("A legacy file whose damage no row depends on is healed, and no damaged one is kept")
+    func indexAlone() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript("CREATE TABLE t(a TEXT UNIQUE, b); INSERT INTO t VALUES ('x', 1), ('y', 2)")
+        }
+        let root = try file.readOriginal {
+            try $0.value(Int.self, "SELECT rootpage FROM sqlite_master WHERE type = 'index'") ?? 0
+        }
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        data.replaceSubrange((root - 1) * 4096..<root * 4096, with: Data(repeating: 0, count: 4096))
+        try data.write(to: URL(filePath: file.path))
+        var options = ConversionOptions()
+        options.onDamage = .recover
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(report.outcome == .encrypted && report.recovery == nil)
+        #expect(try file.folder.names == ["app.db"])
+    }
+
+    @Test("Rows of one key under a UNIQUE index, which cannot heal, all come back, and the index is named")
+    func duplicates() throws {
+        let file = try LegacyFile { connection in
+            try connection.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a)")
+            try connection.executeScript("INSERT INTO t VALUES ('p'), ('q'), ('q')")
+            try connection.editSchema("UPDATE sqlite_master SET sql = 'CREATE UNIQUE INDEX i ON t(a)' WHERE name = 'i'")
+        }
+        var options = ConversionOptions()
+        options.onDamage = .recover
+        let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options).run()
+        #expect(report.outcome == .recovered)
+        let table = try #require(report.recovery?.tables.first)
+        #expect(table.rows == 3 && table.notes.contains { $0.contains("the index i is unique") }, "\(table)")
+    }
+
+    @Test(
+        "Without being asked for, nothing is recovered", arguments: [OnDamage.refuse, .rebuildIndexes])
+    func unasked(onDamage: OnDamage) throws {
+        let damaged = try Damaged(journal: "DELETE")
+        let before = try damaged.digest()
+        var options = ConversionOptions()
+        options.onDamage = onDamage
+        let error = try #require(
+            try storeError {
+                try EncryptionUpgrade(path: damaged.path, provider: TestKeys.provider(), options: options).run()
+            })
+        #expect(error.code == .corrupt)
+        #expect(error.advice.contains("EncryptedStore.recover"), "\(error)")
+        #expect(try damaged.digest() == before)
+    }
+
+    @Test("Of a legacy file whose first page is lost nothing is put in its place, for no table can be told")
+    func firstPageOfLegacy() throws {
+        let damaged = try Damaged(journal: "DELETE")
+        try damaged.overwrite(page: 1)
+        let before = try damaged.digest()
+        let error = try #require(try storeError { try damaged.upgrade().run() })
+        #expect(error.code == .corrupt && error.advice.contains("template"), "\(error)")
+        #expect(try damaged.digest() == before)
+        let direct = try #require(try storeError { try damaged.recovery().runLocked() })
+        #expect(direct.code == .corrupt && direct.advice.contains("template"), "\(direct)")
+        #expect(try damaged.digest() == before)
+    }
+
+    // MARK: Encrypted files
+
+    @Test("An encrypted file with a damaged page is recovered in its place under its key")
+    func encrypted() throws {
+        let damaged = try Damaged(key: TestKeys.raw())
+        let (file, log) = (try damaged.bytes("app.db"), try damaged.bytes("app.db-wal"))
+        let report = try damaged.recovery().runLocked()
+        #expect(!report.complete && report.tables.map(\.rows) == [3, 0])
+        #expect(
+            report.notes.contains { $0.contains("is kept as") } && !report.notes.contains { $0.contains("plaintext") })
+        #expect(try damaged.folder.names == ["app.db", "app.db-damaged", "app.db-damaged-wal"])
+        #expect(try damaged.bytes("app.db-damaged") == file && damaged.bytes("app.db-damaged-wal") == log)
+        #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
+        let verification = try Verification.run(
+            at: DatabasePaths(damaged.path), provider: TestKeys.provider(), formats: [CipherSettings()])
+        #expect(verification.isSound, "\(verification.complaints)")
+    }
+
+    @Test("An encrypted file whose first page is damaged is told from one with another key, and needs the schema")
+    func firstPageOfEncrypted() throws {
+        let damaged = try Damaged(key: TestKeys.raw(), journal: "DELETE")
+        var data = try damaged.bytes("app.db")
+        // Behind the salt.
+        data[200] ^= 1
+        try data.write(to: URL(filePath: damaged.path))
+        let before = try damaged.digest()
+        let other = try #require(
+            try storeError { try damaged.upgrade(TestKeys.provider { try TestKeys.raw(8) }).run() })
+        #expect(other.code == .keyDoesNotFit)
+        #expect(try damaged.digest() == before)
+        let error = try #require(try storeError { try damaged.upgrade().run() })
+        #expect(error.code == .corrupt && error.advice.contains("template"), "\(error)")
+        #expect(try damaged.digest() == before)
+        let template = try LegacyFile {
+            try $0.executeScript("CREATE TABLE t(a TEXT UNIQUE, b BLOB); CREATE TABLE scrap(x)")
+        }
+        let report = try damaged.recovery(template: template.path).runLocked()
+        #expect(report.tables.map(\.name) == ["t", "scrap"])
+        #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
+    }
+
+    @Test("A wrong key is never taken for damage", arguments: 1...Engine.current.defaultCompatibility)
+    func wrongKey(compatibility: Int) throws {
+        let settings = CipherSettings(compatibility: compatibility)
+        let damaged = try Damaged(key: TestKeys.raw(), settings: settings)
+        let before = try damaged.digest()
+        let wrong = TestKeys.provider { try TestKeys.raw(8) }
+        let formats = CipherSettings.defaults()
+        let direct = try #require(try storeError { try damaged.recovery(wrong, formats: formats).runLocked() })
+        #expect(direct.code == .keyDoesNotFit, "\(direct)")
+        #expect(try damaged.digest() == before)
+        let converted = try #require(try storeError { try damaged.upgrade(wrong).run() })
+        #expect(converted.code == .keyDoesNotFit, "\(converted)")
+        #expect(try damaged.digest() == before)
+    }
+
+    // MARK: Names
+
+    @Test("A name that something has is left to it, and so is one whose log or journal would be another's")
+    func takenNames() throws {
+        let damaged = try Damaged()
+        for name in ["app.db-damaged", "app.db-damaged-2-journal", "app.db-damaged-3-wal"] {
+            try damaged.folder.write("another's", to: name)
+        }
+        let report = try damaged.recovery().runLocked()
+        #expect(report.source == damaged.path + "-damaged-4")
+        for name in ["app.db-damaged", "app.db-damaged-2-journal", "app.db-damaged-3-wal"] {
+            #expect(try damaged.bytes(name) == Data("another's".utf8))
+        }
+        #expect(
+            try damaged.folder.names == [
+                "app.db", "app.db-damaged", "app.db-damaged-2-journal", "app.db-damaged-3-wal", "app.db-damaged-4",
+                "app.db-damaged-4-wal",
+            ])
+    }
+
+    @Test("A kept file is told of as one beside the database, and belongs to no other")
+    func keptFiles() throws {
+        let damaged = try Damaged()
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        #expect(
+            try paths.damagedOriginals().sorted() == [damaged.path + "-damaged", damaged.path + "-damaged-wal"])
+        let found = try Inspector(path: damaged.path).inspect(
+            provider: TestKeys.provider(), formats: [CipherSettings()])
+        #expect(found.sidecars.keys.contains("app.db-damaged"))
+        let error = try #require(
+            try storeError {
+                try FileBackup(
+                    of: paths, provider: TestKeys.provider(), formats: [CipherSettings()],
+                    to: damaged.path + "-damaged-2", backupProvider: nil, options: ConversionOptions()
+                ).run()
+            })
+        #expect(error.code == .nameTaken)
+    }
+
+    // MARK: Refusals
+
+    @Test(
+        "A file that another process has open is refused as it was, in each journal mode", arguments: ["WAL", "DELETE"])
+    func busy(journal: String) throws {
+        let damaged = try Damaged(journal: journal)
+        let other = try TestProgram.built("CipherLockHolder").start(["sql", damaged.path])
+        #expect(try other.line() == "ready")
+        #expect(try other.ask("SELECT count(*) FROM t").hasPrefix("ok"))
+        let before = try damaged.digest()
+        let error = try #require(try storeError { try damaged.recovery().runLocked() })
+        #expect(error.code == .busy, "\(error)")
+        #expect(try damaged.digest() == before)
+        _ = try other.wait()
+    }
+
+    @Test("What the finishing refuses leaves the file, its log and nothing else", arguments: ["WAL", "DELETE"])
+    func refusedFinishing(journal: String) throws {
+        struct Refusal: Error {}
+        let damaged = try Damaged(journal: journal)
+        let before = try damaged.digest()
+        #expect(throws: Refusal.self) { try damaged.recovery().runLocked { _, _ in throw Refusal() } }
+        #expect(try damaged.digest() == before)
+    }
+
+    @Test("A writer that comes while the new database is built is not written over")
+    func writtenMeanwhile() throws {
+        let damaged = try Damaged()
+        let error = try #require(
+            try storeError {
+                try damaged.recovery().runLocked { _, _ in
+                    let log = try FileHandle(forWritingTo: URL(filePath: damaged.path + "-wal"))
+                    try log.seekToEnd()
+                    try log.write(contentsOf: Data(repeating: 0, count: 24))
+                    try log.close()
+                }
+            })
+        #expect(error.code == .busy, "\(error)")
+        #expect(try damaged.folder.names == ["app.db", "app.db-wal"])
+    }
+
+    @Test("Attempts that a watchdog ends are counted")
+    func attempts() throws {
+        let damaged = try Damaged()
+        let paths = try DatabasePaths(damaged.path)
+        let status = try #require(try paths.openFolder().status(paths.name))
+        var record = try AttemptRecord(attempts: 5, original: status.identity.inode)
+        try record.write(paths.openFolder(), paths)
+        let before = try damaged.digest()
+        let error = try #require(try storeError { try damaged.upgrade().run() })
+        #expect(error.code == .repeatedFailure)
+        #expect(try damaged.digest() == before)
+        record = try AttemptRecord(attempts: 1, original: status.identity.inode)
+        try record.write(paths.openFolder(), paths)
+        #expect(try damaged.upgrade().run().outcome == .recovered)
+    }
+
+    // MARK: After a kill
+
+    @Test("The log that a killed run had put aside is put back before anything looks at the file")
+    func putBack() throws {
+        let damaged = try Damaged()
+        let before = try damaged.digest()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        let status = try #require(try folder.status(paths.name))
+        // What a run leaves that is killed between putting the log aside and the swap.
+        var record = try AttemptRecord(attempts: 1, wasWriteAheadLog: true, original: status.identity.inode)
+        let kept = try DamagedOriginal.keep(paths, folder, status.identity, &record)
+        try kept.takeSidecars()
+        #expect(try damaged.folder.names == ["app.db", "app.db-attempt", "app.db-damaged", "app.db-damaged-wal"])
+        try Leftovers.putBackSidecars(paths)
+        try FileManager.default.removeItem(atPath: damaged.path + "-attempt")
+        #expect(try damaged.digest() == before)
+        // The same, when a run that is not asked to recover comes first.
+        try record.write(folder, paths)
+        _ = try DamagedOriginal.keep(paths, folder, status.identity, &record).takeSidecars()
+        let error = try #require(
+            try storeError { try EncryptionUpgrade(path: damaged.path, provider: TestKeys.provider()).run() })
+        #expect(error.code == .corrupt)
+        #expect(try !damaged.folder.names.contains { $0.hasPrefix("app.db-damaged") })
+        #expect(try Damaged.rows(damaged.path, key: nil) == Damaged.allRows)
+    }
+
+    @Test("A damaged file whose own name a power loss has taken gets it back before the other goes")
+    func nameLost() throws {
+        let damaged = try Damaged()
+        let file = try damaged.bytes("app.db")
+        _ = try damaged.recovery().runLocked()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        try folder.rename("app.db-damaged", to: record.copyName(paths))
+        #expect(try damaged.upgrade().run().outcome == .alreadyEncrypted)
+        #expect(
+            try damaged.folder.names.filter { !$0.hasSuffix("-shm") } == [
+                "app.db", "app.db-damaged", "app.db-damaged-wal",
+            ])
+        #expect(try damaged.bytes("app.db-damaged") == file)
+    }
+}
