@@ -98,8 +98,12 @@ import Testing
         #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
         #expect(recovery.tables[1].lostPages == [damaged.scrap])
         #expect(report.warnings.contains { $0.contains("app.db-damaged, and is plaintext") }, "\(report.warnings)")
-        #expect(try damaged.folder.names == ["app.db", "app.db-damaged", "app.db-damaged-wal"])
-        #expect(try damaged.bytes("app.db-damaged") == file && damaged.bytes("app.db-damaged-wal") == log)
+        // Old engines find the damage once SQLite has brought the log into the file.
+        let isMerged = try !Engine.current.checksTables && damaged.folder.names == ["app.db", "app.db-damaged"]
+        if !isMerged {
+            #expect(try damaged.folder.names == ["app.db", "app.db-damaged", "app.db-damaged-wal"])
+            #expect(try damaged.bytes("app.db-damaged") == file && damaged.bytes("app.db-damaged-wal") == log)
+        }
         #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
         // Openable with the log that it had.
         #expect(try Damaged.rows(damaged.path + "-damaged", key: nil) == Damaged.allRows)
