@@ -25,6 +25,14 @@ public struct RowPlaces {
     public private(set) var roots: [String: UInt32] = [:]
     /// The interior pages of each tree.
     public private(set) var interior: [String: Set<UInt32>] = [:]
+    /// The overflow pages of all trees.
+    public private(set) var overflow: Set<UInt32> = []
+    /// For each row with a rowid and each index that names it: the pages from the index's root to its entry.
+    public private(set) var entries: [Key: [Set<UInt32>]] = [:]
+    /// The trunks of the free list.
+    public private(set) var freeTrunks: Set<UInt32> = []
+    /// The pages that the trunks list.
+    public private(set) var freeLeaves: Set<UInt32> = []
 
     /// Reads a plaintext database that is whole and closed.
     package init(_ path: String) throws {
@@ -33,14 +41,55 @@ public struct RowPlaces {
         rows = try Self.rows(connection)
         guard let source = try FilePages(HeldBytes(contentsOf: path)) else { return }
         let keyed = try Self.keyedTables(connection)
-        var entries: [(name: String, isTable: Bool, root: UInt32)] = []
-        try connection.forEachRow("SELECT name, type = 'table', rootpage FROM sqlite_master WHERE rootpage > 0") {
-            row in
-            entries.append((try row.get(at: 0), try row.get(at: 1), UInt32(try row.get(Int64.self, at: 2))))
+        var trees: [(name: String, table: String, isTable: Bool, root: UInt32)] = []
+        try connection.forEachRow(
+            "SELECT name, tbl_name, type = 'table', rootpage FROM sqlite_master WHERE rootpage > 0"
+        ) { row in
+            trees.append(
+                (try row.get(at: 0), try row.get(at: 1), try row.get(at: 2), UInt32(try row.get(Int64.self, at: 3))))
         }
-        for entry in entries {
-            roots[entry.name] = entry.root
-            try add(entry.name, isTable: entry.isTable, isKeyed: keyed.contains(entry.name), entry.root, source)
+        for tree in trees {
+            roots[tree.name] = tree.root
+            try add(tree.name, isTable: tree.isTable, isKeyed: keyed.contains(tree.name), tree.root, source)
+            if !tree.isTable, !keyed.contains(tree.table) { try addEntries(of: tree.table, tree.root, source) }
+        }
+        if let header = try FileHeader(of: HeldBytes(contentsOf: path)) {
+            let list = try FreeList(in: source, first: header.firstFreePage) { throw $0 }
+            (freeTrunks, freeLeaves) = (Set(list.trunks), Set(list.leaves))
+        }
+    }
+
+    /// Notes which rows an index names, and the pages that lead there.
+    private mutating func addEntries(of table: String, _ root: UInt32, _ source: some PageSource) throws {
+        var parents: [UInt32: UInt32] = [:]
+        let claims = Recorder()
+        var cursor = TreeCursor(source, root: root, claims: claims)
+        var found: [(key: Key, leaf: UInt32, pages: Set<UInt32>)] = []
+        while let cell = try cursor.next() {
+            let before = claims.overflow.count
+            var record = try RecordReader(try cursor.payload(of: cell), page: cell.page)
+            var last: RecordValue?
+            while let value = try record.next() { last = value }
+            guard case .integer(let rowid) = last else { continue }
+            let pages = Set(claims.overflow[before...]).union([cell.page])
+            found.append((Key(table: table, key: "\(rowid)"), cell.page, pages))
+        }
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: source.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        for number in claims.tree {
+            guard let bytes = try source.lend(number, memory) else { continue }
+            let page = try TreePage(bytes, number: number, source.geometry)
+            guard !page.kind.isLeaf else { continue }
+            parents[page.rightChild] = number
+            for index in 0..<page.cellCount { parents[try page.child(at: index)] = number }
+        }
+        for (key, leaf, own) in found {
+            var (page, pages) = (leaf, own)
+            while let parent = parents[page] {
+                pages.insert(parent)
+                page = parent
+            }
+            entries[key, default: []].append(pages)
         }
     }
 
@@ -60,6 +109,7 @@ public struct RowPlaces {
             pages[Key(table: name, key: key)] = own
         }
         pagesOfTrees[name] = Set(claims.tree + claims.overflow)
+        overflow.formUnion(claims.overflow)
         interior[name] = Set(claims.tree).subtracting(leaves)
     }
 
