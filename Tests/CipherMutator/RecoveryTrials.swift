@@ -178,6 +178,8 @@ struct RecoveryTrials {
     private static func isDecidable(_ key: RowPlaces.Key, _ places: RowPlaces, _ lost: Set<UInt32>) -> Bool {
         let isListLost = !places.freeTrunks.isDisjoint(with: lost) && !places.freeLeaves.isEmpty
         guard isListLost else { return true }
+        // The chain that a pointer map tells of a page with all those above it.
+        if places.isMapped(key, without: lost) { return true }
         return places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
     }
 
@@ -197,16 +199,21 @@ struct RecoveryTrials {
     private static func trimmed(_ values: [Substring]) -> String {
         var values = values[...]
         while values.last == "null" { values.removeLast() }
-        return values.joined(separator: "|")
+        // SQLite stores a whole number as an integer.
+        return values.map { $0.replacing(".0)", with: ")").replacing("real(", with: "integer(") }.joined(separator: "|")
     }
 
     private static func explain(
         _ seed: UInt64, _ pattern: DamagePattern, _ found: Rows, _ places: RowPlaces, _ lost: Set<UInt32>, pages: Int
     ) {
-        let missing = places.whole(without: lost).filter { found[$0] != places.rows[$0] && isDecidable($0, places, lost) }
+        let missing = places.whole(without: lost).filter {
+            found[$0] != places.rows[$0] && isDecidable($0, places, lost)
+        }
         let invented = found.filter { !isApart($0.key) && places.rows[$0.key] != $0.value }
         print("trial \(seed), \(pattern): lost pages \(lost.sorted().prefix(20)) of \(pages), roots \(places.roots)")
-        for key in missing.prefix(2) { print("    \(missing.count) missing, such as \(key) of \(places.pages[key] ?? [])") }
+        for key in missing.prefix(2) {
+            print("    \(missing.count) missing, such as \(key) of \(places.pages[key] ?? [])")
+        }
         for (key, row) in invented.prefix(2) {
             print("    \(invented.count) invented, such as \(key): \(row.prefix(99)) for \(places.rows[key] ?? "none")")
         }

@@ -29,6 +29,12 @@ public struct RowPlaces {
     public private(set) var overflow: Set<UInt32> = []
     /// For each row with a rowid and each index that names it: the pages from the index's root to its entry.
     public private(set) var entries: [Key: [Set<UInt32>]] = [:]
+    /// The page that leads to each page of a tree.
+    private var parents: [UInt32: UInt32] = [:]
+    /// The page that each row begins on.
+    private var leaves: [Key: UInt32] = [:]
+    /// The pointer map, where there is one.
+    private var map: PointerMap?
     /// The trunks of the free list.
     public private(set) var freeTrunks: Set<UInt32> = []
     /// The pages that the trunks list.
@@ -55,13 +61,13 @@ public struct RowPlaces {
         }
         if let header = try FileHeader(of: HeldBytes(contentsOf: path)) {
             let list = try FreeList(in: source, first: header.firstFreePage) { throw $0 }
+            map = header.hasPointerMap ? PointerMap(source.geometry) : nil
             (freeTrunks, freeLeaves) = (Set(list.trunks), Set(list.leaves))
         }
     }
 
     /// Notes which rows an index names, and the pages that lead there.
     private mutating func addEntries(of table: String, _ root: UInt32, _ source: some PageSource) throws {
-        var parents: [UInt32: UInt32] = [:]
         let claims = Recorder()
         var cursor = TreeCursor(source, root: root, claims: claims)
         var found: [(key: Key, leaf: UInt32, pages: Set<UInt32>)] = []
@@ -74,22 +80,8 @@ public struct RowPlaces {
             let pages = Set(claims.overflow[before...]).union([cell.page])
             found.append((Key(table: table, key: "\(rowid)"), cell.page, pages))
         }
-        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: source.geometry.pageSize, alignment: 16)
-        defer { memory.deallocate() }
-        for number in claims.tree {
-            guard let bytes = try source.lend(number, memory) else { continue }
-            let page = try TreePage(bytes, number: number, source.geometry)
-            guard !page.kind.isLeaf else { continue }
-            parents[page.rightChild] = number
-            for index in 0..<page.cellCount { parents[try page.child(at: index)] = number }
-        }
         for (key, leaf, own) in found {
-            var (page, pages) = (leaf, own)
-            while let parent = parents[page] {
-                pages.insert(parent)
-                page = parent
-            }
-            entries[key, default: []].append(pages)
+            entries[key, default: []].append(own.union(path(to: leaf)))
         }
     }
 
@@ -98,19 +90,49 @@ public struct RowPlaces {
     ) throws {
         let claims = Recorder()
         var cursor = TreeCursor(source, root: root, claims: claims)
-        var leaves: Set<UInt32> = []
+        var withRows: Set<UInt32> = []
         while let cell = try cursor.next() {
             let before = claims.overflow.count
             let payload = try cursor.payload(of: cell)
-            leaves.insert(cell.page)
+            withRows.insert(cell.page)
             guard isTable else { continue }
             let own = Set(claims.overflow[before...]).union([cell.page])
             let key = try isKeyed ? Self.text(payload, cell.page) : "\(cell.rowid)"
             pages[Key(table: name, key: key)] = own
+            leaves[Key(table: name, key: key)] = cell.page
         }
         pagesOfTrees[name] = Set(claims.tree + claims.overflow)
         overflow.formUnion(claims.overflow)
-        interior[name] = Set(claims.tree).subtracting(leaves)
+        interior[name] = Set(claims.tree).subtracting(withRows)
+        try addParents(claims.tree, source)
+    }
+
+    private mutating func addParents(_ pages: [UInt32], _ source: some PageSource) throws {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: source.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        for number in pages {
+            guard let bytes = try source.lend(number, memory) else { continue }
+            let page = try TreePage(bytes, number: number, source.geometry)
+            guard !page.kind.isLeaf else { continue }
+            parents[page.rightChild] = number
+            for index in 0..<page.cellCount { parents[try page.child(at: index)] = number }
+        }
+    }
+
+    /// A page of a tree, and those above it.
+    private func path(to page: UInt32) -> Set<UInt32> {
+        var (page, pages) = (page, Set([page]))
+        while let parent = parents[page] {
+            pages.insert(parent)
+            page = parent
+        }
+        return pages
+    }
+
+    /// Whether a pointer map tells of the page that a row begins on and of all above it, where some pages are lost.
+    public func isMapped(_ key: Key, without lost: Set<UInt32>) -> Bool {
+        guard let map, let leaf = leaves[key] else { return false }
+        return path(to: leaf).allSatisfy { page in map.mapPage(of: page).map { !lost.contains($0) } ?? false }
     }
 
     private static func text(_ payload: UnsafeRawBufferPointer, _ page: UInt32) throws -> String {
