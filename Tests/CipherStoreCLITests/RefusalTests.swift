@@ -180,12 +180,14 @@ import Testing
         _ = try holder.finish()
     }
 
-    @Test("A limit of file sizes is told as a lack of space, and nothing is changed", arguments: ["encrypt", "backup"])
+    @Test(
+        "A limit of file sizes is told as a lack of space, and nothing is changed",
+        arguments: ["encrypt", "backup", "recover"])
     func noRoom(command: String) throws {
         let fixture = try ToolFixture()
         try fixture.makeWithLiveLog(encrypted: command == "backup")
         let before = try fixture.snapshot()
-        let output = command == "backup" ? ["--output", fixture.folder.path("backup.db")] : []
+        let output = command == "encrypt" ? [] : ["--output", fixture.folder.path("other.db")]
         let run = try fixture.run(
             shell: "ulimit -f 16; exec \"$@\"",
             [command, fixture.database, "--key-file", fixture.key, "--json"] + output)

@@ -17,6 +17,8 @@ package struct DatabaseRecovery {
     private let targetProvider: any KeyProvider
     private let template: String?
     private let options: ConversionOptions
+    /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
+    package var makeSchema: ((Connection) throws -> Void)?
 
     /// - Parameters:
     ///   - source: The damaged database.
@@ -58,7 +60,9 @@ package struct DatabaseRecovery {
         let folder = try target.openFolder()
         try UnpublishedFile.checkName(target, in: folder, besides: source.database)
         let before = try FileMarks(source)
-        let template = try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+        let template =
+            try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+            ?? makeSchema.map { try SchemaTemplate(options.extensions, madeBy: $0) }
         let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
         observer.totalBytes = before.bytes
         try Preflight.checkRoom(for: before.bytes, options.format, target)

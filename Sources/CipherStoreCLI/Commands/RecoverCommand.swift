@@ -1,12 +1,14 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherStore
 
 extension Command {
     static let recover = Command(
         name: "recover",
         summary: "Make a new, encrypted database of what a damaged one still holds.",
         operands: [.database],
-        options: [RecoverCommand.output, RecoverCommand.template] + KeyOptions.key.all + KeyOptions.newKey.all
+        options: [RecoverCommand.output, RecoverCommand.template, RecoverCommand.configuration] + KeyOptions.key.all
+            + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .progress],
         notes: [
             "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
@@ -14,7 +16,7 @@ extension Command {
                 + "Indexes and full-text indexes are computed anew, and every row is compared with a second reading.",
             "Rows that cannot be told to one table, rows of free pages and rows that contradict their page are in the table "
                 + "lost_and_found, with the reason beside each: orphaned, deleted or damaged. Where the schema itself is "
-                + "lost, --template tells the tables apart.",
+                + "lost, --template tells the tables apart, or --config with the schema of a first install.",
             "The exit status is 0 when the new database was made, also where something is lost: with --json, \"complete\" "
                 + "says whether anything may be missing. In a plaintext file nothing tells a value that was damaged in place "
                 + "from a true one.",
@@ -24,6 +26,7 @@ extension Command {
         examples: [
             "recover app.db --output new.db --key-file key",
             "recover app.db --output new.db --key-file key --template good.db",
+            "recover app.db --output new.db --key-file key --config app.plist",
         ],
         isToldByStatus: true,
         run: RecoverCommand.run)
@@ -36,8 +39,16 @@ enum RecoverCommand {
         "template", value: "HEALTHY", kind: .file,
         "A healthy database of the same schema, plaintext or with the same key, where the schema is lost.")
 
+    static let configuration = Option(
+        "config", value: "FILE", kind: .file,
+        "The app's configuration, whose schema of a first install counts where the database's own is lost.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let output = try invocation.required(output)
+        guard !invocation.has(template) || !invocation.has(configuration) else {
+            throw CommandFailure.usage("--template and --config both give the schema", advice: "leave one of them out")
+        }
+        let schema = try invocation[configuration].map { try Configuration(file: $0) }
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let newProvider = try KeyOptions.newKey.provider(invocation)
         let formats = try CipherOptions.oldFormats(invocation)
@@ -45,10 +56,12 @@ enum RecoverCommand {
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.format = settings
-            return try DatabaseRecovery(
+            if let schema { options.extensions = schema.extensions }
+            var recovery = try DatabaseRecovery(
                 of: DatabasePaths(invocation.operands[0]), provider: provider, formats: formats, to: output,
-                targetProvider: newProvider, template: invocation[template], options: options
-            ).run()
+                targetProvider: newProvider, template: invocation[template], options: options)
+            if let schema { recovery.makeSchema = { try schema.makeSchema(in: $0) } }
+            return try recovery.run()
         }
         guard !invocation.has(.json) else {
             try Output.json(report)
