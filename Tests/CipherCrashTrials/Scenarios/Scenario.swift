@@ -22,7 +22,7 @@ struct Scenario: Sendable {
     /// How the operation may end when it is run again.
     static let endings = [
         "encrypted", "alreadyEncrypted", "shadow", "rekeyed", "alreadyRekeyed", "decrypted", "alreadyPlaintext",
-        "launched", "backedUp", "restored",
+        "launched", "backedUp", "restored", "recovered",
     ]
 
     /// A shadow proof never writes the database or its log.
@@ -30,7 +30,9 @@ struct Scenario: Sendable {
     var isLaunch: Bool { operation.first == "launch" }
     /// A backup of a file that nobody has open never writes the database or its log either.
     var isBackup: Bool { operation == ["backup"] }
-    var makesCopy: Bool { isBackup || operation == ["launch", "use"] }
+    /// A recovery to another name never writes the database, its log or its journal.
+    var isRecovery: Bool { operation == ["recover-copy"] }
+    var makesCopy: Bool { isBackup || isRecovery || operation == ["launch", "use"] }
     var restoresCopy: Bool { operation == ["restore"] }
 
     static let all = [
@@ -72,6 +74,12 @@ struct Scenario: Sendable {
             name: "launch-plaintext", start: .plaintext, operation: ["launch", "decrypt"], before: "plaintext",
             after: "plaintext-migrated"),
         Scenario(name: "backup", start: .encrypted, operation: ["backup"], before: "encrypted", after: "encrypted"),
+        Scenario(
+            name: "recover-copy", start: .encrypted, operation: ["recover-copy"], before: "encrypted",
+            after: "encrypted"),
+        Scenario(
+            name: "recover-copy-hot", start: .encryptedHot, operation: ["recover-copy"], before: "encrypted",
+            after: "encrypted", journalMode: "delete"),
         Scenario(
             name: "restore", start: .restorable, operation: ["restore"], before: "encrypted",
             after: "encrypted-migrated"),
