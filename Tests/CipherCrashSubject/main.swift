@@ -22,6 +22,7 @@ import Foundation
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   backup FILE             a backup copy.db beside the file, or a look at the one that is there
+//   recover-copy FILE       what recovery finds in it, as copy.db beside the file, or a look at the one that is there
 //   restore FILE            copy.db in the place of the file
 //   check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
 //                           "-damaged" where the overwritten page is there still, with "-migrated" where the schema is the
@@ -129,6 +130,18 @@ enum Subject {
                 of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: copy,
                 backupProvider: nil, options: options
             ).run()
+        case "recover-copy":
+            let copy = FileName.sibling("copy.db", of: path)
+            if try FileSystem.exists(copy) {
+                _ = try check(copy)
+            } else {
+                let recovery = try DatabaseRecovery(
+                    of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: copy,
+                    targetProvider: nil, template: nil, options: options
+                ).run()
+                guard recovery.complete else { throw Failure(text: "rows are missing: \(recovery)", status: 1) }
+            }
+            return "recovered"
         case "restore":
             report = try DatabaseRestore(
                 of: FileName.sibling("copy.db", of: path), backupProvider: nil, to: DatabasePaths(path),

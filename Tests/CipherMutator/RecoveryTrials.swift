@@ -6,71 +6,84 @@ import Foundation
 /// Damages databases by seeds, recovers them, and counts what came back: each row whose pages are whole must, with its rowid
 /// and values, and no row that was not there.
 struct RecoveryTrials {
-    /// What one trial found.
-    struct Count {
+    /// What the trials of one pattern found.
+    private struct Count {
+        var files = 0
+        /// Rows none of whose pages is lost.
         var whole = 0
+        /// Those that are not in their tables and in `lost_and_found`.
+        var apart = 0
+        /// Those of them of which nothing tells whether they had been deleted.
+        var undecidable = 0
+        /// Those that are nowhere.
         var missing = 0
+        /// Rows of tables that were not there, or not with these values.
         var invented = 0
-        /// Rows of pages in which bits were flipped, with another value: nothing tells in a plaintext file.
-        var altered = 0
+
+        var back: Int { whole - apart - missing }
 
         static func += (left: inout Count, right: Count) {
+            left.files += right.files
             left.whole += right.whole
+            left.apart += right.apart
+            left.undecidable += right.undecidable
             left.missing += right.missing
             left.invented += right.invented
-            left.altered += right.altered
         }
     }
 
-    private enum Pattern: String, CaseIterable {
-        case onePage, somePages, manyPages, noise, bits, cut, roots, interior, index, header, freeList
-    }
+    private typealias Rows = [RowPlaces.Key: String]
 
     private let folder: TemporaryFolder
-    private let shell = FileManager.default.isExecutableFile(atPath: "/usr/bin/sqlite3")
-    private var counts: [Pattern: Count] = [:]
-    private var others: [Pattern: Count] = [:]
+    private let shell: RecoveryShell?
+    private var counts: [DamagePattern: Count] = [:]
+    private var others: [DamagePattern: Count] = [:]
     private(set) var faults = 0
 
-    /// Whether the shell of SQLite was built with what `.recover` needs; Debian 12's was not.
-    private let shellRecovers: Bool
-
-    init() throws {
+    /// - Parameter shell: The command line whose `.recover` is compared; `nil` for one of `Scripts/engine`, or the system's.
+    init(shell: String?) throws {
         folder = try TemporaryFolder(inMemory: true)
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = [
-            "-c", "sqlite3 :memory: 'CREATE TABLE t(a)' .recover 2>/dev/null | grep -q 'CREATE TABLE'",
-        ]
-        try process.run()
-        process.waitUntilExit()
-        shellRecovers = process.terminationStatus == 0
+        self.shell = try RecoveryShell(shell)
     }
 
     mutating func run(from first: UInt64, count: UInt64) throws {
         for seed in first..<(first + count) { try trial(seed) }
-        if !shellRecovers { print("the shell here has no .recover: its columns are empty") }
-        print(
-            "pattern     rows of whole pages   missing  invented  altered   sqlite3 .recover: missing  invented  altered"
-        )
-        for pattern in Pattern.allCases {
-            let (ours, theirs) = (counts[pattern] ?? Count(), others[pattern] ?? Count())
-            print(
-                pattern.rawValue.padding(toLength: 12, withPad: " ", startingAt: 0),
-                [
-                    ours.whole, ours.missing, ours.invented, ours.altered, theirs.missing, theirs.invented,
-                    theirs.altered,
-                ]
-                .map { "\($0)" }.joined(separator: "\t"))
+        print(".recover of \(shell?.path ?? "no shell: none here has the command")")
+        Self.row([
+            "pattern", "files", "whole", "back", "apart", "undecidable", "missing", "invented", ".recover: back",
+            "elsewhere", "invented",
+        ])
+        for pattern in DamagePattern.allCases {
+            tell(pattern.rawValue, counts[pattern] ?? Count(), others[pattern] ?? Count())
         }
+        tell(
+            "all", counts.values.reduce(into: Count()) { $0 += $1 }, others.values.reduce(into: Count()) { $0 += $1 })
     }
+
+    private func tell(_ name: String, _ ours: Count, _ theirs: Count) {
+        let numbers =
+            [ours.files, ours.whole, ours.back, ours.apart, ours.undecidable, ours.missing, ours.invented]
+            + (shell == nil ? [] : [theirs.back, theirs.apart, theirs.invented])
+        Self.row([name] + numbers.map(String.init))
+    }
+
+    private static func row(_ cells: [String]) {
+        print(
+            cells.enumerated().map { column, cell in
+                let width = column == 0 ? 10 : column == 8 ? 15 : 11
+                let space = String(repeating: " ", count: max(0, width - cell.count))
+                return column == 0 ? cell + space : space + cell
+            }.joined())
+    }
+
+    // MARK: Databases
 
     private static func script(_ random: inout SeededRandom) -> String {
         let rows = 200 + random.below(1500)
         let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))"
         return """
             PRAGMA secure_delete = OFF; PRAGMA page_size = \(512 << random.below(4));
-            \(random.oneIn(4) ? "PRAGMA auto_vacuum = FULL;" : "") BEGIN;
+            PRAGMA auto_vacuum = \(random.pick(["NONE", "NONE", "FULL", "INCREMENTAL"])); BEGIN;
             CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT NOT NULL, born REAL, photo BLOB);
             CREATE INDEX person_name ON person(name);
             CREATE TABLE visit(person INTEGER, note TEXT, at INTEGER, place TEXT);
@@ -82,132 +95,127 @@ struct RecoveryTrials {
             \(counted) INSERT INTO word SELECT 'word ' || i, i, i % 3, i / 7.0, hex(randomblob(4)) FROM n;
             \(counted) INSERT INTO setting SELECT 'key ' || i, i, i % 5, i / 3.0, 'owner', 'scope ' || i FROM n WHERE i < 150;
             COMMIT; BEGIN; DELETE FROM visit WHERE at % 700 BETWEEN 100 AND 220; DELETE FROM person WHERE id BETWEEN 300 AND 420;
-            COMMIT;
+            COMMIT; \(deletions(rows, &random))
             """
+    }
+
+    /// Pages of whole trees become free, interior ones too, and some are taken again.
+    private static func deletions(_ rows: Int, _ random: inout SeededRandom) -> String {
+        switch random.below(5) {
+        case 0: "DELETE FROM visit WHERE at < \(rows * 2 / 3);"
+        case 1: "DELETE FROM visit; INSERT INTO visit SELECT id, name, id, 'new' FROM person LIMIT 20;"
+        case 2: "DELETE FROM person WHERE id > \(rows); DELETE FROM word WHERE number > \(rows / 3);"
+        default: ""
+        }
     }
 
     private mutating func trial(_ seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
-        let (path, output, template) = (folder.path("app.db"), folder.path("new.db"), folder.path("template.db"))
+        let (path, output) = (folder.path("app.db"), folder.path("new.db"))
         for name in try folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
         try LegacyFile.write(path, script: Self.script(&random))
         let places = try RowPlaces(path)
-        let pattern = Pattern.allCases[Int(seed) % Pattern.allCases.count]
+        let pattern = DamagePattern.allCases[Int(seed) % DamagePattern.allCases.count]
+        let template = pattern.losesSchema ? try makeTemplate(of: path) : nil
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
         let size = Int(bytes[16]) << 8 | Int(bytes[17])
-        let lost = Self.damage(&bytes, size, pattern, places, &random)
-        // What of the schema is lost goes to lost_and_found without one.
-        let hasTemplate = ![.cut, .bits, .freeList, .index].contains(pattern)
-        if hasTemplate {
-            try LegacyFile.write(template) { connection in
-                let original = try Connection(path: path, mode: .readOnly)
-                defer { original.close() }
-                for sql in try original.values(
-                    String.self, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-                {
-                    try connection.executeScript(text: sql)
-                }
-            }
-        }
+        let lost = pattern.damage(&bytes, pageSize: size, places, &random)
         try Data(bytes).write(to: URL(filePath: path))
         let report = try DatabaseConverter.recoverBlocking(
             URL(filePath: path), to: URL(filePath: output), keyProvider: TestKeys.provider(),
-            template: hasTemplate ? URL(filePath: template) : nil)
+            template: template.map { URL(filePath: $0) })
         let connection = try Connection(path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
         defer { connection.close() }
-        let ours = Self.judge(try RowPlaces.rows(connection), places, lost, pattern)
+        let rows = try RowPlaces.rows(connection)
+        let ours = Self.judge(rows, places, lost)
         counts[pattern, default: Count()] += ours
-        if ours.missing + ours.invented > 0 {
+        if ours.missing + (ours.apart - ours.undecidable) + (pattern == .bits ? 0 : ours.invented) > 0 {
             faults += 1
-            let rows = try RowPlaces.rows(connection)
-            let missing = places.whole(without: lost).filter { rows[$0] != places.rows[$0] }
-            let invented = rows.filter { !$0.key.table.hasPrefix("lost_and_found") && places.rows[$0.key] != $0.value }
-            print(
-                """
-                trial \(seed), \(pattern): lost pages \(lost.sorted().prefix(20)) of \(bytes.count / size)
-                    \(ours.missing) missing, such as \(missing.prefix(2).map { "\($0) of \(places.pages[$0] ?? [])" })
-                    \(ours.invented) invented, such as \(invented.keys.prefix(2).map { "\($0): \(rows[$0]?.prefix(99) ?? "") for \(places.rows[$0]?.prefix(99) ?? "none")" })
-                    roots \(places.roots), \(report)
-                """)
+            Self.explain(seed, pattern, rows, places, lost, pages: bytes.count / size)
+            print("    \(report.notes) \(report.lostAndFound.map { "\($0)" } ?? "")")
         }
-        if shell { others[pattern, default: Count()] += try judgeShell(path, places, lost, pattern) }
+        guard let shell else { return }
+        let theirs = try shell.recovered(path, to: folder.path("shell.db"))
+        others[pattern, default: Count()] += Self.judge(theirs, places, lost)
     }
 
-    private static func damage(
-        _ bytes: inout [UInt8], _ size: Int, _ pattern: Pattern, _ places: RowPlaces, _ random: inout SeededRandom
-    ) -> Set<UInt32> {
-        let pages = bytes.count / size
-        func some(_ most: Int, of all: [UInt32]) -> Set<UInt32> {
-            Set(random.some(most, of: all)).union([random.pick(all)])
-        }
-        let all = (2...UInt32(pages)).map { $0 }
-        var lost: Set<UInt32>
-        switch pattern {
-        case .onePage, .noise: lost = [random.pick(all)]
-        case .somePages: lost = some(6, of: all)
-        case .manyPages: lost = some(pages / 3, of: all)
-        case .roots: lost = some(2, of: places.roots.values.filter { $0 > 1 }.sorted())
-        case .interior:
-            let interior = places.interior.values.flatMap { $0 }.filter { $0 > 1 }.sorted()
-            lost = interior.isEmpty ? [2] : some(3, of: interior)
-        case .index:
-            lost = some(10, of: (places.pagesOfTrees["person_name"] ?? [2]).sorted())
-        case .header: lost = [1]
-        case .freeList:
-            let trunk = bytes[32..<36].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            lost = trunk > 1 ? [trunk] : [2]
-        case .cut:
-            let kept = 1 + random.below(pages)
-            bytes.removeLast(bytes.count - kept * size)
-            return Set((UInt32(kept) + 1)...(UInt32(pages) + 1))
-        case .bits:
-            lost = []
-            for _ in 0...random.below(12) {
-                let place = size + random.below(bytes.count - size)
-                bytes[place] ^= UInt8(1 << random.below(8))
-                lost.insert(UInt32(place / size + 1))
-            }
-            return lost
-        }
-        let isNoise = pattern == .noise || random.oneIn(3)
-        for page in lost {
-            for place in (Int(page - 1) * size)..<(Int(page) * size) {
-                bytes[place] = isNoise ? UInt8.random(in: 0...255, using: &random) : 0
+    private func makeTemplate(of path: String) throws -> String {
+        let template = folder.path("template.db")
+        try LegacyFile.write(template) { connection in
+            let original = try Connection(path: path, mode: .readOnly)
+            defer { original.close() }
+            for sql in try original.values(
+                String.self, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+            {
+                try connection.executeScript(text: sql)
             }
         }
-        return lost
+        return template
     }
 
-    private static func judge(
-        _ found: [RowPlaces.Key: String], _ places: RowPlaces, _ lost: Set<UInt32>, _ pattern: Pattern
-    ) -> Count {
-        var count = Count()
-        let whole = places.whole(without: lost)
-        count.whole = whole.count
-        count.missing = whole.filter { found[$0] != places.rows[$0] }.count
-        for (key, value) in found where !key.table.hasPrefix("lost_and_found") && places.rows[key] != value {
-            if pattern == .bits { count.altered += 1 } else { count.invented += 1 }
+    // MARK: Judging
+
+    private static func isApart(_ key: RowPlaces.Key) -> Bool { key.table.hasPrefix("lost_and_found") }
+
+    private static func judge(_ found: Rows, _ places: RowPlaces, _ lost: Set<UInt32>) -> Count {
+        var count = Count(files: 1)
+        let apart = Set(found.filter { isApart($0.key) }.values.map(apartText))
+        for key in places.whole(without: lost) {
+            count.whole += 1
+            guard let row = places.rows[key], found[key] != row else { continue }
+            guard apart.contains(apartText(key, row)) else {
+                count.missing += 1
+                continue
+            }
+            count.apart += 1
+            if !isDecidable(key, places, lost) { count.undecidable += 1 }
         }
+        for (key, value) in found where !isApart(key) && places.rows[key] != value { count.invented += 1 }
         return count
     }
 
-    /// The same of what the shell of SQLite makes of the file; nothing comes back where it fails.
-    private func judgeShell(
-        _ path: String, _ places: RowPlaces, _ lost: Set<UInt32>, _ pattern: Pattern
-    ) throws -> Count {
-        guard shellRecovers else { return Count() }
-        let output = folder.path("shell.db")
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = [
-            "-c", "sqlite3 \"$0\" .recover 2>/dev/null | sqlite3 \"$1\" >/dev/null 2>&1", path, output,
-        ]
-        try process.run()
-        process.waitUntilExit()
-        guard let connection = try? Connection(path: output, mode: .readOnly) else {
-            return Self.judge([:], places, lost, pattern)
+    /// Whether anything that is left tells that a row was living: the list of free pages, or an index that names it.
+    private static func isDecidable(_ key: RowPlaces.Key, _ places: RowPlaces, _ lost: Set<UInt32>) -> Bool {
+        let isListLost = !places.freeTrunks.isDisjoint(with: lost) && !places.freeLeaves.isEmpty
+        guard isListLost else { return true }
+        // The chain that a pointer map tells of a page with all those above it.
+        if places.isMapped(key, without: lost) { return true }
+        return places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
+    }
+
+    /// A row of `lost_and_found` without what only that table has: its rowid and its values.
+    private static func apartText(_ row: String) -> String {
+        let values = row.split(separator: "|", omittingEmptySubsequences: false).dropFirst(3)
+        return trimmed(Array(values))
+    }
+
+    private static func apartText(_ key: RowPlaces.Key, _ row: String) -> String {
+        var values = row.split(separator: "|", omittingEmptySubsequences: false)
+        // What stands for the rowid is NULL in the record.
+        if key.table == "person" { values[0] = "null" }
+        return trimmed([key.table == "word" ? "null" : "integer(\(key.key))"] + values)
+    }
+
+    private static func trimmed(_ values: [Substring]) -> String {
+        var values = values[...]
+        while values.last == "null" { values.removeLast() }
+        // SQLite stores a whole number as an integer.
+        return values.map { $0.replacing(".0)", with: ")").replacing("real(", with: "integer(") }.joined(separator: "|")
+    }
+
+    private static func explain(
+        _ seed: UInt64, _ pattern: DamagePattern, _ found: Rows, _ places: RowPlaces, _ lost: Set<UInt32>, pages: Int
+    ) {
+        let missing = places.whole(without: lost).filter {
+            found[$0] != places.rows[$0] && isDecidable($0, places, lost)
         }
-        defer { connection.close() }
-        return Self.judge((try? RowPlaces.rows(connection)) ?? [:], places, lost, pattern)
+        let invented = found.filter { !isApart($0.key) && places.rows[$0.key] != $0.value }
+        print("trial \(seed), \(pattern): lost pages \(lost.sorted().prefix(20)) of \(pages), roots \(places.roots)")
+        for key in missing.prefix(2) {
+            print("    \(missing.count) missing, such as \(key) of \(places.pages[key] ?? [])")
+        }
+        for (key, row) in invented.prefix(2) {
+            print("    \(invented.count) invented, such as \(key): \(row.prefix(99)) for \(places.rows[key] ?? "none")")
+        }
     }
 }

@@ -10,7 +10,7 @@ import Foundation
 //   judge FOLDER                      upgrades a copy of FOLDER/app.db and judges it
 //   read FIRST STEP SECONDS           gives damaged databases to the page reader, 256 to a process
 //   reading FIRST COUNT               what such a process runs
-//   recover FIRST COUNT               so many damaged databases, recovered and counted
+//   recover FIRST COUNT [SHELL]       so many damaged databases, recovered and counted, beside what .recover of a shell does
 //   heal FIRST COUNT                  so many databases whose indexes or lists of pages are damaged, encrypted and counted
 //   hostile [fast]                    every database that was made to harm, with seconds and peak memory
 //   memory FILE KEYFILE               upgrades, closes, says "ready", and waits for its memory to be looked at
@@ -68,7 +68,7 @@ do {
         exit(fuzzing.faults == 0 ? 0 : 1)
     case "recover":
         guard let first = UInt64(argument(2)), let count = UInt64(argument(3)) else { exit(64) }
-        var trials = try RecoveryTrials()
+        var trials = try RecoveryTrials(shell: arguments.count > 4 ? argument(4) : nil)
         try trials.run(from: first, count: count)
         exit(trials.faults == 0 ? 0 : 1)
     case "heal":

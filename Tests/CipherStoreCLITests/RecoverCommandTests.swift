@@ -91,4 +91,44 @@ import Testing
         #expect(fleet.errors.contains("app.db-damaged") && fleet.errors.contains("was left alone"), "\(fleet.errors)")
         #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
     }
+
+    @Test("A configuration gives the schema of a database that has lost its own")
+    func configuration() throws {
+        let fixture = try ToolFixture()
+        try FileManager.default.createDirectory(
+            atPath: fixture.folder.path("steps"), withIntermediateDirectories: false)
+        try fixture.folder.write(
+            #"["CREATE TABLE note (id INTEGER PRIMARY KEY, body TEXT NOT NULL)"]"#, to: "steps/sql_default.plist")
+        try fixture.folder.write(
+            #"["ALTER TABLE note ADD COLUMN sent REAL", "CREATE INDEX note_sent ON note(sent)"]"#,
+            to: "steps/sql_update_2.plist")
+        try fixture.folder.write(
+            #"{"dbName": "app.db", "dbVersion": 2, "updates": {"directory": "steps"}}"#, to: "app.json")
+        try LegacyFile.write(
+            fixture.database,
+            script: """
+                CREATE TABLE note (id INTEGER PRIMARY KEY, body TEXT NOT NULL, sent REAL);
+                CREATE INDEX note_sent ON note(sent);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+                    INSERT INTO note SELECT i * 3, 'note ' || i || hex(zeroblob(40)), i / 4.0 FROM n;
+                """)
+        var data = try Data(contentsOf: URL(filePath: fixture.database))
+        data.replaceSubrange(0..<4096, with: Data(count: 4096))
+        try data.write(to: URL(filePath: fixture.database))
+        let before = try fixture.snapshot()
+        let output = fixture.keys.path("new.db")
+        let config = fixture.folder.path("app.json")
+        let arguments = ["recover", fixture.database, "--output", output, "--key-file", fixture.key]
+        #expect(try fixture.run(arguments + ["--config", config, "--template", config]).status == 64)
+        #expect(try fixture.run(arguments + ["--config", fixture.folder.path("none.json")]).status == 66)
+        let run = try fixture.run(arguments + ["--config", config, "--json"])
+        #expect(run.status == 0, "\(run.errors)")
+        let tables = try #require(try run.object()["tables"] as? [[String: Any]])
+        #expect(tables.first { $0["name"] as? String == "note" }?["rows"] as? Int == 500, "\(run.output)")
+        let rows = try fixture.run(
+            "query", output, "--key-file", fixture.key,
+            "SELECT count(*), sum(id), sum(sent), min(body) LIKE 'note 1%' FROM note", "--csv")
+        #expect(rows.output.contains("500,375750,31312.5,1"), "\(rows.output)")
+        #expect(try fixture.snapshot() == before)
+    }
 }

@@ -25,6 +25,20 @@ public struct RowPlaces {
     public private(set) var roots: [String: UInt32] = [:]
     /// The interior pages of each tree.
     public private(set) var interior: [String: Set<UInt32>] = [:]
+    /// The overflow pages of all trees.
+    public private(set) var overflow: Set<UInt32> = []
+    /// For each row with a rowid and each index that names it: the pages from the index's root to its entry.
+    public private(set) var entries: [Key: [Set<UInt32>]] = [:]
+    /// The page that leads to each page of a tree.
+    private var parents: [UInt32: UInt32] = [:]
+    /// The page that each row begins on.
+    private var leaves: [Key: UInt32] = [:]
+    /// The pointer map, where there is one.
+    private var map: PointerMap?
+    /// The trunks of the free list.
+    public private(set) var freeTrunks: Set<UInt32> = []
+    /// The pages that the trunks list.
+    public private(set) var freeLeaves: Set<UInt32> = []
 
     /// Reads a plaintext database that is whole and closed.
     package init(_ path: String) throws {
@@ -33,14 +47,41 @@ public struct RowPlaces {
         rows = try Self.rows(connection)
         guard let source = try FilePages(HeldBytes(contentsOf: path)) else { return }
         let keyed = try Self.keyedTables(connection)
-        var entries: [(name: String, isTable: Bool, root: UInt32)] = []
-        try connection.forEachRow("SELECT name, type = 'table', rootpage FROM sqlite_master WHERE rootpage > 0") {
-            row in
-            entries.append((try row.get(at: 0), try row.get(at: 1), UInt32(try row.get(Int64.self, at: 2))))
+        var trees: [(name: String, table: String, isTable: Bool, root: UInt32)] = []
+        try connection.forEachRow(
+            "SELECT name, tbl_name, type = 'table', rootpage FROM sqlite_master WHERE rootpage > 0"
+        ) { row in
+            trees.append(
+                (try row.get(at: 0), try row.get(at: 1), try row.get(at: 2), UInt32(try row.get(Int64.self, at: 3))))
         }
-        for entry in entries {
-            roots[entry.name] = entry.root
-            try add(entry.name, isTable: entry.isTable, isKeyed: keyed.contains(entry.name), entry.root, source)
+        for tree in trees {
+            roots[tree.name] = tree.root
+            try add(tree.name, isTable: tree.isTable, isKeyed: keyed.contains(tree.name), tree.root, source)
+            if !tree.isTable, !keyed.contains(tree.table) { try addEntries(of: tree.table, tree.root, source) }
+        }
+        if let header = try FileHeader(of: HeldBytes(contentsOf: path)) {
+            let list = try FreeList(in: source, first: header.firstFreePage) { throw $0 }
+            map = header.hasPointerMap ? PointerMap(source.geometry) : nil
+            (freeTrunks, freeLeaves) = (Set(list.trunks), Set(list.leaves))
+        }
+    }
+
+    /// Notes which rows an index names, and the pages that lead there.
+    private mutating func addEntries(of table: String, _ root: UInt32, _ source: some PageSource) throws {
+        let claims = Recorder()
+        var cursor = TreeCursor(source, root: root, claims: claims)
+        var found: [(key: Key, leaf: UInt32, pages: Set<UInt32>)] = []
+        while let cell = try cursor.next() {
+            let before = claims.overflow.count
+            var record = try RecordReader(try cursor.payload(of: cell), page: cell.page)
+            var last: RecordValue?
+            while let value = try record.next() { last = value }
+            guard case .integer(let rowid) = last else { continue }
+            let pages = Set(claims.overflow[before...]).union([cell.page])
+            found.append((Key(table: table, key: "\(rowid)"), cell.page, pages))
+        }
+        for (key, leaf, own) in found {
+            entries[key, default: []].append(own.union(path(to: leaf)))
         }
     }
 
@@ -49,18 +90,49 @@ public struct RowPlaces {
     ) throws {
         let claims = Recorder()
         var cursor = TreeCursor(source, root: root, claims: claims)
-        var leaves: Set<UInt32> = []
+        var withRows: Set<UInt32> = []
         while let cell = try cursor.next() {
             let before = claims.overflow.count
             let payload = try cursor.payload(of: cell)
-            leaves.insert(cell.page)
+            withRows.insert(cell.page)
             guard isTable else { continue }
             let own = Set(claims.overflow[before...]).union([cell.page])
             let key = try isKeyed ? Self.text(payload, cell.page) : "\(cell.rowid)"
             pages[Key(table: name, key: key)] = own
+            leaves[Key(table: name, key: key)] = cell.page
         }
         pagesOfTrees[name] = Set(claims.tree + claims.overflow)
-        interior[name] = Set(claims.tree).subtracting(leaves)
+        overflow.formUnion(claims.overflow)
+        interior[name] = Set(claims.tree).subtracting(withRows)
+        try addParents(claims.tree, source)
+    }
+
+    private mutating func addParents(_ pages: [UInt32], _ source: some PageSource) throws {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: source.geometry.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        for number in pages {
+            guard let bytes = try source.lend(number, memory) else { continue }
+            let page = try TreePage(bytes, number: number, source.geometry)
+            guard !page.kind.isLeaf else { continue }
+            parents[page.rightChild] = number
+            for index in 0..<page.cellCount { parents[try page.child(at: index)] = number }
+        }
+    }
+
+    /// A page of a tree, and those above it.
+    private func path(to page: UInt32) -> Set<UInt32> {
+        var (page, pages) = (page, Set([page]))
+        while let parent = parents[page] {
+            pages.insert(parent)
+            page = parent
+        }
+        return pages
+    }
+
+    /// Whether a pointer map tells of the page that a row begins on and of all above it, where some pages are lost.
+    public func isMapped(_ key: Key, without lost: Set<UInt32>) -> Bool {
+        guard let map, let leaf = leaves[key] else { return false }
+        return path(to: leaf).allSatisfy { page in map.mapPage(of: page).map { !lost.contains($0) } ?? false }
     }
 
     private static func text(_ payload: UnsafeRawBufferPointer, _ page: UInt32) throws -> String {

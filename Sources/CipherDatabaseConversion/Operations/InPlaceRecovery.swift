@@ -16,6 +16,8 @@ package struct InPlaceRecovery {
     private let formats: [CipherSettings]
     private let template: String?
     private let options: ConversionOptions
+    /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
+    package var makeSchema: ((Connection) throws -> Void)?
 
     /// What was recovered.
     package struct Found {
@@ -140,8 +142,7 @@ package struct InPlaceRecovery {
         guard original.isOpenHere() else { throw original.replaced() }
         guard lock.reserve(timeout: options.busyTimeout) else { throw FileUsers.others([]).busy(paths.database) }
         let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
-        let recovery = DatabaseRecovery(
-            inPlaceOf: paths, provider: provider, formats: formats, template: template, options: options)
+        let recovery = recovery(formats)
         let opened = try open(recovery)
         let keys = try recovery.keys()
         defer { keys.cancel() }
@@ -184,9 +185,14 @@ package struct InPlaceRecovery {
         let authenticated = formats.filter { $0.compatibility >= 2 }
         guard authenticated.count < formats.count else { return opened }
         guard !authenticated.isEmpty else { throw Inspector(paths).keyDoesNotFit() }
-        return try DatabaseRecovery(
-            inPlaceOf: paths, provider: provider, formats: authenticated, template: template, options: options
-        ).open()
+        return try self.recovery(authenticated).open()
+    }
+
+    private func recovery(_ formats: [CipherSettings]) -> DatabaseRecovery {
+        var recovery = DatabaseRecovery(
+            inPlaceOf: paths, provider: provider, formats: formats, template: template, options: options)
+        recovery.makeSchema = makeSchema
+        return recovery
     }
 
     private var nothingTold: StoreError {

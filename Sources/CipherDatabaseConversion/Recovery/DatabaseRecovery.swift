@@ -19,6 +19,8 @@ package struct DatabaseRecovery {
     private let options: ConversionOptions
     /// The table of the rows that are of no table.
     private let apart: String
+    /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
+    package var makeSchema: ((Connection) throws -> Void)?
 
     /// - Parameters:
     ///   - source: The damaged database.
@@ -109,7 +111,9 @@ package struct DatabaseRecovery {
     ///   of the template.
     func open() throws -> Opened {
         let marks = try FileMarks(source)
-        let template = try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+        let template =
+            try self.template.map { try SchemaTemplate($0, provider: provider, formats: formats, options) }
+            ?? makeSchema.map { try SchemaTemplate(options.extensions, madeBy: $0) }
         let damaged = try DamagedSource(source, sizes: template?.geometry, provider: provider, formats: formats)
         return Opened(damaged: damaged, template: template, marks: marks)
     }

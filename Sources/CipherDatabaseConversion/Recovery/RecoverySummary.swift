@@ -48,7 +48,7 @@ struct RecoverySummary {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
         if recovered.rebuilt.contains(number) { notes.append("computed anew from the text of its full-text table") }
-        if form.root == nil { notes.append("its definition is the template's") }
+        if form.root == nil { notes.append("its definition is not the damaged database's own") }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) of pages that could be read could not be read whole")
         }
@@ -79,9 +79,9 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged, and the template's definitions stand for those that are missing"
+                    ? "pages of the schema are damaged, and the given definitions stand for those that are missing"
                     : "pages of the schema are damaged: rows of tables whose definitions are lost are in lost_and_found, "
-                        + "unless a healthy database of the same schema is given as a template")
+                        + "unless a healthy database of the same schema is given as a template, or a configuration")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

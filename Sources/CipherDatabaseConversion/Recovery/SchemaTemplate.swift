@@ -18,16 +18,7 @@ struct SchemaTemplate {
         let paths = try DatabasePaths(path)
         (entries, encoding, geometry) = try StoreError.typing(paths.database) {
             try DatabaseReader(options.inspector(paths)).read(provider: provider, formats: formats) { connection, _ in
-                var entries: [SchemaText] = []
-                try connection.forEachRow(
-                    "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid"
-                ) { row in
-                    entries.append(
-                        SchemaText(
-                            type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
-                            root: UInt32(clamping: try row.get(Int64?.self, at: 3) ?? 0),
-                            sql: try row.get(SchemaName?.self, at: 4)?.bytes))
-                }
+                let entries = try Self.entries(connection)
                 let encoding: TextEncoding? =
                     switch try connection.value(String.self, "PRAGMA encoding") {
                     case "UTF-16le": .utf16LittleEndian
@@ -38,5 +29,29 @@ struct SchemaTemplate {
                 return (entries, encoding, PageGeometry(pageSize: size, reserved: 0))
             }
         }
+    }
+
+    /// The schema that a closure makes in an empty database in memory.
+    ///
+    /// - Throws: ``StoreError`` with `missingCollation` and the like; what the closure throws.
+    init(_ extensions: SQLExtensions, madeBy make: (Connection) throws -> Void) throws {
+        let connection = try MemoryDatabase().connect(.migrating.with(extensions: extensions))
+        defer { connection.close() }
+        try make(connection)
+        // How text is stored, the damaged database alone tells.
+        (entries, encoding, geometry) = (try Self.entries(connection), nil, nil)
+    }
+
+    private static func entries(_ connection: Connection) throws -> [SchemaText] {
+        var entries: [SchemaText] = []
+        try connection.forEachRow("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid") {
+            row in
+            entries.append(
+                SchemaText(
+                    type: try row.get(at: 0), name: try row.get(at: 1), table: try row.get(at: 2),
+                    root: UInt32(clamping: try row.get(Int64?.self, at: 3) ?? 0),
+                    sql: try row.get(SchemaName?.self, at: 4)?.bytes))
+        }
+        return entries
     }
 }

@@ -7,6 +7,8 @@ internal import CipherSQLiteFormat
 struct PayloadReader<Source: PageSource>: ~Copyable {
     let source: Source
     let owners: PageOwners
+    /// The overflow pages of the payload that was read last.
+    private(set) var chain: [UInt32] = []
     private var memory: [UInt8] = []
 
     init(_ source: Source, _ owners: PageOwners) {
@@ -43,6 +45,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     private mutating func read<Result>(
         _ cell: TreeCell, claimed: inout [UInt32], _ body: (Payload) throws -> Result
     ) throws -> Result {
+        chain.removeAll(keepingCapacity: true)
         guard cell.local.count < cell.length else { return try body(Payload(bytes: cell.local, empty: nil)) }
         let pages = source.geometry.overflowPages(for: cell.length - cell.local.count)
         guard pages < Int(source.pageCount) else { throw Loss(page: cell.page) }
@@ -71,6 +74,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
             claimed.removeAll()
             throw error
         }
+        chain = claimed
         return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty)) }
     }
 

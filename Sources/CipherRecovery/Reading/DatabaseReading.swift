@@ -36,12 +36,12 @@ package struct DatabaseReading<Source: PageSource> {
     ///
     /// - Throws: What the source and `sink` throw.
     package func run(_ sink: @escaping (ReadRow) throws -> Void) throws -> ReadingFindings {
-        var run = try ReadingRun(self, sink)
+        var run = try ReadingRun(self, LivingPointerMap(source, header), sink)
         try run.readTables()
         try run.claimIndexes()
-        let free = try run.claimFreePages()
+        try run.claimFreePages()
         try run.readOrphans()
-        try run.readFreePages(free)
+        try run.readFreePages()
         return run.findings
     }
 }
@@ -60,11 +60,19 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     let shapes: [RecordShape]
     /// What the columns of each table were found to hold.
     var observed: [ObservedValues]
+    /// What is known of the pages that are free.
+    var freePages: FreePageEvidence
+    /// The pointer map of a database with auto-vacuum.
+    let pointerMap: LivingPointerMap?
 
     var source: Source { reading.source }
     var forms: SchemaForms { reading.forms }
 
-    init(_ reading: DatabaseReading<Source>, _ sink: @escaping (ReadRow) throws -> Void) throws {
+    init(
+        _ reading: DatabaseReading<Source>, _ pointerMap: LivingPointerMap?, _ sink: @escaping (ReadRow) throws -> Void
+    ) throws {
+        self.pointerMap = pointerMap
+        freePages = FreePageEvidence()
         self.reading = reading
         self.sink = sink
         owners = PageOwners(reading.source)
@@ -76,7 +84,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
-        claimPointerMap()
+        pointerMap?.claim(owners)
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = !schema.isWhole
         for place in schema.pages {
@@ -96,12 +104,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     }
 
     // MARK: Trees
-
-    private func claimPointerMap() {
-        guard let header = reading.header, header.hasPointerMap, source.pageCount > 1 else { return }
-        let map = PointerMap(source.geometry)
-        for page in 2...source.pageCount where map.contains(page) { owners.claim(page, .system) }
-    }
 
     private func map(table number: Int) throws -> TreeMap {
         let table = forms.tables[number]
@@ -203,7 +205,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 return bytes.baseAddress.map { $0 - base + bytes.count > start } ?? false
             case .blob(let bytes):
                 guard let blob = bytes.baseAddress, case let place = start - (blob - base), place > 0,
-                    place + 8 <= bytes.count
+                    place < bytes.count
                 else { return false }
                 return bytes[place - 1] != 0
             default: return false
@@ -238,49 +240,6 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 }
             }
         }
-    }
-
-    /// Returns the pages that are free and may hold what they held before.
-    mutating func claimFreePages() throws -> [UInt32] {
-        guard let header = reading.header else { return try findTrunks() }
-        var isDamaged = false
-        let list = try FreeList(in: source, first: header.firstFreePage, claims: owners) { _ in isDamaged = true }
-        findings.isFreeListDamaged = isDamaged || list.trunks.count + list.leaves.count != Int(header.freePages)
-        return list.leaves
-    }
-
-    /// Hands over what is left on free pages.
-    mutating func readFreePages(_ pages: [UInt32]) throws {
-        for page in pages { try readFreePage(page) }
-    }
-
-    private mutating func readFreePage(_ number: UInt32) throws {
-        try reading.checkpoint()
-        guard let content = try content(number), content.tree.kind == .tableLeaf else { return }
-        defer { content.keep() }
-        for cell in content.cells { try hand(cell, content, .apart(.deleted, tables: [])) }
-    }
-
-    /// Looks for the trunks of the free list, where the header that named the first is lost.
-    ///
-    /// A trunk is told by what it lists: pages that nothing else claims, none twice.
-    private mutating func findTrunks() throws -> [UInt32] {
-        guard source.pageCount > 1 else { return [] }
-        var leaves: [UInt32] = []
-        for number in 2...source.pageCount where owners.isUnclaimed(number) {
-            guard let page = try HeldPage(number, in: source) else { continue }
-            let count = Int(page.bytes.big32(4))
-            guard count > 0, count <= source.geometry.usableSize / 4 - 2 else { continue }
-            let listed = (0..<count).map { page.bytes.big32(8 + 4 * $0) }
-            let next = page.bytes.big32(0)
-            guard next == 0 || owners.isUnclaimed(next), Set(listed).count == count,
-                listed.allSatisfy({ $0 > 1 && $0 != number && owners.isUnclaimed($0) })
-            else { continue }
-            owners.claim(number, .free)
-            for leaf in listed { owners.claim(leaf, .free) }
-            leaves += listed
-        }
-        return leaves
     }
 }
 

@@ -12,6 +12,8 @@ extension ReadingRun {
         var tables: Set<Int>
         /// Whether the records have a value for each column.
         let isExact: Bool
+        /// What the pointer map says of it; `nil` where none tells.
+        var use: LivingPointerMap.Use?
         /// The topmost page that leads to it, or itself.
         var top: UInt32 = 0
         /// The tables whose indexes name rows of it.
@@ -25,13 +27,17 @@ extension ReadingRun {
         let gapped = Set(tables.indices.filter { !tables[$0].gaps.isEmpty })
         var orphans: [Orphan] = []
         var parents: [UInt32: UInt32] = [:]
+        var survey = OrphanSurvey()
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             try reading.checkpoint()
             guard let page = try HeldPage(number, in: source) else {
+                survey.add(number)
                 if !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
                 continue
             }
             guard let content = PageContent(page, source.geometry) else {
+                // What lists no page is a trunk without any, or nothing at all.
+                if page.isEmpty || page.bytes.big32(4) != 0 || page.bytes.big32(0) != 0 { survey.add(number) }
                 if page.isEmpty, !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
                 continue
             }
@@ -41,8 +47,16 @@ extension ReadingRun {
             }
             defer { content.keep() }
             guard content.tree.kind != .tableInterior, !content.cells.isEmpty else { continue }
-            if let orphan = try orphan(content, gapped) { orphans.append(orphan) }
+            guard var orphan = try orphan(content, gapped, &survey) else {
+                survey.indexPages.insert(number)
+                continue
+            }
+            orphan.use = try pointerMap?.use(of: number, in: source)
+            orphans.append(orphan)
         }
+        // Where the header is lost, a trunk of the free list can be among the pages that cannot be read.
+        if freePages.unknown == nil, survey.untold.isEmpty { freePages.unknown = 0 }
+        if freePages.unknown == nil { findings.isFreeListDamaged = true }
         orphans = Self.agreed(orphans, parents)
         let evidence = try evidence(for: orphans)
         var confirmed: [UInt32: Set<Int>] = [:]
@@ -50,6 +64,7 @@ extension ReadingRun {
             try judge(&orphans[index], gapped, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
         }
+        countFreed(orphans, gapped, survey)
         // What is found at first tells what is usual in the columns of each table.
         for isLast in [false, true] {
             for orphan in orphans where owners.isUnclaimed(orphan.page) {
@@ -59,7 +74,7 @@ extension ReadingRun {
                 let table = try table(of: orphan, content, gapped, confirmed[orphan.top] ?? [], byValues: isLast)
                 guard table != nil || isLast else { continue }
                 owners.claim(orphan.page, .tree)
-                try read(orphan, content, table, gapped, evidence, hasParent: parents[orphan.page] != nil)
+                try read(orphan, content, table, gapped, evidence)
             }
         }
         let known = findings.tables.reduce(into: Set<UInt32>()) { $0.formUnion($1.lostPages) }
@@ -67,7 +82,9 @@ extension ReadingRun {
     }
 
     /// `nil` for a page of an index.
-    private mutating func orphan(_ content: borrowing PageContent, _ gapped: Set<Int>) throws -> Orphan? {
+    private mutating func orphan(
+        _ content: borrowing PageContent, _ gapped: Set<Int>, _ survey: inout OrphanSurvey
+    ) throws -> Orphan? {
         let isTable = content.tree.kind.isTable
         let candidates = forms.tables.indices.filter { forms.tables[$0].isWithoutRowID == !isTable }
         var fits = Dictionary(uniqueKeysWithValues: candidates.map { ($0, RecordShape.Fit.exact) })
@@ -81,6 +98,7 @@ extension ReadingRun {
                         return fits.keys.map { ($0, shapes[$0].fit(values)) }
                     })
             else { continue }
+            survey.overflow.formUnion(payloads.chain)
             records += 1
             for (table, fit) in fit where fit != .exact { fits[table] = fit == .none ? nil : .short }
         }
@@ -97,17 +115,18 @@ extension ReadingRun {
 
     /// The pages of one tree are of one table: what fits some of them only is none of it.
     private static func agreed(_ orphans: [Orphan], _ parents: [UInt32: UInt32]) -> [Orphan] {
-        func top(_ page: UInt32) -> UInt32 {
-            var (page, steps) = (page, 0)
+        func top(_ orphan: Orphan) -> UInt32 {
+            if case .tree(let root) = orphan.use { return root }
+            var (page, steps) = (orphan.page, 0)
             while let parent = parents[page], steps < 20 { (page, steps) = (parent, steps + 1) }
             return page
         }
         var common: [UInt32: Set<Int>] = [:]
-        for orphan in orphans { common[top(orphan.page), default: orphan.tables].formIntersection(orphan.tables) }
+        for orphan in orphans { common[top(orphan), default: orphan.tables].formIntersection(orphan.tables) }
         return orphans.map { orphan in
             var orphan = orphan
-            orphan.top = top(orphan.page)
-            if let tables = common[top(orphan.page)], !tables.isEmpty { orphan.tables = tables }
+            orphan.top = top(orphan)
+            if let tables = common[orphan.top], !tables.isEmpty { orphan.tables = tables }
             return orphan
         }
     }
@@ -121,8 +140,8 @@ extension ReadingRun {
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        // Of a free list that is damaged any page of an index may be one that was freed, with rows that are gone.
-        let strays = try findings.isFreeListDamaged ? [] : entries(on: unclaimed)
+        // Where not every free page is known, any page of an index may be one, with rows that are gone.
+        let strays = try entries(on: unclaimed.filter { try isLiving($0) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -163,6 +182,7 @@ extension ReadingRun {
         guard let content = try content(orphan.page) else { return }
         defer { content.keep() }
         for table in orphan.tables.intersection(gapped) {
+            if let root = forms.tables[table].root, orphan.use == .tree(root: root) { orphan.confirmed = [table] }
             guard let evidence = evidence[table] else { continue }
             let isTable = orphan.isTable
             let answers = content.cells.compactMap { cell in
@@ -215,18 +235,42 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
+    /// Whether a page that no tree leads to is part of one all the same.
+    private func isLiving(_ page: UInt32) throws -> Bool {
+        switch try pointerMap?.use(of: page, in: source) {
+        case .tree: true
+        case .free, .overflow: false
+        case nil: freePages.isComplete
+        }
+    }
+
+    /// Counts the orphans that can only be free: where they make up what the header says, all others are living.
+    private mutating func countFreed(_ orphans: [Orphan], _ gapped: Set<Int>, _ survey: OrphanSurvey) {
+        guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
+        var freed = orphans.filter { isFreed($0, gapped) }.count
+        if indexes.allSatisfy({ $0.allSatisfy { $0?.gaps.isEmpty ?? false } }) { freed += survey.indexPages.count }
+        if freed == unknown { freePages.unknown = 0 }
+    }
+
+    /// Whether every tree that could have a page has all of its pages, or says that it has no such row.
+    private func isFreed(_ orphan: Orphan, _ gapped: Set<Int>) -> Bool {
+        switch orphan.use {
+        case .free: true
+        case .tree, .overflow: false
+        case nil:
+            orphan.tables.intersection(gapped).subtracting(orphan.denied).isEmpty && !reading.mayLackTables
+                && (orphan.isTable || indexes.allSatisfy { $0.allSatisfy { $0?.gaps.isEmpty ?? false } })
+        }
+    }
+
     private mutating func read(
         _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ gapped: Set<Int>,
-        _ evidence: [Int: IndexEvidence], hasParent: Bool
+        _ evidence: [Int: IndexEvidence]
     ) throws {
-        guard let table, let evidence = evidence[table] else {
-            // A page that no tree lacks was freed.
-            let isFree = orphan.tables.intersection(gapped).subtracting(orphan.denied).isEmpty && !reading.mayLackTables
-            return try handApart(content, isFree ? .deleted : .orphaned, orphan.tables.sorted())
-        }
-        // Without an index nothing but the free list tells a page that was freed from one that was lost.
-        guard orphan.confirmed.contains(table) || !findings.isFreeListDamaged || hasParent else {
-            return try handApart(content, .orphaned, [table])
+        let isLiving = try isLiving(orphan.page)
+        guard let table, let evidence = evidence[table], isLiving || orphan.confirmed.contains(table) else {
+            return try handApart(
+                content, isFreed(orphan, gapped) ? .deleted : .orphaned, table.map { [$0] } ?? orphan.tables.sorted())
         }
         findings.tables[table].orphanedPages += 1
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
@@ -238,7 +282,7 @@ extension ReadingRun {
             switch answer {
             case .denied: destination = .apart(.deleted, tables: [table])
             // A page that was freed holds copies of rows that were moved, among those that were deleted.
-            case .unknown where findings.isFreeListDamaged && !hasParent:
+            case .unknown where !isLiving:
                 destination = .apart(.orphaned, tables: [table])
             default: destination = .table(table)
             }
@@ -266,4 +310,20 @@ extension ReadingRun {
         }
         return false
     }
+}
+
+/// What the pages that nothing leads to tell together.
+private struct OrphanSurvey {
+    /// Pages that are none of a b-tree.
+    private var others: Set<UInt32> = []
+    /// The overflow pages of the rows on pages that nothing leads to.
+    var overflow: Set<UInt32> = []
+    /// Pages of keys that fit no table.
+    var indexPages: Set<UInt32> = []
+
+    /// Notes a page; the first one is known to be the schema's.
+    mutating func add(_ page: UInt32) { if page > 1 { others.insert(page) } }
+
+    /// Pages of which nothing tells what they are for.
+    var untold: Set<UInt32> { others.subtracting(overflow) }
 }

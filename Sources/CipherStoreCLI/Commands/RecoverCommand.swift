@@ -1,21 +1,22 @@
 internal import CipherDatabaseConversion
 internal import CipherErrors
+internal import CipherStore
 
 extension Command {
     static let recover = Command(
         name: "recover",
         summary: "Make a new, encrypted database of what a damaged one still holds.",
         operands: [.database],
-        options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template] + KeyOptions.key.all
-            + KeyOptions.newKey.all + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility]
-            + UpgradeOptions.all,
+        options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template, RecoverCommand.configuration]
+            + KeyOptions.key.all + KeyOptions.newKey.all
+            + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
             "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
                 + "row that is whole comes back into its table with its rowid, also where the pages that led to it are lost. "
                 + "Indexes and full-text indexes are computed anew, and every row is compared with a second reading.",
             "Rows that cannot be told to one table, rows of free pages and rows that contradict their page are in the table "
                 + "lost_and_found, with the reason beside each: orphaned, deleted or damaged. Where the schema itself is "
-                + "lost, --template tells the tables apart.",
+                + "lost, --template tells the tables apart, or --config with the schema of a first install.",
             "With --output the new database is a file beside the damaged one. With --in-place it takes the damaged one's place "
                 + "by one rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
                 + "journal; it is plaintext if it was. At every moment DB is the whole damaged database or the whole recovered "
@@ -30,6 +31,7 @@ extension Command {
             "recover app.db --output new.db --key-file key",
             "recover app.db --output new.db --key-file key --template good.db",
             "recover app.db --in-place --key-file key",
+            "recover app.db --output new.db --key-file key --config app.plist",
         ],
         isToldByStatus: true,
         run: RecoverCommand.run)
@@ -44,10 +46,18 @@ enum RecoverCommand {
         "template", value: "HEALTHY", kind: .file,
         "A healthy database of the same schema, plaintext or with the same key, where the schema is lost.")
 
+    static let configuration = Option(
+        "config", value: "FILE", kind: .file,
+        "The app's configuration, whose schema of a first install counts where the database's own is lost.")
+
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
             throw CommandFailure.usage("one of --output and --in-place is required")
         }
+        guard !invocation.has(template) || !invocation.has(configuration) else {
+            throw CommandFailure.usage("--template and --config both give the schema", advice: "leave one of them out")
+        }
+        let schema = try invocation[configuration].map { try Configuration(file: $0) }
         let provider = try KeyOptions.key.requiredProvider(invocation)
         let newProvider = try KeyOptions.newKey.provider(invocation)
         guard newProvider == nil || !invocation.has(inPlace) else {
@@ -60,16 +70,22 @@ enum RecoverCommand {
         let report = try UpgradeOptions.run(invocation) { options in
             var options = options
             options.format = settings
+            if let schema { options.extensions = schema.extensions }
+            let makeSchema = schema.map { schema in
+                { (connection: Connection) in try schema.makeSchema(in: connection) }
+            }
             let paths = try DatabasePaths(invocation.operands[0])
             guard let output = invocation[output] else {
-                return try InPlaceRecovery(
-                    of: paths, provider: provider, formats: formats, template: invocation[template], options: options
-                ).runLocked()
+                var recovery = InPlaceRecovery(
+                    of: paths, provider: provider, formats: formats, template: invocation[template], options: options)
+                recovery.makeSchema = makeSchema
+                return try recovery.runLocked()
             }
-            return try DatabaseRecovery(
+            var recovery = try DatabaseRecovery(
                 of: paths, provider: provider, formats: formats, to: output,
-                targetProvider: newProvider, template: invocation[template], options: options
-            ).run()
+                targetProvider: newProvider, template: invocation[template], options: options)
+            recovery.makeSchema = makeSchema
+            return try recovery.run()
         }
         guard !invocation.has(.json) else {
             try Output.json(report)

@@ -37,7 +37,9 @@ struct Scenario: Sendable {
     var isLaunch: Bool { operation.first == "launch" }
     /// A backup of a file that nobody has open never writes the database or its log either.
     var isBackup: Bool { operation == ["backup"] }
-    var makesCopy: Bool { isBackup || operation == ["launch", "use"] }
+    /// A recovery to another name never writes the database, its log or its journal.
+    var isRecovery: Bool { operation == ["recover-copy"] }
+    var makesCopy: Bool { isBackup || isRecovery || operation == ["launch", "use"] }
     var restoresCopy: Bool { operation == ["restore"] }
 
     static let all = [
@@ -91,6 +93,12 @@ struct Scenario: Sendable {
             name: "recover-hot", start: .damagedHot, operation: ["recover"], before: "plaintext-damaged",
             after: "encrypted", journalMode: "delete"),
         Scenario(name: "backup", start: .encrypted, operation: ["backup"], before: "encrypted", after: "encrypted"),
+        Scenario(
+            name: "recover-copy", start: .encrypted, operation: ["recover-copy"], before: "encrypted",
+            after: "encrypted"),
+        Scenario(
+            name: "recover-copy-hot", start: .encryptedHot, operation: ["recover-copy"], before: "encrypted",
+            after: "encrypted", journalMode: "delete"),
         Scenario(
             name: "restore", start: .restorable, operation: ["restore"], before: "encrypted",
             after: "encrypted-migrated"),

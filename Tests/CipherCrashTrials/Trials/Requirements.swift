@@ -62,18 +62,23 @@ extension Trial {
         [scenario.before, scenario.after].contains(found.form) ? [] : ["not whole: \(found)"]
     }
 
-    /// A shadow proof and a backup never write the database or its log, and a restore never writes the backup.
+    /// A shadow proof and a backup never write the database or its log, nor does a recovery, its journal included; a restore never
+    /// writes the backup.
     func untouchedLosses(_ state: FolderState) -> [String] {
         let untouched =
             scenario.isShadow || scenario.isBackup
-            ? [FolderState.database, FolderState.database + "-wal"] : scenario.restoresCopy ? [Scenario.copy] : []
+            ? [FolderState.database, FolderState.database + "-wal"]
+            : scenario.isRecovery
+                ? ["", "-wal", "-journal"].map { FolderState.database + $0 }
+                : scenario.restoresCopy ? [Scenario.copy] : []
         return untouched.filter { state.files[$0]?.bytes != start.files[$0]?.bytes }.map { "\($0) was changed" }
     }
 
     /// What lies there beside the database, its log, a backup, and what may be there.
     func strangers(_ state: FolderState, allowing allowed: [String]) -> [String] {
         let copies = scenario.makesCopy || scenario.restoresCopy ? [Scenario.copy] : []
-        let known = ["", "-wal", "-shm"].map { FolderState.database + $0 } + copies + allowed
+        let own = ["", "-wal", "-shm"] + (scenario.isRecovery ? ["-journal"] : [])
+        let known = own.map { FolderState.database + $0 } + copies + allowed
         return state.files.keys.filter { !known.contains($0) }.sorted()
     }
 

@@ -95,9 +95,31 @@ import Testing
             ])
     }
 
-    @Test("A hot journal puts back what its transaction changed")
-    func journal() throws {
-        try LegacyFile.write(path, unclosed: true) { connection in
+    @Test(
+        "A readable header of 32 bytes costs nothing, and its salt comes with the key",
+        .enabled(if: Engine.current.defaultCompatibility >= 4))
+    func readableHeader() throws {
+        let settings = CipherSettings(plaintextHeaderSize: 32)
+        try LegacyFile.write(
+            path, key: TestKeys.rawWithSalt(), settings: settings, script: RecoveryFixture.script)
+        let connection = try Connection(path: path, mode: .readOnly, key: TestKeys.rawWithSalt(), settings: settings)
+        let original = try RowPlaces.rows(connection)
+        connection.close()
+        #expect(try storeError { _ = try recover() }?.code == .saltMissing)
+        let report = try recover { try TestKeys.rawWithSalt() }
+        #expect(report.complete, "\(report)")
+        #expect(try rows(TestKeys.rawWithSalt()) == original)
+        try FileManager.default.removeItem(atPath: output)
+        try spoil(30, of: settings.pageSize)
+        let worse = try recover { try TestKeys.rawWithSalt() }
+        #expect(!worse.complete)
+        let found = try rows(TestKeys.rawWithSalt()).filter { !$0.key.table.hasPrefix("lost_and_found") }
+        #expect(found.allSatisfy { original[$0.key] == $0.value } && found.count > original.count * 8 / 10)
+    }
+
+    @Test("A hot journal puts back what its transaction changed", arguments: [true, false])
+    func journal(isEncrypted: Bool) throws {
+        try LegacyFile.write(path, key: isEncrypted ? TestKeys.raw() : nil, unclosed: true) { connection in
             try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")
             // Spills into the file before its end.
             try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'two'")

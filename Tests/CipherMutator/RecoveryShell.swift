@@ -1,0 +1,57 @@
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+
+/// A command line of SQLite or SQLCipher with `.recover`.
+struct RecoveryShell {
+    let path: String
+
+    /// Takes a shell, or looks for one: that of `Scripts/engine --command-line 4.6.1`, the system's.
+    ///
+    /// Debian 12's `sqlite3` is built without what `.recover` needs.
+    ///
+    /// - Returns: `nil` where none has the command.
+    init?(_ path: String?) throws {
+        let built = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path(percentEncoded: false)
+        let here = FileManager.default.currentDirectoryPath
+        let unpacked = [here, built + "/../../.."].map { $0 + "/.build/engines/4.6.1/usr/bin/sqlcipher" }
+        let found = try (path.map { [$0] } ?? unpacked + ["/usr/bin/sqlcipher", "/usr/bin/sqlite3"]).first {
+            try Self.run(
+                "\"$0\" :memory: 'CREATE TABLE t(a)' .recover 2>/dev/null | grep -q 'CREATE TABLE'", [$0])
+        }
+        guard let found else { return nil }
+        self.path = found
+    }
+
+    /// What the shell makes of a file, its `lost_and_found` included; nothing where it fails.
+    func recovered(_ database: String, to output: String) throws -> [RowPlaces.Key: String] {
+        let command = "timeout 120 \"$0\" \"$1\" .recover 2>/dev/null | timeout 120 \"$0\" \"$2\" >/dev/null 2>&1"
+        _ = try Self.run(command, [path, database, output])
+        guard let connection = try? Connection(path: output, mode: .readOnly) else { return [:] }
+        defer { connection.close() }
+        return (try? RowPlaces.rows(connection)) ?? [:]
+    }
+
+    /// Runs a command with the shell as `$0`, and says whether it ended well.
+    private static func run(_ command: String, _ arguments: [String]) throws -> Bool {
+        let path = arguments[0]
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", command] + arguments
+        // An engine that is not installed has its library beside it.
+        let folder = URL(filePath: path).deletingLastPathComponent().deletingLastPathComponent().appending(path: "lib")
+        let libraries = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path(percentEncoded: false))) ?? []
+        if let library = libraries.first(where: { $0.hasSuffix("libsqlcipher.so") }), path.contains(".build/engines") {
+            var environment = ProcessInfo.processInfo.environment
+            environment["LD_LIBRARY_PATH"] = folder.appending(path: library).deletingLastPathComponent()
+                .path(percentEncoded: false)
+            process.environment = environment
+        }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}

@@ -1,0 +1,146 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Schemas that need more than SQLite's own, or the newest of it.
+@Suite struct SchemaHazardRecoveryTests {
+    private static let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)"
+
+    private func open(_ fixture: RecoveryFixture) throws -> Connection {
+        try Connection(path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+    }
+
+    @Test("An app's collation and function are used, and without the collation the recovery is refused")
+    func extensions() throws {
+        let folder = try TemporaryFolder(inMemory: true)
+        let (path, output) = (folder.path("app.db"), folder.path("new.db"))
+        let backwards = Collation(name: "backwards") { a, b in
+            a.elementsEqual(b) ? 0 : a.lexicographicallyPrecedes(b) ? 1 : -1
+        }
+        try LegacyFile.write(path) { connection in
+            try connection.register(backwards)
+            try connection.register(AppExtensions.hash)
+            try connection.executeScript(
+                text: """
+                    PRAGMA page_size = 1024; CREATE TABLE t(a TEXT COLLATE backwards, b); CREATE INDEX t_a ON t(a);
+                    CREATE INDEX t_hash ON t(app_hash(a));
+                    \(Self.counted) INSERT INTO t SELECT 'row ' || i, i FROM n;
+                    """)
+        }
+        var data = try Data(contentsOf: URL(filePath: path))
+        // The root of the table.
+        data.replaceSubrange(1024..<2048, with: Data(count: 1024))
+        try data.write(to: URL(filePath: path))
+        func recover(_ extensions: SQLExtensions) throws -> RecoveryReport {
+            var options = ConversionOptions()
+            options.extensions = extensions
+            return try DatabaseRecovery(
+                of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: output,
+                targetProvider: nil, template: nil, options: options
+            ).run()
+        }
+        let before = try FolderDigest(folder.url)
+        #expect(try storeError { _ = try recover(SQLExtensions()) }?.code == .missingCollation)
+        #expect(try FolderDigest(folder.url) == before)
+        let report = try recover(SQLExtensions(collations: [backwards], functions: [AppExtensions.hash]))
+        #expect(report.tables.map(\.rows) == [600] && report.complete, "\(report)")
+        let connection = try Connection(
+            path: output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        try connection.register(backwards)
+        try connection.register(AppExtensions.hash)
+        #expect(try connection.value(String.self, "SELECT a FROM t INDEXED BY t_a ORDER BY a LIMIT 1") == "row 99")
+        #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test(
+        "STRICT tables and generated columns come back, the root lost too",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_037_000))
+    func newest() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE s(id INTEGER PRIMARY KEY, a INT NOT NULL, b TEXT, c ANY) STRICT;
+                CREATE TABLE g(a INTEGER, v AS (a * 2), s TEXT AS ('n' || a) STORED, b TEXT); CREATE INDEX g_v ON g(v);
+                CREATE INDEX g_s ON g(s);
+                \(Self.counted) INSERT INTO s SELECT i, i * 2, 'text ' || i, CASE i % 2 WHEN 0 THEN i / 4.0 ELSE x'01' END FROM n;
+                \(Self.counted) INSERT INTO g(a, b) SELECT i, 'row ' || i FROM n;
+                """)
+        let lost = try Set(["s", "g"].map { try #require(fixture.places.roots[$0]) })
+        try fixture.damage(lost)
+        try fixture.recover()
+        try fixture.check(lost: lost)
+        let connection = try open(fixture)
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM g WHERE v = a * 2 AND s = 'n' || a") == 600)
+        #expect(try connection.value(Int.self, "SELECT a FROM g INDEXED BY g_s WHERE s = 'n77'") == 77)
+        #expect(try connection.value(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test(
+        "An rtree keeps what its tables hold", .enabled(if: Engine.current.wasBuilt(with: "ENABLE_RTREE")))
+    func rtree() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE place USING rtree(id, x0, x1); CREATE TABLE t(a);
+                \(Self.counted) INSERT INTO place SELECT i, i, i + 1 FROM n; INSERT INTO t SELECT id FROM place;
+                """)
+        let lost = try #require(fixture.places.roots["t"])
+        try fixture.damage([lost])
+        let report = try fixture.recover()
+        let connection = try open(fixture)
+        defer { connection.close() }
+        #expect(
+            try connection.values(Int.self, "SELECT id FROM place WHERE x0 >= 100 AND x1 <= 103 ORDER BY id")
+                == [100, 101, 102], "\(report)")
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM place") == 600)
+    }
+
+    @Test("The counter of a table whose name is not Unicode comes back from a page that nothing leads to")
+    func counterOfBytes() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE QQA(id INTEGER PRIMARY KEY AUTOINCREMENT, b); INSERT INTO QQA VALUES (900, 'x');
+                DELETE FROM QQA WHERE id = 900; INSERT INTO QQA VALUES (5, 'y');
+                """)
+        // In the schema and in the counter's row alike.
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        var count = 0
+        while let place = data.firstRange(of: Data("QQA".utf8)) {
+            data.replaceSubrange(place, with: [0x74, 0xff, 0xfe])
+            count += 1
+        }
+        try #require(count == 4)
+        try data.write(to: URL(filePath: fixture.path))
+        let folder = try TemporaryFolder(inMemory: true)
+        try data.write(to: URL(filePath: folder.path("healthy.db")))
+        try fixture.damage([1])
+        let report = try fixture.recover(template: folder.path("healthy.db"))
+        let connection = try open(fixture)
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT seq FROM sqlite_sequence") == 900)
+        #expect(
+            try connection.value(String.self, "SELECT hex(name) FROM sqlite_sequence") == "74FFFE", "\(report)")
+    }
+
+    @Test("A run that is cancelled while it reads leaves nothing")
+    func interrupted() throws {
+        let fixture = try RecoveryFixture()
+        try fixture.damage([3])
+        let before = try FolderDigest(fixture.folder.url)
+        var options = ConversionOptions()
+        let cancellation = UpgradeCancellation()
+        options.cancellation = cancellation
+        options.progress = { if $0.stage == .building { cancellation.cancel() } }
+        let error = try storeError {
+            _ = try DatabaseRecovery(
+                of: DatabasePaths(fixture.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+                to: fixture.output, targetProvider: nil, template: nil, options: options
+            ).run()
+        }
+        #expect(error?.code == .cancelled)
+        #expect(try FolderDigest(fixture.folder.url) == before)
+    }
+}
