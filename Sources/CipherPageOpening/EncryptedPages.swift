@@ -87,7 +87,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         guard let authenticator, authenticator.takesMany else { return false }
         if run.contains(page) { return true }
         // Page 1 is authenticated only in part.
-        guard page > 1, page == run.end || page == lastAlone + 1 else {
+        guard page > 1, page == run.end || page - 1 == lastAlone else {
             lastAlone = page
             return false
         }

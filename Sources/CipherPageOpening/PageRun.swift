@@ -20,11 +20,11 @@ final class PageRun {
     deinit { memory.deallocate() }
 
     /// The page behind them.
-    var end: UInt32 { first + UInt32(count) }
+    var end: UInt32 { first &+ UInt32(count) }
 
     var pages: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[..<(count * pageSize)]) }
 
-    func contains(_ page: UInt32) -> Bool { page >= first && page < end && !areAuthentic.isEmpty }
+    func contains(_ page: UInt32) -> Bool { page >= first && page - first < UInt32(count) && !areAuthentic.isEmpty }
 
     /// A page that it contains, and whether it is authentic.
     subscript(page: UInt32) -> (bytes: UnsafeRawBufferPointer, isAuthentic: Bool) {

@@ -1,8 +1,9 @@
 /// Whether the b-trees and the free list of a database contradict each other nowhere.
 ///
 /// It checks across pages what SQLite's `quick_check` does: each page is led to once, the leaves of a tree are at one depth,
-/// rowids ascend and are between those of the pages above, overflow chains end where their payloads do, and the free list is
-/// as long as the header says. What is free within a page it does not look at.
+/// rowids ascend and are between those of the pages above, overflow chains end where their payloads do, the free list is as
+/// long as the header says, and no page is left over. What is free within a page it does not look at; a database with virtual
+/// tables or a pointer map is not for it.
 /// Source: SQLite, "Database File Format", sections 1.5 and 1.6.
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
@@ -20,7 +21,14 @@ package struct StructureCheck<Source: PageSource> {
         guard freeList.trunks.count + freeList.leaves.count == Int(header.freePages) else {
             throw DamagedPage(1, .freeList)
         }
-        for entry in schema where entry.rootPage != 0 { try walk(entry) }
+        for entry in schema {
+            // Whether the tables of a module fit together, the module knows.
+            if entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
+            if entry.rootPage != 0 { try walk(entry) }
+        }
+        // Pages that nothing leads to: of a log of another copy they may be all that tells.
+        let lockPages = source.pageCount >= PageGeometry.lockPage(source.geometry.pageSize) ? 1 : 0
+        guard claims.count == Int(source.pageCount) - lockPages else { throw DamagedPage(1, .missing) }
     }
 
     @inlinable func walk(_ entry: SchemaEntry) throws {
@@ -44,19 +52,21 @@ package struct StructureCheck<Source: PageSource> {
             while try cursor.next(&rest) != nil {}
             guard rest.page == 0 else { throw DamagedPage(cell.page, .payloadLength) }
         }
-        // A table WITHOUT ROWID is an index's tree.
-        guard entry.type.elementsEqual("index".utf8) != cursor.isOfTable || entry.isWithoutRowID else {
+        guard cursor.isOfTable == entry.isRowIDTable else {
             throw DamagedPage(entry.rootPage, .noTreePage)
         }
     }
 }
 
 extension SchemaEntry {
-    /// Whether the statement may be that of a table WITHOUT ROWID: the word is somewhere in it.
-    @usableFromInline var isWithoutRowID: Bool {
-        guard type.elementsEqual("table".utf8), let sql else { return false }
-        let word = Array("without".utf8)
-        let lowercase = sql.map { $0 >= 65 && $0 <= 90 ? $0 | 32 : $0 }
-        return lowercase.indices.contains { lowercase[$0...].starts(with: word) }
+    @usableFromInline var isVirtualTable: Bool { type.elementsEqual("table".utf8) && rootPage == 0 }
+
+    /// Whether its tree is that of a table with rowids; one WITHOUT ROWID is an index's tree.
+    @usableFromInline var isRowIDTable: Bool {
+        guard type.elementsEqual("table".utf8) else { return false }
+        // Behind the columns there are only such options.
+        let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
+        let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
+        return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))
     }
 }

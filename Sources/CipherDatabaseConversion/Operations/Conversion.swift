@@ -61,16 +61,11 @@ struct Conversion {
             return try SoleOwnership.find(
                 identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
         }
-        var keys: UpgradeKeys?
+        if replacement == nil { try lookingAtSource(inspector) { try preflight.checkSchema($0) } }
+        // They are derived while the log is looked at.
+        let keys = try targetKeys()
         defer { keys?.cancel() }
-        var areKeysAsked = false
-        func askForKeys() throws {
-            guard !areKeysAsked else { return }
-            areKeysAsked = true
-            keys = try targetKeys()
-        }
-        if replacement == nil { try checkUntouched(preflight, inspector, askForKeys) }
-        try askForKeys()
+        if replacement == nil { try checkLog(inspector) }
         var report = EncryptionReport(outcome, path: paths.database)
         report.warnings += try Leftovers.sweep(paths)
         let attempts = Attempts(paths: paths, options: options)
@@ -101,28 +96,24 @@ struct Conversion {
         return (report, fileKey)
     }
 
-    /// What can be found wrong with the file before it is brought to rest.
-    ///
-    /// - Parameter askForKeys: Called once the schema is one that can be converted: keys are derived while the log is looked
-    ///   at.
-    private func checkUntouched(
-        _ preflight: Preflight, _ inspector: Inspector, _ askForKeys: () throws -> Void
-    ) throws {
-        func check(_ connection: Connection) throws {
-            try preflight.checkSchema(connection)
-            try askForKeys()
-            try MergedLogCheck(
-                paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout
-            ).check(connection)
-        }
+    /// Refuses a log that damages the file, before that is brought to rest.
+    private func checkLog(_ inspector: Inspector) throws {
+        guard try FileSystem.size(paths.wal) ?? 0 > 0 else { return }
+        let merged = MergedLogCheck(
+            paths: paths, key: sourceKey, extensions: options.extensions, busyTimeout: options.busyTimeout)
+        try lookingAtSource(inspector) { try merged.check($0) }
+    }
+
+    /// Lends a connection to the source, before it is brought to rest.
+    private func lookingAtSource(_ inspector: Inspector, _ body: (Connection) throws -> Void) throws {
         if let sourceKey {
             _ = try inspector.readingEncrypted(
                 key: sourceKey.key, settings: sourceKey.settings,
                 hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
-            ) { connection, _ in try check(connection) }
+            ) { connection, _ in try body(connection) }
         } else if try inspector.surface() == .plaintext {
-            // With a journal to roll back first the file cannot be read yet; the same check follows under the lock.
-            _ = try inspector.readingPlaintext { try check($0) }
+            // With a journal to roll back first the file cannot be read yet; the schema is checked under the lock again.
+            _ = try inspector.readingPlaintext { try body($0) }
         }
     }
 

@@ -1,5 +1,4 @@
 internal import CipherErrors
-internal import CipherPageSealing
 internal import CipherSQLite
 internal import CipherSystemFiles
 
@@ -34,14 +33,12 @@ struct ProvenCopy {
         func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
             try observer.begin(.building)
             if let owner { try copy.setOwner(owner.owner, owner.group) }
-            let ahead = openAhead(copyKey, keys)
-            defer { ahead?.end() }
             let hold = try holdingWriters?()
             defer { hold?.end() }
             let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
             defer { original.end() }
             try observer.begin(.proving)
-            return try prove(original, copy, keys, ahead, hasRebuiltIndexes: rebuildsIndexes, observer)
+            return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }
         func rebuilding() throws -> CopyProof.Outcome {
             try copy.empty()
@@ -113,38 +110,20 @@ struct ProvenCopy {
         }
     }
 
-    /// How the proof opens the copy.
-    ///
-    /// - Parameter copy: `nil` for a connection that is opened before the copy is built.
-    private func connection(_ key: CipherKey?, _ copy: NewFile?) -> ProofConnection {
-        ProofConnection(
-            path: target, key: key, settings: targetSettings ?? CipherSettings(), extensions: options.extensions,
-            copy: copy)
-    }
-
-    /// Has SQLCipher derive the key while the copy is built.
-    private func openAhead(_ copyKey: FileKey?, _ keys: UpgradeKeys?) -> ProofConnection? {
-        guard let copyKey, let keys, keys.again.form == .passphrase, FileLayer.canSeal(copyKey.settings) else {
-            return nil
-        }
-        var opening = connection(keys.again, nil)
-        opening.ahead = BackgroundTask("proof connection") { [opening] _ in
-            try opening.openAhead(copyKey.key.sealedEmptyDatabase())
-        }
-        return opening
-    }
-
     private func prove(
-        _ original: ProofConnection, _ file: NewFile, _ keys: UpgradeKeys?, _ ahead: ProofConnection?,
-        hasRebuiltIndexes: Bool, _ observer: UpgradeObserver
+        _ original: ProofConnection, _ file: NewFile, _ keys: UpgradeKeys?, hasRebuiltIndexes: Bool,
+        _ observer: UpgradeObserver
     ) throws -> CopyProof.Outcome {
         let sync = BackgroundTask("sync") { _ in try file.sync() }
         defer { sync.cancel() }
-        var copy = connection(keys?.again, file)
-        copy.ahead = ahead?.ahead
+        func copy(_ key: CipherKey?) -> ProofConnection {
+            ProofConnection(
+                path: target, key: key, settings: targetSettings ?? CipherSettings(),
+                extensions: options.extensions, copy: file)
+        }
         // SQLCipher derives the key itself on one worker's connection, as it will for whoever opens the file next.
         var proof = CopyProof(
-            original: original, copy: copy, copyWithDerivedKey: connection(try keys?.proving.wait(), file),
+            original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
             hasRebuiltIndexes: hasRebuiltIndexes, reader: options.proof, observer: observer)
         proof.checksOriginal = options.onDamage == .refuse
         let proven = try proof.run()

@@ -18,13 +18,8 @@ struct UpgradeKeys {
     init(_ key: CipherKey, again: CipherKey, settings: CipherSettings) throws {
         let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
         self.again = again
-        let building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
-        self.building = building
-        // It is wanted later, and whoever brings the source to rest has the other processor.
-        proving = BackgroundTask("proof key") { _ in
-            _ = try building.wait()
-            return try again.rawKey(salt: salt, settings: settings)
-        }
+        building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
+        proving = BackgroundTask("proof key") { _ in try again.rawKey(salt: salt, settings: settings) }
     }
 
     /// Waits for both threads: a process that ends meanwhile takes libcrypto away under them.

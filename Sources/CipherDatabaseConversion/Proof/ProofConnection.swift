@@ -14,8 +14,6 @@ package struct ProofConnection: Sendable {
     var copy: NewFile?
     /// Connections that were opened ahead and see one commit; `nil` where nobody writes the file.
     private var pinned: PinnedConnections?
-    /// A connection that has its key already; `nil` where none was opened ahead.
-    var ahead: BackgroundTask<ConnectionAhead>?
 
     package init(
         path: String, key: CipherKey?, settings: CipherSettings, extensions: SQLExtensions,
@@ -42,35 +40,9 @@ package struct ProofConnection: Sendable {
     func open(
         _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
     ) throws -> Connection {
-        let connection = try pinned?.take(mode) ?? takeAhead(mode) ?? open(mode)
+        let connection = try pinned?.take(mode) ?? open(mode)
         connection.setProgressHandler(every: steps) { !isCancelled() }
         return connection
-    }
-
-    private func takeAhead(_ mode: Connection.Mode) throws -> Connection? {
-        guard mode == .readOnly, let copy, let ahead = try? ahead?.wait() else { return nil }
-        return try ahead.take(copy)
-    }
-
-    /// Opens a connection to a copy of which there is nothing yet, for the first who opens it for reading only.
-    ///
-    /// SQLCipher derives the key of a file when it first reads one of its pages, which takes longer than all else that a
-    /// proof of a small database does.
-    ///
-    /// - Parameter page: A database without tables under the copy's salt.
-    func openAhead(_ page: [UInt8]) throws -> ConnectionAhead {
-        let file = StandInFile(page)
-        let layer = try FileLayer({ file }, makeJournal: { nil })
-        let connection = try ConnectionProfile.proving(0)
-            .with(key: key, format: settings, extensions: extensions).open(
-                path, busyTimeout: busyTimeout, through: layer)
-        do {
-            try connection.proveReadable()
-        } catch {
-            connection.close()
-            throw error
-        }
-        return ConnectionAhead(connection, file)
     }
 
     private func open(_ mode: Connection.Mode) throws -> Connection {
@@ -100,41 +72,8 @@ package struct ProofConnection: Sendable {
         return pinning
     }
 
-    /// Closes the connections that were opened ahead and that the proof did not need.
-    func end() {
-        pinned?.end()
-        (try? ahead?.wait())?.end()
-    }
-}
-
-/// A connection that was opened before its file was there.
-// Unchecked, and safe between threads: the connection is handed out under `lock`, once, and used by who took it.
-final class ConnectionAhead: @unchecked Sendable {
-    private let lock = Lock()
-    private var connection: Connection?
-    private let file: StandInFile
-
-    init(_ connection: Connection, _ file: StandInFile) {
-        self.connection = connection
-        self.file = file
-    }
-
-    /// The connection, which reads the copy from now on; `nil` where somebody has it.
-    func take(_ copy: NewFile) throws -> Connection? {
-        guard let connection = lock.withLock({ connection.take() }) else { return nil }
-        do {
-            file.give(placeTo: copy.content)
-            connection.distrust(fileSize: try copy.size())
-            try connection.forgetSchemas()
-            try connection.proveReadable()
-            return connection
-        } catch {
-            connection.close()
-            throw error
-        }
-    }
-
-    func end() { lock.withLock { connection.take() }?.close() }
+    /// Closes the connections of ``pinning()`` that the proof did not need.
+    func end() { pinned?.end() }
 }
 
 /// Connections that each see the same commit of a file.

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// Whether SQLite finds a fault in a tree or the free list; pages that nothing leads to are none.
+    /// Whether SQLite finds a fault in a tree or the free list, or a page that nothing leads to.
     private func isFaulty(_ bytes: [UInt8]) throws -> Bool {
         let path = try #require(folder).path("changed.db")
         try Data(bytes).write(to: URL(filePath: path))
@@ -33,7 +33,7 @@ import Testing
                 let text = try row.get(String.self, at: 0)
                 if text.hasPrefix("*** in database") { lines += text.split(separator: "\n").dropFirst() }
             }
-            return lines.contains { !$0.hasSuffix("is never used") }
+            return !lines.isEmpty
         } catch is DatabaseError {
             return true
         }
