@@ -102,4 +102,36 @@ import Testing
         longer[(Int(last) - 1) * header.pageSize + 3] = 2
         #expect(try !Self.isSound(longer) && isFaulty(longer))
     }
+
+    @Test("A page that nothing leads to, a tree of another kind and a virtual table are not taken for sound")
+    func kinds() throws {
+        let path = try #require(folder).path("kinds.db")
+        func write(_ script: String...) throws -> [UInt8] {
+            try? FileManager.default.removeItem(atPath: path)
+            let connection = try Connection(path: path, mode: .create)
+            for statement in script { try connection.execute(SQL(text: statement)) }
+            connection.close()
+            return [UInt8](try Data(contentsOf: URL(filePath: path)))
+        }
+        let table = ["CREATE TABLE t(a, without_rowid)", "CREATE INDEX i ON t(a)", "INSERT INTO t VALUES (1, 2)"]
+        let sound = try write(table[0], table[1], table[2])
+        #expect(try Self.isSound(sound))
+        // The header counts a page more.
+        var longer = sound + [UInt8](repeating: 0, count: sound.count / 3)
+        longer[31] += 1
+        #expect(try !Self.isSound(longer) && isFaulty(longer))
+        #expect(
+            try !Self.isSound(
+                write(
+                    table[0], table[1], table[2], "PRAGMA writable_schema = ON",
+                    "UPDATE sqlite_master SET rootpage = 5 - rootpage")))
+        let keyed = "CREATE TABLE k(a PRIMARY KEY, b) WITHOUT ROWID"
+        #expect(try Self.isSound(write(keyed)))
+        #expect(
+            try !Self.isSound(
+                write(
+                    keyed, table[0], "PRAGMA writable_schema = ON",
+                    "UPDATE sqlite_master SET rootpage = 5 - rootpage")))
+        #expect(try !Self.isSound(write("CREATE VIRTUAL TABLE f USING fts4(a)")))
+    }
 }
