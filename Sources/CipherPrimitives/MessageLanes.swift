@@ -1,4 +1,6 @@
-internal import CCipherCrypto
+#if !canImport(CommonCrypto)
+    internal import CCipherCrypto
+#endif
 
 /// AES-256 in CBC mode and HMAC-SHA512 of several messages side by side, for one thread at a time.
 ///
@@ -28,82 +30,93 @@ package final class MessageLanes {
         }
     }
 
-    private let lanes: OpaquePointer
-    private var messages: [cs_message] = []
+    #if canImport(CommonCrypto)
+        // There is no such library where CommonCrypto is.
+        package init?(encryption: UnsafeRawBufferPointer, authentication: UnsafeRawBufferPointer) { return nil }
+        package func encrypt(_ messages: some Collection<Message>) -> Bool { false }
+        package func authenticate(_ messages: some Collection<Message>) -> Bool { false }
+    #else
+        private let lanes: OpaquePointer
+        private var messages: [cs_message] = []
 
-    /// `nil` where the library is not there, or does not compute what libcrypto does.
-    ///
-    /// - Parameters:
-    ///   - encryption: The key of AES, 32 bytes.
-    ///   - authentication: The key of the HMACs, 32 bytes.
-    package init?(encryption: UnsafeRawBufferPointer, authentication: UnsafeRawBufferPointer) {
-        guard encryption.count == 32, authentication.count == 32,
-            let lanes = cs_lanes_open(
-                encryption.baseAddress?.assumingMemoryBound(to: UInt8.self),
-                authentication.baseAddress?.assumingMemoryBound(to: UInt8.self))
-        else { return nil }
-        self.lanes = lanes
-        guard agreesWithLibcrypto(encryption, authentication) else { return nil }
-    }
-
-    deinit { cs_lanes_close(lanes) }
-
-    /// Encrypts whole blocks of 16 bytes; `false` where the library refuses, and the outputs are undefined.
-    package func encrypt(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_encrypt) }
-
-    /// Writes the HMAC of each message; `false` where the library refuses, and the outputs are undefined.
-    package func authenticate(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_authenticate) }
-
-    private func run(
-        _ messages: some Collection<Message>, _ body: (OpaquePointer, UnsafePointer<cs_message>?, Int) -> Bool
-    ) -> Bool {
-        self.messages.removeAll(keepingCapacity: true)
-        for message in messages {
-            self.messages.append(
-                cs_message(input: message.input, count: message.count, vector: message.vector, output: message.output))
+        /// `nil` where the library is not there, or does not compute what libcrypto does.
+        ///
+        /// - Parameters:
+        ///   - encryption: The key of AES, 32 bytes.
+        ///   - authentication: The key of the HMACs, 32 bytes.
+        package init?(encryption: UnsafeRawBufferPointer, authentication: UnsafeRawBufferPointer) {
+            guard encryption.count == 32, authentication.count == 32,
+                let lanes = cs_lanes_open(
+                    encryption.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                    authentication.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            else { return nil }
+            self.lanes = lanes
+            guard agreesWithLibcrypto(encryption, authentication) else { return nil }
         }
-        return self.messages.withUnsafeBufferPointer { body(lanes, $0.baseAddress, $0.count) }
-    }
 
-    /// More messages than lanes, of unequal lengths.
-    private static var probes: [Int] { (0..<17).map { 4016 - 16 * ($0 % 5) } }
+        deinit { cs_lanes_close(lanes) }
 
-    private func agreesWithLibcrypto(_ encryption: UnsafeRawBufferPointer, _ authentication: UnsafeRawBufferPointer)
-        -> Bool
-    {
-        guard let cipher = AESCBC(.encrypt, key: encryption), let hmac = HMAC(.sha512, key: authentication) else {
-            return false
-        }
-        let size = 4096
-        let expected = UnsafeMutablePointer<UInt8>.allocate(capacity: size)
-        let computed = UnsafeMutablePointer<UInt8>.allocate(capacity: Self.probes.count * size)
-        let input = UnsafeMutablePointer<UInt8>.allocate(capacity: size)
-        defer { for memory in [expected, computed, input] { memory.deallocate() } }
-        for index in 0..<size { input[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 8) }
-        let encryptions = Self.probes.enumerated().map {
-            Message(input + $0 * 4, count: $1, vector: input + $0, into: computed + $0 * size)
-        }
-        // The HMACs overlap the ends of their messages, as those of pages do.
-        let tags = Self.probes.enumerated().map {
-            Message(computed + $0 * size, count: $1 - 4 * $0, into: computed + $0 * size + $1 - 4 * $0 - 4)
-        }
-        guard encrypt(encryptions) else { return false }
-        var codes: [[UInt8]] = []
-        for (message, tag) in zip(encryptions, tags) {
-            guard cipher.apply(message.input, count: message.count, vector: input + codes.count, into: expected),
-                Cryptography.areEqual(Self.bytes(expected, message.count), Self.bytes(message.output, message.count))
-            else { return false }
-            var code = [UInt8](repeating: 0, count: HashFunction.sha512.digestSize)
-            guard hmac.begin(), hmac.update(tag.input, count: tag.count), hmac.finish(into: &code) else { return false }
-            codes.append(code)
-        }
-        guard authenticate(tags) else { return false }
-        return zip(tags, codes).allSatisfy { tag, code in
-            code.withUnsafeBytes { Cryptography.areEqual($0, Self.bytes(tag.output, $0.count)) }
-        }
-    }
+        /// Encrypts whole blocks of 16 bytes; `false` where the library refuses, and the outputs are undefined.
+        package func encrypt(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_encrypt) }
 
-    private static func bytes(_ start: UnsafePointer<UInt8>, _ count: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: start, count: count)
-    }
+        /// Writes the HMAC of each message; `false` where the library refuses, and the outputs are undefined.
+        package func authenticate(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_authenticate) }
+
+        private func run(
+            _ messages: some Collection<Message>, _ body: (OpaquePointer, UnsafePointer<cs_message>?, Int) -> Bool
+        ) -> Bool {
+            self.messages.removeAll(keepingCapacity: true)
+            for message in messages {
+                self.messages.append(
+                    cs_message(
+                        input: message.input, count: message.count, vector: message.vector, output: message.output))
+            }
+            return self.messages.withUnsafeBufferPointer { body(lanes, $0.baseAddress, $0.count) }
+        }
+
+        /// More messages than lanes, of unequal lengths.
+        private static var probes: [Int] { (0..<17).map { 4016 - 16 * ($0 % 5) } }
+
+        private func agreesWithLibcrypto(_ encryption: UnsafeRawBufferPointer, _ authentication: UnsafeRawBufferPointer)
+            -> Bool
+        {
+            guard let cipher = AESCBC(.encrypt, key: encryption), let hmac = HMAC(.sha512, key: authentication) else {
+                return false
+            }
+            let size = 4096
+            let expected = UnsafeMutablePointer<UInt8>.allocate(capacity: size)
+            let computed = UnsafeMutablePointer<UInt8>.allocate(capacity: Self.probes.count * size)
+            let input = UnsafeMutablePointer<UInt8>.allocate(capacity: size)
+            defer { for memory in [expected, computed, input] { memory.deallocate() } }
+            for index in 0..<size { input[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 8) }
+            let encryptions = Self.probes.enumerated().map {
+                Message(input + $0 * 4, count: $1, vector: input + $0, into: computed + $0 * size)
+            }
+            // The HMACs overlap the ends of their messages, as those of pages do.
+            let tags = Self.probes.enumerated().map {
+                Message(computed + $0 * size, count: $1 - 4 * $0, into: computed + $0 * size + $1 - 4 * $0 - 4)
+            }
+            guard encrypt(encryptions) else { return false }
+            var codes: [[UInt8]] = []
+            for (message, tag) in zip(encryptions, tags) {
+                guard cipher.apply(message.input, count: message.count, vector: input + codes.count, into: expected),
+                    Cryptography.areEqual(
+                        Self.bytes(expected, message.count), Self.bytes(message.output, message.count))
+                else { return false }
+                var code = [UInt8](repeating: 0, count: HashFunction.sha512.digestSize)
+                guard hmac.begin(), hmac.update(tag.input, count: tag.count), hmac.finish(into: &code) else {
+                    return false
+                }
+                codes.append(code)
+            }
+            guard authenticate(tags) else { return false }
+            return zip(tags, codes).allSatisfy { tag, code in
+                code.withUnsafeBytes { Cryptography.areEqual($0, Self.bytes(tag.output, $0.count)) }
+            }
+        }
+
+        private static func bytes(_ start: UnsafePointer<UInt8>, _ count: Int) -> UnsafeRawBufferPointer {
+            UnsafeRawBufferPointer(start: start, count: count)
+        }
+    #endif
 }
