@@ -51,18 +51,18 @@ struct EncryptedSource {
             for salt in try salts(key, sealed) {
                 let raw = try FileKey(key, salt: salt, settings).key
                 let pages = try EncryptedPages(sealed, key: raw, settings: settings)
+                let alone = try EncryptedPages(
+                    DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
                 if let versions {
+                    // What lies beside the file may be another's, key and all: the file itself must have a page of this key.
+                    guard try bytes.size < Int64(settings.pageSize) || opensAny(alone, settings) else { continue }
                     // A log whose sums are right and whose pages are not authentic is another's.
                     let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
                     let match = LogMatch(
                         paths: paths, firstPage: { try bytes.read(at: 0, count: settings.pageSize) ?? [] },
                         opening: { try raw.openFirstPage($0, settings) })
                     if isOwn, try !match.isOther() { return try source(pages, notes) }
-                    let alone = try EncryptedPages(
-                        DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
-                    if try opensAny(alone, settings) {
-                        return try source(alone, notes + [DamagedSource.foreignSidecar])
-                    }
+                    return try source(alone, notes + [DamagedSource.foreignSidecar])
                 } else if try opensAny(pages, settings) {
                     return try source(pages, notes)
                 }

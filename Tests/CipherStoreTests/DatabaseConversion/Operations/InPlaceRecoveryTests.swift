@@ -223,6 +223,21 @@ import Testing
         #expect(try Damaged.rows(damaged.path, key: TestKeys.raw()) == Damaged.allRows)
     }
 
+    @Test("Another key is not taken for the file's where the log of a database with that key lies beside it")
+    func otherSidecar() throws {
+        for journal in ["WAL", "DELETE"] {
+            let healthy = try Damaged(key: TestKeys.raw(), journal: journal, losesScrap: false)
+            let other = try Damaged(key: TestKeys.raw(8), losesScrap: false)
+            try? FileManager.default.removeItem(atPath: healthy.path + "-wal")
+            try other.bytes("app.db-wal").write(to: URL(filePath: healthy.path + "-wal"))
+            let before = try healthy.digest()
+            let provider = TestKeys.provider { try TestKeys.raw(8) }
+            #expect(try storeError { try healthy.recovery(provider).runLocked() }?.code == .keyDoesNotFit)
+            #expect(try storeError { try healthy.upgrade(provider).run() } != nil)
+            #expect(try healthy.digest() == before)
+        }
+    }
+
     @Test("A wrong key is never taken for damage", arguments: 1...Engine.current.defaultCompatibility)
     func wrongKey(compatibility: Int) throws {
         let settings = CipherSettings(compatibility: compatibility)
