@@ -43,7 +43,7 @@ struct CopySkeleton {
     /// - Parameter rebuildsIndexes: Whether each index is filled from the rows of its table.
     init(_ connection: Connection, header: HeaderFields, rebuildsIndexes: Bool) throws {
         let entries = try Self.entries(connection)
-        try Self.setSchemaFormat(header.schemaFormat, connection)
+        try Self.setSchemaFormat(header.schemaFormat, isEmpty: entries.isEmpty, connection)
         let roots = try Self.makeRoots(entries, connection)
         try connection.execute(
             """
@@ -143,12 +143,16 @@ struct CopySkeleton {
     /// SQLite writes new files in format 4.
     ///
     /// Format 1 has a switch, and a column added to a table raises it to 2 or 3. Indexes in descending order are
-    /// sorted in ascending order below format 4, so a copy must not change it.
-    private static func setSchemaFormat(_ format: Int, _ connection: Connection) throws {
-        guard format == 2 || format == 3 else { return }
+    /// sorted in ascending order below format 4, so a copy must not change it. Format and encoding are written with the
+    /// first table, and stay when the last one is dropped.
+    private static func setSchemaFormat(_ format: Int, isEmpty: Bool, _ connection: Connection) throws {
+        let isRaised = format == 2 || format == 3
+        guard isRaised || isEmpty && format > 0 else { return }
         try connection.execute("CREATE TABLE copy.cipherstore_format(a)")
-        try connection.execute(
-            SQL(text: "ALTER TABLE copy.cipherstore_format ADD COLUMN b" + (format == 3 ? " DEFAULT 1" : "")))
+        if isRaised {
+            try connection.execute(
+                SQL(text: "ALTER TABLE copy.cipherstore_format ADD COLUMN b" + (format == 3 ? " DEFAULT 1" : "")))
+        }
         try connection.execute("DROP TABLE copy.cipherstore_format")
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Schemas that a copy rewrites, reorders or cannot read.
 struct SchemaHazardTests {
-    @Test("The schema comes through to the letter", arguments: Self.tables + Self.names)
+    @Test("The schema comes through to the letter", arguments: Self.tables + Self.names + Self.headers)
     func encryptSchema(hazard: Hazard) throws {
         try hazard.run()
     }
@@ -95,6 +95,17 @@ struct SchemaHazardTests {
                     + "CREATE TABLE cipherstore_format(a, b DEFAULT 1); INSERT INTO cipherstore_root_0 VALUES (1);"
                     + "CREATE TABLE legacy(a); CREATE TABLE main(a); CREATE TABLE temp(a); INSERT INTO main VALUES (3);"
             )
+        },
+    ]
+
+    private static let headers: [Hazard] = [
+        Hazard(
+            "of which the last table was dropped, in UTF-16",
+            "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t(a); DROP TABLE t;"),
+        Hazard(
+            "of which the last table was dropped, in the first schema format", "CREATE TABLE t(a); DROP TABLE t;"
+        ) {
+            try $0.useLegacyFileFormat()
         },
     ]
 
