@@ -135,11 +135,10 @@ enum Subject {
             if try FileSystem.exists(copy) {
                 _ = try check(copy)
             } else {
-                let recovery = try DatabaseRecovery(
+                _ = try DatabaseRecovery(
                     of: DatabasePaths(path), provider: TestKeys.provider(), formats: [CipherSettings()], to: copy,
                     targetProvider: nil, template: nil, options: options
                 ).run()
-                guard recovery.complete else { throw Failure(text: "rows are missing: \(recovery)", status: 1) }
             }
             return "recovered"
         case "restore":

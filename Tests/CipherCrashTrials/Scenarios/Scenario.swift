@@ -15,7 +15,7 @@ struct Scenario: Sendable {
     var waiting: String?
 
     /// Whether the damaged file must be kept beside the new one.
-    var keepsDamaged: Bool { before.hasSuffix("-damaged") }
+    var keepsDamaged: Bool { before.hasSuffix("-damaged") && !isRecovery }
 
     /// The damaged file that is kept, with the log or the journal that it had.
     static let damaged = FolderState.database + "-damaged"
@@ -23,8 +23,10 @@ struct Scenario: Sendable {
     var kept: [String] { keepsDamaged ? ["", "-wal", "-journal"].map { Self.damaged + $0 } : [] }
     /// The plaintext file that is kept.
     static let backup = FolderState.database + "-plaintext"
-    /// The backup that an operation makes or restores.
+    /// The backup that an operation makes or restores, or what it recovers.
     static let copy = "copy.db"
+    /// What `CipherCrashSubject check` says of it.
+    var copyForm: String { isRecovery ? "encrypted" : before }
 
     /// How the operation may end when it is run again.
     static let endings = [
@@ -94,11 +96,11 @@ struct Scenario: Sendable {
             after: "encrypted", journalMode: "delete"),
         Scenario(name: "backup", start: .encrypted, operation: ["backup"], before: "encrypted", after: "encrypted"),
         Scenario(
-            name: "recover-copy", start: .encrypted, operation: ["recover-copy"], before: "encrypted",
-            after: "encrypted"),
+            name: "recover-copy", start: .encryptedDamaged, operation: ["recover-copy"], before: "encrypted-damaged",
+            after: "encrypted-damaged"),
         Scenario(
-            name: "recover-copy-hot", start: .encryptedHot, operation: ["recover-copy"], before: "encrypted",
-            after: "encrypted", journalMode: "delete"),
+            name: "recover-copy-hot", start: .damagedHot, operation: ["recover-copy"], before: "plaintext-damaged",
+            after: "plaintext-damaged", journalMode: "delete"),
         Scenario(
             name: "restore", start: .restorable, operation: ["restore"], before: "encrypted",
             after: "encrypted-migrated"),

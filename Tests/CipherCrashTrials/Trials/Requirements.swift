@@ -95,11 +95,11 @@ extension Trial {
         return try untouchedLosses(state) + backupLosses(state) + copyLosses(state) + damagedLosses(state)
     }
 
-    /// A backup that has its name must be whole.
+    /// A backup or a recovered database that has its name must be whole.
     private func copyLosses(_ state: FolderState) throws -> [String] {
         guard scenario.makesCopy, let copy = state.files[Scenario.copy] else { return [] }
         let found = try look(at: copy)
-        return Finding(found).form == scenario.before ? [] : ["the backup is not whole: \(found)"]
+        return Finding(found).form == scenario.copyForm ? [] : ["the copy is not whole: \(found)"]
     }
 
     /// The damaged file must be there beside the recovered one, and be all of what it was, with its log or journal.
