@@ -150,7 +150,8 @@ package struct DatabaseRecovery {
         let forms = try SchemaForms(
             schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
         let reading = DatabaseReading(
-            pages, forms, schema.encoding, header: damaged.header, mayLackTables: schema.isDamaged && template == nil
+            pages, forms, schema.encoding, header: damaged.header,
+            mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
         ) {
             try observer.checkCancellation()
         }

@@ -99,7 +99,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
         for (number, map) in tables.enumerated() {
             findings.tables[number].lostPages.formUnion(map.damaged)
-            findings.tables[number].lostPages.formUnion(map.gaps.map(\.page).filter { $0 != 0 })
+            findings.tables[number].lostPages.formUnion(map.missing.map(\.page).filter { $0 != 0 })
         }
     }
 
@@ -123,6 +123,18 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         return try TreeMap(root: root, isTable: false, in: source, owners) { content in
             content.cells.contains { RecordReader.types($0).map { $0.count == index.parts.count } ?? true }
         }
+    }
+
+    /// Where pages of a table can have been that nothing leads to.
+    ///
+    /// A leaf that cannot be read is itself what is missing, unless its page has another use: then the child pointer to it is
+    /// damaged, and the leaf is elsewhere.
+    func openings(in table: Int) -> [TreeMap.Place] {
+        tables[table].gaps
+            + tables[table].lostLeaves.filter { leaf in
+                leaf.page > source.pageCount
+                    ? leaf.page > UInt32(clamping: reading.header?.claimedPages ?? 0) : !owners.isUnclaimed(leaf.page)
+            }
     }
 
     func content(_ number: UInt32) throws -> PageContent? {

@@ -8,10 +8,10 @@ extension ReadingRun {
     private struct Orphan {
         let page: UInt32
         let isTable: Bool
-        /// The tables whose columns all of its records fit.
+        /// The tables whose columns all of its records fit, and that the pointer map does not rule out.
         var tables: Set<Int>
-        /// Whether the records have a value for each column.
-        let isExact: Bool
+        /// Those of them whose trees lack pages just where its rows belong.
+        var placed: Set<Int> = []
         /// What the pointer map says of it; `nil` where none tells.
         var use: LivingPointerMap.Use?
         /// The topmost page that leads to it, or itself.
@@ -24,7 +24,9 @@ extension ReadingRun {
 
     mutating func readOrphans() throws {
         guard source.pageCount > 1 else { return }
-        let gapped = Set(tables.indices.filter { !tables[$0].gaps.isEmpty })
+        let openings = tables.indices.map { self.openings(in: $0) }
+        let gapped = Set(openings.indices.filter { !openings[$0].isEmpty })
+        let isMissing = findings.isSchemaDamaged || tables.contains { !$0.missing.isEmpty }
         var orphans: [Orphan] = []
         var parents: [UInt32: UInt32] = [:]
         var survey = OrphanSurvey()
@@ -32,13 +34,13 @@ extension ReadingRun {
             try reading.checkpoint()
             guard let page = try HeldPage(number, in: source) else {
                 survey.add(number)
-                if !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                if isMissing { findings.lostPages.insert(number) }
                 continue
             }
             guard let content = PageContent(page, source.geometry) else {
                 // What lists no page is a trunk without any, or nothing at all.
                 if page.isEmpty || page.bytes.big32(4) != 0 || page.bytes.big32(0) != 0 { survey.add(number) }
-                if page.isEmpty, !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                if page.isEmpty, isMissing { findings.lostPages.insert(number) }
                 continue
             }
             if !content.tree.kind.isLeaf {
@@ -52,6 +54,9 @@ extension ReadingRun {
                 continue
             }
             orphan.use = try pointerMap?.use(of: number, in: source)
+            if case .tree(let root) = orphan.use {
+                orphan.tables = orphan.tables.filter { forms.tables[$0].root.map { $0 == root } ?? true }
+            }
             orphans.append(orphan)
         }
         // Where the header is lost, a trunk of the free list can be among the pages that cannot be read.
@@ -61,20 +66,20 @@ extension ReadingRun {
         let evidence = try evidence(for: orphans)
         var confirmed: [UInt32: Set<Int>] = [:]
         for index in orphans.indices {
-            try judge(&orphans[index], gapped, evidence)
+            try judge(&orphans[index], openings, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
         }
-        countFreed(orphans, gapped, survey)
+        try countFreed(orphans, survey)
         // What is found at first tells what is usual in the columns of each table.
         for isLast in [false, true] {
             for orphan in orphans where owners.isUnclaimed(orphan.page) {
                 try reading.checkpoint()
                 guard let content = try content(orphan.page) else { continue }
                 defer { content.keep() }
-                let table = try table(of: orphan, content, gapped, confirmed[orphan.top] ?? [], byValues: isLast)
+                let table = try table(of: orphan, content, confirmed[orphan.top] ?? [], byValues: isLast)
                 guard table != nil || isLast else { continue }
                 owners.claim(orphan.page, .tree)
-                try read(orphan, content, table, gapped, evidence)
+                try read(orphan, content, table, evidence)
             }
         }
         let known = findings.tables.reduce(into: Set<UInt32>()) { $0.formUnion($1.lostPages) }
@@ -105,12 +110,12 @@ extension ReadingRun {
         guard records > 0 else { return nil }
         // SQLite's own table is told by the names in it, which other tables could hold, too.
         if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
-            return Orphan(page: content.number, isTable: true, tables: [own], isExact: true)
+            return Orphan(page: content.number, isTable: true, tables: [own])
         }
         let exact = fits.filter { $0.value == .exact && (gapped.isEmpty || gapped.contains($0.key)) }
         let tables = Set((exact.isEmpty ? fits : exact).keys)
         guard isTable || !tables.isEmpty else { return nil }
-        return Orphan(page: content.number, isTable: isTable, tables: tables, isExact: !exact.isEmpty)
+        return Orphan(page: content.number, isTable: isTable, tables: tables)
     }
 
     /// The pages of one tree are of one table: what fits some of them only is none of it.
@@ -140,8 +145,9 @@ extension ReadingRun {
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        // Where not every free page is known, any page of an index may be one, with rows that are gone.
-        let strays = try entries(on: unclaimed.filter { try isLiving($0) })
+        // Where not every free page is known, any page of an index may be one, with rows that are gone; and where not every
+        // table is, one of another's index.
+        let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -177,12 +183,18 @@ extension ReadingRun {
     // MARK: Rows
 
     private mutating func judge(
-        _ orphan: inout Orphan, _ gapped: Set<Int>, _ evidence: [Int: IndexEvidence]
+        _ orphan: inout Orphan, _ openings: [[TreeMap.Place]], _ evidence: [Int: IndexEvidence]
     ) throws {
         guard let content = try content(orphan.page) else { return }
         defer { content.keep() }
-        for table in orphan.tables.intersection(gapped) {
-            if let root = forms.tables[table].root, orphan.use == .tree(root: root) { orphan.confirmed = [table] }
+        for table in orphan.tables {
+            if let root = forms.tables[table].root, orphan.use == .tree(root: root),
+                Self.holds(content, tables[table].missing)
+            {
+                orphan.confirmed = [table]
+            }
+            guard Self.holds(content, openings[table]) else { continue }
+            orphan.placed.insert(table)
             guard let evidence = evidence[table] else { continue }
             let isTable = orphan.isTable
             let answers = content.cells.compactMap { cell in
@@ -201,27 +213,15 @@ extension ReadingRun {
     ///   - group: The tables whose indexes name rows of pages of the same tree.
     ///   - byValues: Whether a table is left out in whose other rows no column holds such values.
     private mutating func table(
-        of orphan: Orphan, _ content: borrowing PageContent, _ gapped: Set<Int>, _ group: Set<Int>, byValues: Bool
+        of orphan: Orphan, _ content: borrowing PageContent, _ group: Set<Int>, byValues: Bool
     ) throws -> Int? {
         if !orphan.confirmed.isEmpty { return orphan.confirmed.count == 1 ? orphan.confirmed.first : nil }
-        var possible = orphan.tables.intersection(gapped).subtracting(orphan.denied)
+        // A table that is not known may have had the page.
+        guard !reading.mayLackTables else { return nil }
+        var possible = orphan.placed.subtracting(orphan.denied)
         let named = possible.intersection(group)
         if named.count == 1 { return named.first }
-        if orphan.isTable {
-            let placed = possible.filter { table in
-                tables[table].gaps.contains { gap in content.cells.contains { gap.contains($0.rowid) } }
-            }
-            // A table that is not known may have had the page, unless the tree lacks just this one.
-            if reading.mayLackTables {
-                let isBounded = placed.allSatisfy { table in
-                    tables[table].gaps.allSatisfy { $0.above != nil || $0.upTo != nil }
-                }
-                guard orphan.isExact, isBounded else { return nil }
-            }
-            if !placed.isEmpty { possible = placed }
-        } else if reading.mayLackTables || mayBeIndex(content) {
-            return nil
-        }
+        if !orphan.isTable, mayBeIndex(content) { return nil }
         if possible.count > 1, byValues {
             let observed = observed
             let usual = possible.filter { table in
@@ -235,6 +235,12 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
+    /// Whether a tree lacks pages where all rows of a page belong: of keys no page has a range.
+    private static func holds(_ content: borrowing PageContent, _ places: [TreeMap.Place]) -> Bool {
+        let rowids = content.tree.kind.isTable ? content.cells.map(\.rowid) : []
+        return places.contains { place in rowids.allSatisfy(place.contains) }
+    }
+
     /// Whether a page that no tree leads to is part of one all the same.
     private func isLiving(_ page: UInt32) throws -> Bool {
         switch try pointerMap?.use(of: page, in: source) {
@@ -245,32 +251,44 @@ extension ReadingRun {
     }
 
     /// Counts the orphans that can only be free: where they make up what the header says, all others are living.
-    private mutating func countFreed(_ orphans: [Orphan], _ gapped: Set<Int>, _ survey: OrphanSurvey) {
+    private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
-        var freed = orphans.filter { isFreed($0, gapped) }.count
-        if indexes.allSatisfy({ $0.allSatisfy { $0?.gaps.isEmpty ?? false } }) { freed += survey.indexPages.count }
+        var freed = 0
+        for orphan in orphans {
+            guard let content = try content(orphan.page) else { continue }
+            if isFreed(orphan, content) { freed += 1 }
+            content.keep()
+        }
+        if hasAllIndexPages { freed += survey.indexPages.count }
         if freed == unknown { freePages.unknown = 0 }
     }
 
-    /// Whether every tree that could have a page has all of its pages, or says that it has no such row.
-    private func isFreed(_ orphan: Orphan, _ gapped: Set<Int>) -> Bool {
+    private var hasAllIndexPages: Bool {
+        indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
+    }
+
+    /// Whether every tree that could have a page has all of its pages where the rows belong, or says that it has no such row.
+    private func isFreed(_ orphan: Orphan, _ content: borrowing PageContent) -> Bool {
         switch orphan.use {
-        case .free: true
-        case .tree, .overflow: false
+        case .free: return true
+        case .tree, .overflow: return false
         case nil:
-            orphan.tables.intersection(gapped).subtracting(orphan.denied).isEmpty && !reading.mayLackTables
-                && (orphan.isTable || indexes.allSatisfy { $0.allSatisfy { $0?.gaps.isEmpty ?? false } })
+            guard !reading.mayLackTables, orphan.isTable || hasAllIndexPages else { return false }
+            let rowids = orphan.isTable ? content.cells.map(\.rowid) : []
+            return orphan.tables.subtracting(orphan.denied).allSatisfy { table in
+                tables[table].missing.allSatisfy { place in orphan.isTable && !rowids.contains(where: place.contains) }
+            }
         }
     }
 
     private mutating func read(
-        _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ gapped: Set<Int>,
-        _ evidence: [Int: IndexEvidence]
+        _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ evidence: [Int: IndexEvidence]
     ) throws {
         let isLiving = try isLiving(orphan.page)
         guard let table, let evidence = evidence[table], isLiving || orphan.confirmed.contains(table) else {
             return try handApart(
-                content, isFreed(orphan, gapped) ? .deleted : .orphaned, table.map { [$0] } ?? orphan.tables.sorted())
+                content, isFreed(orphan, content) ? .deleted : .orphaned,
+                table.map { [$0] } ?? orphan.tables.sorted())
         }
         findings.tables[table].orphanedPages += 1
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
@@ -300,7 +318,7 @@ extension ReadingRun {
     private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
         for table in forms.tables.indices {
             for (number, index) in forms.tables[table].indexes.enumerated() {
-                guard !(indexes[table][number]?.gaps.isEmpty ?? false) else { continue }
+                guard !(indexes[table][number]?.missing.isEmpty ?? false) else { continue }
                 let shape = IndexShape(index, forms.tables[table])
                 let fits = content.cells.allSatisfy { cell in
                     (try? payloads.peek(cell) { shape.fits(try RecordReader.values($0, page: cell.page)) }) ?? true

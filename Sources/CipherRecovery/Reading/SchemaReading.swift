@@ -34,17 +34,21 @@ package struct SchemaReading {
         }
         if !map.gaps.isEmpty { found += try Self.orphans(source, owners, &payloads) }
         if known == nil, let type = found.first?.type { encoding = Self.encoding(of: type) }
-        var names: Set<[UInt8]> = []
-        for entry in found.map({ SchemaText($0, encoding) })
-        where names.insert(Array(entry.type.utf8) + [0] + entry.name.folded).inserted {
-            entries.append(entry)
+        var roots: [[UInt8]: UInt32?] = [:]
+        for entry in found.map({ SchemaText($0, encoding) }) {
+            if let root = roots.updateValue(entry.root, forKey: entry.key) {
+                // Two trees under one name: the other's is not known.
+                if root != entry.root { isDamaged = true }
+            } else {
+                entries.append(entry)
+            }
         }
     }
 
     /// Adds what only a healthy database of the same schema tells.
     package mutating func add(template: [SchemaText]) {
-        let known = Set(entries.map { Array($0.type.utf8) + [0] + $0.name.folded })
-        entries += template.filter { !known.contains(Array($0.type.utf8) + [0] + $0.name.folded) }.map {
+        let known = Set(entries.map(\.key))
+        entries += template.filter { !known.contains($0.key) }.map {
             SchemaText(type: $0.type, name: $0.name, table: $0.table, root: $0.root == 0 ? 0 : nil, sql: $0.sql)
         }
     }

@@ -13,6 +13,11 @@ package struct SchemaForms {
     /// Entries that SQLite does not take, by type and name, with its reason.
     package private(set) var rejected: [Rejected] = []
 
+    /// Whether an entry that SQLite does not take may be that of a table with rows.
+    package var mayLackTables: Bool {
+        rejected.contains { $0.entry.root != 0 && !["index", "view", "trigger"].contains($0.entry.type) }
+    }
+
     package struct Rejected: Sendable {
         package let entry: SchemaText
         package let reason: String

@@ -28,6 +28,8 @@ package struct SchemaText: Sendable {
             table: SchemaName(bytes: bytes(entry.tableName)), root: entry.rootPage, sql: entry.sql.map(bytes))
     }
 
+    /// What no two entries of a schema have in common.
+    var key: [UInt8] { Array(type.utf8) + [0] + name.folded }
     /// For looking at keywords; what is run is `sql`, byte by byte.
     var text: String { String(decoding: sql ?? [], as: UTF8.self) }
     /// Whether the table is one that its module keeps.

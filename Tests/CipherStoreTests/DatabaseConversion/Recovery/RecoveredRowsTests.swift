@@ -34,6 +34,30 @@ import Testing
         #expect(worse.complete, "the index names every row that came back: \(worse)")
     }
 
+    @Test("A row whose rowid was damaged into another's stays apart, and neither is lost without a word")
+    func sameRowID() throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE t(a TEXT);
+                \(Self.counted) INSERT INTO t SELECT printf('row %032d', i) FROM n WHERE i < 100;
+                """)
+        let pages = Dictionary(uniqueKeysWithValues: fixture.places.pages.map { ($0.key.key, $0.value) })
+        let first = try #require((2..<100).first { pages["\($0)"] != pages["\($0 - 1)"] })
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let text = try #require(data.firstRange(of: Data(String(format: "row %032d", first).utf8)))
+        // Before the text there are the rowid, the length of the record's header and the text's type.
+        try #require(data[text.lowerBound - 3] == UInt8(first))
+        data[text.lowerBound - 3] -= 1
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [98] && !report.complete, "\(report)")
+        let found = try fixture.recovered()
+        #expect(found.filter { $0.key.table == "t" && fixture.places.rows[$0.key] != $0.value } == [:])
+        let apart = found.filter { $0.key.table == "lost_and_found" }.map(\.value)
+        #expect(apart.count == 1 && apart[0].contains(String(format: "row %032d", first)), "\(apart)")
+    }
+
     @Test("Duplicates under a UNIQUE index are all kept, and the index is named")
     func duplicates() throws {
         let fixture = try RecoveryFixture(

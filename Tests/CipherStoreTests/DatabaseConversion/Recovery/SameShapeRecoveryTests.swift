@@ -1,0 +1,109 @@
+internal import CipherDatabaseConversion
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Tables of the same columns and rowids: no row of the one may come back in the other.
+@Suite struct SameShapeRecoveryTests {
+    private static let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+
+    /// - Parameter comment: Makes each definition as long as a page of the schema.
+    private static func fixture(_ mode: String, _ extra: String = "", comment: Int = 0) throws -> RecoveryFixture {
+        let note = comment > 0 ? "/*" + String(repeating: "p", count: comment) + "*/" : ""
+        return try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL\(note));
+                CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL\(note));
+                \(counted) INSERT INTO inbox SELECT i, 'inbox ' || i || hex(zeroblob(30)) FROM n;
+                \(counted) INSERT INTO trash SELECT i, 'trash ' || i || hex(zeroblob(30)) FROM n; \(extra)
+                """, before: "PRAGMA secure_delete = OFF; PRAGMA auto_vacuum = \(mode);")
+    }
+
+    private static func leaf(_ table: String, _ row: Int, _ fixture: RecoveryFixture) throws -> UInt32 {
+        try #require(
+            fixture.places.pages.first { $0.key.table == table && $0.key.key == "\(row)" }?.value.first)
+    }
+
+    /// Expects the rows of a table as they were, without those of some pages, and no other.
+    private static func expect(
+        _ table: String, of fixture: RecoveryFixture, without lost: Set<UInt32>,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let found = try fixture.recovered().filter { $0.key.table == table }
+        let invented = found.filter { fixture.places.rows[$0.key] != $0.value }
+        let missing = fixture.places.whole(without: lost).filter { $0.table == table && found[$0] == nil }
+        #expect(invented.isEmpty && missing.isEmpty, sourceLocation: sourceLocation)
+    }
+
+    private static func overwriteDefinition(of table: String, _ fixture: RecoveryFixture) throws {
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let place = try #require(data.firstRange(of: Data("CREATE TABLE \(table)".utf8)))
+        // One bit.
+        data[place.lowerBound + 9] ^= 4
+        try data.write(to: URL(filePath: fixture.path))
+    }
+
+    @Test(
+        "Where one table's definition is damaged, none of its rows is put where another lacks a leaf",
+        arguments: ["NONE", "FULL"])
+    func damagedDefinition(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Self.leaf("inbox", 400, fixture)
+        try Self.overwriteDefinition(of: "trash", fixture)
+        try fixture.damage([lost])
+        let report = try fixture.recover()
+        #expect(!report.complete && report.lostAndFound?.orphanedRows == 1000, "\(report)")
+        try Self.expect("inbox", of: fixture, without: [lost])
+    }
+
+    @Test(
+        "Where a page of the schema and interior pages are lost, only what the pointer map tells is put into a table",
+        arguments: ["NONE", "FULL"])
+    func lostDefinition(mode: String) throws {
+        let fixture = try Self.fixture(mode, comment: 200)
+        let data = try Data(contentsOf: URL(filePath: fixture.path))
+        let schema = UInt32(try #require(data.firstRange(of: Data("tabletrashtrash".utf8))).lowerBound / 512 + 1)
+        try #require(schema > 1)
+        let root = try #require(fixture.places.roots["inbox"])
+        let below = try #require(fixture.places.interior["inbox"]?.subtracting([root]).sorted())
+        let interior = try #require(below.dropFirst().first)
+        let lost = try Set([schema, interior] + [300, 310, 320].map { try Self.leaf("inbox", $0, fixture) })
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.name) == ["inbox"], "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
+        if mode == "FULL" { try Self.expect("inbox", of: fixture, without: lost) }
+        #expect(try #require(report.lostAndFound).orphanedRows >= 1000)
+    }
+
+    @Test(
+        "Where one table lacks its root and another a leaf, each row is back in its own", arguments: ["NONE", "FULL"])
+    func lostRoot(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Set([
+            Self.leaf("inbox", 400, fixture), Self.leaf("inbox", 404, fixture), #require(fixture.places.roots["trash"]),
+        ])
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        try fixture.check(lost: lost)
+        #expect(report.lostAndFound == nil, "\(report)")
+    }
+
+    @Test(
+        "A header that has lost its list of free pages brings no deleted row back", arguments: ["a leaf", "the root"])
+    func lostList(what: String) throws {
+        let fixture = try Self.fixture("NONE", "COMMIT; BEGIN; DROP TABLE trash; DELETE FROM inbox WHERE id % 9 = 0;")
+        let lost = try what == "a leaf" ? Self.leaf("inbox", 400, fixture) : #require(fixture.places.roots["inbox"])
+        try fixture.damage([lost])
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data.replaceSubrange(32..<40, with: Data(count: 8))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.lostAndFound != nil, "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
+    }
+}
