@@ -223,6 +223,10 @@ package final class RecoveredDatabase {
         for entry in forms.others { try make(entry) }
         for entry in forms.virtualTables { try rebuild(entry) }
         try connection.execute("COMMIT")
+        // The modules write some of it when the transaction ends.
+        for number in rebuilt {
+            counts[number] = try connection.value(Int.self, "SELECT count(*) FROM \(forms.tables[number].name)") ?? 0
+        }
     }
 
     private func indexName(_ number: Int, _ place: Int) -> String { "\(prefix)\(number)_\(place)" }
@@ -309,7 +313,8 @@ package final class RecoveredDatabase {
     private func keepSequences() throws {
         let counted = forms.tables.indices.filter { forms.tables[$0].countsRowIDs }
         guard !counted.isEmpty else { return }
-        if !forms.tables.contains(where: { $0.name == "sqlite_sequence" }) {
+        let sequence = forms.tables.firstIndex { $0.name == "sqlite_sequence" }
+        if sequence == nil {
             try connection.execute("CREATE TABLE \(SQL(text: prefix))(a INTEGER PRIMARY KEY AUTOINCREMENT)")
             try connection.execute("DROP TABLE \(SQL(text: prefix))")
         }
@@ -320,7 +325,9 @@ package final class RecoveredDatabase {
                 INSERT INTO sqlite_sequence(name, seq) SELECT ?1, (SELECT max(rowid) FROM \(name))
                 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?1)
                 """, [name.bytes])
-            if connection.changes > 0 { sequencesMade.insert(number) }
+            guard connection.changes > 0 else { continue }
+            sequencesMade.insert(number)
+            if let sequence { counts[sequence] += 1 }
         }
     }
 
@@ -334,12 +341,22 @@ package final class RecoveredDatabase {
             uniqueKeysWithValues: forms.tables.enumerated().map { ($0.element.name.folded, $0.offset) })
         func shadow(_ ending: String) -> Int? { shadows[entry.name.folded + Array("_\(ending)".utf8)] }
         guard text.hasContent, text.contentTable != nil || shadow("content") != nil else { return }
+        let fresh = "\(prefix)text"
+        guard let definition = text.definition(named: fresh) else {
+            return generalNotes.append(
+                "the full-text table \(entry.name) could not be rebuilt, and its index is as it was read")
+        }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
-            try empty(text, entry) { shadow($0) != nil }
+            try connection.execute(SQL(text: definition))
+            let (emptied, settings) = try empty(text, entry, likeNew: fresh, shadow)
             try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
             try connection.execute("RELEASE cipherstore_rebuilding")
-            for ending in FullTextTable.computed { if let number = shadow(ending) { rebuilt.insert(number) } }
+            rebuilt.formUnion(emptied)
+            if settings > 0, let config = shadow("config") {
+                counts[config] += settings
+                note(config, "what it lacked was set as in a new full-text table")
+            }
         } catch let error as DatabaseError where !error.endsRun {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
             try connection.execute("RELEASE cipherstore_rebuilding")
@@ -352,23 +369,31 @@ package final class RecoveredDatabase {
 
 extension RecoveredDatabase {
     /// Gives the tables that are computed what they have of an empty full-text table, for the module reads them before it
-    /// computes them anew.
-    private func empty(_ text: FullTextTable, _ entry: SchemaText, hasShadow: (String) -> Bool) throws {
-        let fresh = "\(prefix)text"
-        guard let definition = text.definition(named: fresh) else { return }
-        try connection.execute(SQL(text: definition))
+    /// computes them anew, and drops that one.
+    ///
+    /// - Parameter number: Tells the table with an ending by its place; `nil` where there is none.
+    /// - Returns: The tables that are computed, and how many settings were lost and are those of a new table.
+    private func empty(
+        _ text: FullTextTable, _ entry: SchemaText, likeNew fresh: String, _ number: (String) -> Int?
+    ) throws -> (tables: [Int], settings: Int) {
         func shadow(_ name: [UInt8], _ ending: String) -> SchemaName {
             SchemaName(bytes: name + Array("_\(ending)".utf8))
         }
         let made = Set(try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table'"))
-        for ending in FullTextTable.computed + ["config"] {
+        var (tables, settings): ([Int], Int) = ([], 0)
+        for ending in text.computed + ["config"] {
             let (new, own) = (shadow(Array(fresh.utf8), ending), shadow(entry.name.bytes, ending))
-            guard hasShadow(ending), made.contains(new) else { continue }
+            guard let table = number(ending), made.contains(new) else { continue }
             // What the app has configured stays.
-            if ending != "config" { try connection.execute("DELETE FROM \(own)") }
+            if ending != "config" {
+                try connection.execute("DELETE FROM \(own)")
+                tables.append(table)
+            }
             try connection.execute("INSERT OR IGNORE INTO \(own) SELECT * FROM \(new)")
+            if ending == "config" { settings = connection.changes }
         }
         try connection.execute("DROP TABLE \(SQL(text: fresh))")
+        return (tables, settings)
     }
 }
 

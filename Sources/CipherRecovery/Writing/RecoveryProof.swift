@@ -50,8 +50,7 @@ package final class RecoveryProof {
         apart = nil
         for (number, table) in recovered.forms.tables.enumerated() where !recovered.rebuilt.contains(number) {
             let count = try connection.value(Int.self, "SELECT count(*) FROM \(table.name)") ?? 0
-            let made = table.name == "sqlite_sequence" ? recovered.sequencesMade.count : 0
-            guard count == recovered.counts[number] + made else {
+            guard count == recovered.counts[number] else {
                 throw Difference(
                     detail: "table \(table.name) has \(count) rows, and \(recovered.counts[number]) were recovered")
             }

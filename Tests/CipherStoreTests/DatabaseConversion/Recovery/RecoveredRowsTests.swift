@@ -133,6 +133,49 @@ import Testing
         #expect(report.complete, "\(report)")
     }
 
+    @Test(
+        "A table with a name like a full-text table's own is not computed anew, and lacks what it lost",
+        arguments: [("fts5", "docs_stat"), ("fts4", "docs_data"), ("fts3", "docs_docsize")])
+    func tableBesideFullText(module: String, name: String) throws {
+        guard module != "fts5" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE docs USING \(module)(x); CREATE TABLE \(name)(id INTEGER PRIMARY KEY, v TEXT);
+                INSERT INTO docs VALUES ('hello'); \(Self.counted) INSERT INTO \(name) SELECT i, 'row ' || i FROM n;
+                """)
+        let lost = try #require(fixture.places.pages.first { $0.key.table == name && $0.key.key == "300" }?.value)
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        let table = try #require(report.tables.first { $0.name == name })
+        #expect(!report.complete && table.lostPages == lost.map(Int.init), "\(report)")
+        #expect(table.rows == fixture.places.whole(without: lost).filter { $0.table == name }.count)
+        let found = try fixture.recovered().filter { $0.key.table == name }
+        #expect(found.count == table.rows && found.allSatisfy { fixture.places.rows[$0.key] == $0.value })
+    }
+
+    @Test(
+        "A full-text table whose settings are lost has those of a new one, and its rows are counted as they are",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_020_000))
+    func fullTextSettings() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING fts5(body);
+                \(Self.counted) INSERT INTO note SELECT 'some words about number' || i FROM n;
+                """)
+        let lost = try Set(["note_config", "note_docsize"].map { try #require(fixture.places.roots[$0]) })
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM note WHERE note MATCH 'words'") == 600)
+        for table in report.tables {
+            let rows = try connection.value(Int.self, SQL(text: "SELECT count(*) FROM \(table.name)"))
+            #expect(rows == table.rows, "\(table)")
+        }
+    }
+
     @Test("An entry of the schema that is damaged costs itself alone")
     func schemaEntry() throws {
         let fixture = try RecoveryFixture(
