@@ -48,7 +48,7 @@ struct RecoverySummary {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
         if recovered.rebuilt.contains(number) { notes.append("computed anew from the text of its full-text table") }
-        if form.root == nil { notes.append("its definition is not the damaged database's own") }
+        if form.isGiven { notes.append("its definition is not the damaged database's own") }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) of pages that could be read could not be read whole")
         }

@@ -9,8 +9,8 @@ package import CipherSQLiteFormat
 /// more than one is left. All else stays apart. Two readings of the same pages find the same.
 package struct DatabaseReading<Source: PageSource> {
     let source: Source
-    let forms: SchemaForms
-    let encoding: TextEncoding
+    package let forms: SchemaForms
+    package let encoding: TextEncoding
     /// That of the file; `nil` where page 1 is lost.
     let header: FileHeader?
     /// Whether the database may have had tables that are not among these.

@@ -54,4 +54,10 @@ package struct ReadingFindings: Sendable {
     package var isFreeListDamaged = false
     /// Whether the schema's own pages are damaged.
     package var isSchemaDamaged = false
+
+    /// Whether any page of a table, an index, the schema or the free list is.
+    package var hasDamage: Bool {
+        isSchemaDamaged || isFreeListDamaged || !damagedIndexes.isEmpty || !lostPages.isEmpty
+            || tables.contains { !$0.lostPages.isEmpty }
+    }
 }

@@ -45,12 +45,17 @@ package struct SchemaReading {
         }
     }
 
-    /// Adds what only a healthy database of the same schema tells.
-    package mutating func add(template: [SchemaText]) {
+    /// Has the definitions of a healthy database of the same schema stand for those that are lost or cannot be read.
+    ///
+    /// - Parameter rejected: Entries that SQLite does not take.
+    package mutating func add(template: [SchemaText], for rejected: [SchemaForms.Rejected]) {
+        let given = Dictionary(template.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+        let unread = Set(rejected.map(\.entry.key))
+        entries = entries.map { unread.contains($0.key) ? given[$0.key]?.given(root: $0.root) ?? $0 : $0 }
+        // An entry without its like may be one whose name is damaged.
+        guard isDamaged || unread.contains(where: { given[$0] == nil }) else { return }
         let known = Set(entries.map(\.key))
-        entries += template.filter { !known.contains($0.key) }.map {
-            SchemaText(type: $0.type, name: $0.name, table: $0.table, root: $0.root == 0 ? 0 : nil, sql: $0.sql)
-        }
+        entries += template.filter { !known.contains($0.key) }.map { $0.given(root: $0.root == 0 ? 0 : nil) }
     }
 
     static func map(_ source: some PageSource, _ owners: PageOwners) throws -> TreeMap {

@@ -124,8 +124,8 @@ package struct SchemaForms {
             : columns.indices.filter { columns[$0].generation != .virtual }
         let hasIntegerKey = primary == nil && !columns.primaryKey.isEmpty
         return TableForm(
-            name: entry.name, definition: entry.sql ?? [], root: entry.root, isWithoutRowID: isKeyed,
-            columns: columns, stored: stored,
+            name: entry.name, definition: entry.sql ?? [], root: entry.root, isGiven: entry.isGiven,
+            isWithoutRowID: isKeyed, columns: columns, stored: stored,
             rowidValue: hasIntegerKey ? stored.firstIndex { columns[$0].primaryKeyPosition > 0 } : nil,
             key: parts.filter(\.isKey),
             defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })

@@ -12,13 +12,23 @@ package struct SchemaText: Sendable {
     package let root: UInt32?
     /// Bytes of UTF-8, valid or not; `nil` of an index that SQLite made for a constraint.
     package let sql: [UInt8]?
+    /// Whether a template gives the definition.
+    let isGiven: Bool
 
-    package init(type: String, name: SchemaName, table: SchemaName, root: UInt32?, sql: [UInt8]?) {
+    package init(
+        type: String, name: SchemaName, table: SchemaName, root: UInt32?, sql: [UInt8]?, isGiven: Bool = false
+    ) {
         self.type = type
         self.name = name
         self.table = table
         self.root = root
         self.sql = sql
+        self.isGiven = isGiven
+    }
+
+    /// The definition of a template, with the root that is known.
+    func given(root: UInt32?) -> SchemaText {
+        SchemaText(type: type, name: name, table: table, root: root, sql: sql, isGiven: true)
     }
 
     init(_ entry: SchemaEntry, _ encoding: TextEncoding) {

@@ -58,6 +58,26 @@ import Testing
         try Self.expect("inbox", of: fixture, without: [lost])
     }
 
+    @Test("A template's definition stands for one that is damaged", arguments: ["NONE", "FULL"])
+    func template(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Self.leaf("inbox", 400, fixture)
+        try Self.overwriteDefinition(of: "trash", fixture)
+        try fixture.damage([lost])
+        let aside = try TemporaryFolder(inMemory: true)
+        try LegacyFile.write(
+            aside.path("template.db"),
+            script: """
+                CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL);
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL);
+                """)
+        let report = try fixture.recover(template: aside.path("template.db"))
+        try fixture.check(lost: [lost])
+        #expect(report.lostAndFound == nil && report.tables.map(\.name) == ["inbox", "trash"], "\(report)")
+        #expect(
+            report.tables.last?.notes.contains { $0.contains("not the damaged database's own") } == true, "\(report)")
+    }
+
     @Test(
         "Where a page of the schema and interior pages are lost, only what the pointer map tells is put into a table",
         arguments: ["NONE", "FULL"])
