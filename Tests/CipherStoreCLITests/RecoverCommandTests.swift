@@ -55,6 +55,8 @@ import Testing
         }
         let wrong = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.otherKey)
         #expect(wrong.status == 65)
+        let folder = try fixture.run("recover", fixture.folder.path(""), "--in-place", "--key-file", fixture.key)
+        #expect(folder.status == 65 && folder.errors.contains("is a directory"), "\(folder.errors)")
         #expect(try fixture.snapshot() == before)
         let made = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.key, "--json")
         #expect(made.status == 0, "\(made.errors)")

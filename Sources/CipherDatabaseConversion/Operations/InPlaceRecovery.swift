@@ -19,6 +19,9 @@ package struct InPlaceRecovery {
     /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
+    /// Whether nobody asked for it but an error that may have another reason than damage.
+    var isAutomatic = false
+
     /// What was recovered.
     package struct Found {
         /// Whether the damaged database is not encrypted.
@@ -58,6 +61,7 @@ package struct InPlaceRecovery {
     /// - Parameter check: Refuses what was recovered by throwing.
     /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
     package func runLocked(checking check: Finishing? = nil) throws -> RecoveryReport {
+        if let status = try paths.status() { try FileSystem.checkRegular(status, paths.database) }
         try paths.checkInputs(of: provider)
         if let template { try paths.checkInputs([template]) }
         return try UpgradeLock.withLock(
@@ -144,6 +148,7 @@ package struct InPlaceRecovery {
         let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
         let recovery = recovery(formats)
         let opened = try open(recovery)
+        try checkDamage(recovery, opened, observer)
         let keys = try recovery.keys()
         defer { keys.cancel() }
         let isWriteAheadLog = try opened.damaged.header?.isWriteAheadLog ?? FileSystem.exists(paths.wal)
@@ -186,6 +191,29 @@ package struct InPlaceRecovery {
         guard authenticated.count < formats.count else { return opened }
         guard !authenticated.isEmpty else { throw Inspector(paths).keyDoesNotFit() }
         return try self.recovery(authenticated).open()
+    }
+
+    /// Refuses what is not damaged, where something else is wrong: a newer format, another database's log, or, where nobody
+    /// asked for a recovery, a definition that a newer SQLite may have written.
+    private func checkDamage(
+        _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
+    ) throws {
+        if let header = opened.damaged.header, header.readVersion > 2 {
+            throw StoreError(
+                .engineTooOld, path: paths.database,
+                "the file is of format \(header.readVersion), and SQLite \(Engine.current.sqliteVersion) reads up to 2",
+                advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
+        }
+        guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
+        let survey = try recovery.survey(opened, observer)
+        if opened.damaged.hasForeignSidecar, survey.isSound { throw Inspector(paths).staleSidecar() }
+        if isAutomatic, !survey.hasDamage, let rejected = survey.rejected {
+            throw StoreError(
+                .corrupt, path: paths.database,
+                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), and no page is damaged: a newer "
+                    + "SQLite may have written it",
+                advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
+        }
     }
 
     private func recovery(_ formats: [CipherSettings]) -> DatabaseRecovery {
