@@ -66,6 +66,10 @@ import Testing
         #expect(report["tables"] is [[String: Any]] && report["complete"] as? Bool == false)
         #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
+        let after = try fixture.snapshot()
+        let again = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.key)
+        #expect(again.status == 0 && again.output.contains("nothing is damaged"), "\(again.output)")
+        #expect(try fixture.snapshot() == after)
     }
 
     @Test("Encrypting a damaged file with --on-damage recover tells what is lost, as JSON in the report")

@@ -56,7 +56,7 @@ package struct InPlaceRecovery {
         self.options = options
     }
 
-    /// Recovers under the upgrade lock, whatever the file looks like.
+    /// Recovers under the upgrade lock, unless nothing is damaged: then the file stays as it is.
     ///
     /// - Parameter check: Refuses what was recovered by throwing.
     /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
@@ -69,6 +69,7 @@ package struct InPlaceRecovery {
         ) {
             try Leftovers.putBackSidecars(paths)
             return try StoreError.typing(paths.database, during: .conversion) {
+                if let size = try soundSize() { return RecoveryReport(sound: paths.database, bytes: size) }
                 let (report, _) = try run {
                     try check?($0, $1)
                     try Self.stamp($0, $1)
@@ -77,6 +78,23 @@ package struct InPlaceRecovery {
                 recovery.notes += report.warnings
                 return recovery
             }
+        }
+    }
+
+    /// The size of a database that has nothing to be recovered: every page of every tree is whole, and SQLite finds nothing
+    /// wrong; `nil` of any other.
+    private func soundSize() throws -> Int64? {
+        let recovery = recovery(formats)
+        let opened = try open(recovery)
+        let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
+        guard !opened.damaged.hasForeignSidecar, try recovery.survey(opened, observer).isSound else { return nil }
+        do {
+            let found = try Verification.run(
+                at: paths, provider: provider, formats: formats, extensions: options.extensions,
+                busyTimeout: options.busyTimeout)
+            return found.isSound && found.warnings.isEmpty ? opened.bytes : nil
+        } catch is StoreError {
+            return nil
         }
     }
 

@@ -36,6 +36,8 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// Whether nothing is missing as far as the damaged file tells: every page of every table was whole, or an undamaged
     /// index names as many rows as came back.
     public var complete: Bool
+    /// Whether nothing was damaged, so that a recovery in place has left the database as it was.
+    public var wasSound = false
     /// The tables, in the order of the schema; the ones that full-text tables keep included.
     public var tables: [Table]
     /// `nil` where every row was told to a table, and no free page held one.
@@ -52,4 +54,13 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     public var bytesAfter: Int64
     /// The wall time in seconds.
     public var seconds: Double
+}
+
+extension RecoveryReport {
+    /// Nothing was damaged, and nothing was done.
+    init(sound path: String, bytes: Int64) {
+        self.init(
+            path: path, source: path, complete: true, wasSound: true, tables: [], lostAndFound: nil, lostPages: [],
+            notes: [], rows: 0, bytesBefore: bytes, bytesAfter: bytes, seconds: 0)
+    }
 }

@@ -97,6 +97,9 @@ enum RecoverCommand {
 
     /// A table of the tables, and a sentence on what is lost.
     static func print(_ report: RecoveryReport) throws {
+        guard !report.wasSound else {
+            return try Output.line("\(SystemPath.printable(report.path)): nothing is damaged, and nothing was changed")
+        }
         var lines = [["table", "rows", "lost pages", "notes"]]
         for table in report.tables {
             lines.append([

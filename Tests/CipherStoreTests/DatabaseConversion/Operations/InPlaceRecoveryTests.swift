@@ -406,6 +406,39 @@ import Testing
         _ = try other.wait()
     }
 
+    @Test(
+        "Of a sound file nothing is recovered, and it stays as it was, recovered before or not",
+        arguments: ["WAL", "DELETE"], [true, false])
+    func sound(journal: String, isEncrypted: Bool) throws {
+        let damaged = try Damaged(key: isEncrypted ? TestKeys.raw() : nil, journal: journal, losesScrap: false)
+        let before = try damaged.digest()
+        let report = try damaged.recovery().runLocked()
+        #expect(report.wasSound && report.complete && report.source == damaged.path, "\(report)")
+        #expect(try damaged.digest() == before)
+        try damaged.overwrite(page: damaged.scrap)
+        #expect(try !damaged.recovery().runLocked().wasSound)
+        let recovered = try damaged.digest()
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == recovered)
+    }
+
+    @Test("A file whose pages are whole is not sound where an index has another value than the row")
+    func indexOfOtherValue() throws {
+        let file = try LegacyFile {
+            try $0.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a); INSERT INTO t VALUES ('p'), ('qqqq')")
+        }
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        // The first is the row's, the second the index's.
+        let place = try #require(data.firstRange(of: Data("qqqq".utf8)))
+        data[place.lowerBound] -= 1
+        try data.write(to: URL(filePath: file.path))
+        let recovery = InPlaceRecovery(
+            of: try DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions())
+        let report = try recovery.runLocked()
+        #expect(!report.wasSound && report.rows == 2, "\(report)")
+    }
+
     @Test("What the finishing refuses leaves the file, its log and nothing else", arguments: ["WAL", "DELETE"])
     func refusedFinishing(journal: String) throws {
         struct Refusal: Error {}
