@@ -69,7 +69,9 @@ package struct InPlaceRecovery {
         ) {
             try Leftovers.putBackSidecars(paths)
             return try StoreError.typing(paths.database, during: .conversion) {
-                if let size = try soundSize() { return RecoveryReport(sound: paths.database, bytes: size) }
+                if let size = try soundSize() {
+                    return RecoveryReport(sound: paths.database, bytes: size, notes: try settle())
+                }
                 let (report, _) = try run {
                     try check?($0, $1)
                     try Self.stamp($0, $1)
@@ -96,6 +98,20 @@ package struct InPlaceRecovery {
         } catch is StoreError {
             return nil
         }
+    }
+
+    /// Ends what a run that died left beside a sound file.
+    ///
+    /// - Returns: What is to be told.
+    private func settle() throws -> [String] {
+        guard try FileSystem.exists(paths.attempt) else { return [] }
+        let inspector = options.inspector(paths)
+        var key: FileKey?
+        if case .opaque(let hasPlaintextHeader) = try inspector.surface() {
+            key = try FileUnlocking(paths, provider: provider, formats: formats)
+                .run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }.file.fileKey
+        }
+        return try Attempts(paths: paths, options: options).settle(key)
     }
 
     /// Tells the history of a database that has one.

@@ -21,7 +21,7 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
         /// The name of the table that they are in: `lost_and_found`, of a database that was recovered in its place
         /// `cipherstore_lost_and_found`; or with a number where the schema has that name.
         public var name: String
-        /// Rows of which nothing tells the table, or whether they had been deleted.
+        /// Rows of which nothing tells the table, or whether they had been deleted, or whose rowid or key another row has.
         public var orphanedRows: Int
         /// Rows of free pages, and those that no index of their table names any more.
         public var deletedRows: Int
@@ -58,9 +58,9 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
 
 extension RecoveryReport {
     /// Nothing was damaged, and nothing was done.
-    init(sound path: String, bytes: Int64) {
+    init(sound path: String, bytes: Int64, notes: [String]) {
         self.init(
             path: path, source: path, complete: true, wasSound: true, tables: [], lostAndFound: nil, lostPages: [],
-            notes: [], rows: 0, bytesBefore: bytes, bytesAfter: bytes, seconds: 0)
+            notes: notes, rows: 0, bytesBefore: bytes, bytesAfter: bytes, seconds: 0)
     }
 }

@@ -5,8 +5,9 @@ package import CipherSQLiteFormat
 /// One reading of all that a damaged database still holds, row by row.
 ///
 /// A row goes into its table where the table's tree leads to it, or where its page is one that the tree has lost: of the
-/// tables with a gap in their trees only those whose columns the records fit, by what the indexes still name, and never where
-/// more than one is left. All else stays apart. Two readings of the same pages find the same.
+/// tables whose trees lack pages just there only those whose columns the records fit, by what the pointer map and the indexes
+/// still name, and never where more than one is left, or where another one may have had the page that is not known. All else
+/// stays apart. Two readings of the same pages find the same.
 package struct DatabaseReading<Source: PageSource> {
     let source: Source
     package let forms: SchemaForms

@@ -12,7 +12,7 @@ package struct ReadRow {
 
     /// Why a row is in no table.
     package enum Reason: String, Sendable, CaseIterable {
-        /// Nothing tells which table it is of, or whether it was deleted.
+        /// Nothing tells which table it is of, or whether it was deleted, or another row has its rowid or key.
         case orphaned
         /// It is on a page that is free, or no index of its table names it any more.
         case deleted

@@ -422,6 +422,23 @@ import Testing
         #expect(try damaged.digest() == recovered)
     }
 
+    @Test("What a run that died after the swap left goes with the next one, which finds nothing damaged")
+    func soundAfterKill() throws {
+        let damaged = try Damaged()
+        _ = try damaged.recovery().runLocked()
+        let after = try damaged.digest()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, wasWriteAheadLog: true,
+            original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == after)
+    }
+
     @Test("A file whose pages are whole is not sound where an index has another value than the row")
     func indexOfOtherValue() throws {
         let file = try LegacyFile {
