@@ -89,7 +89,7 @@ package struct InPlaceRecovery {
         let recovery = recovery(formats)
         let opened = try open(recovery)
         let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
-        guard !opened.damaged.hasForeignSidecar, try recovery.survey(opened, observer).isSound else { return nil }
+        guard !opened.damaged.hasForeignSidecar, try recovery.survey(opened, observer).isSound() else { return nil }
         do {
             let found = try Verification.run(
                 at: paths, provider: provider, formats: formats, extensions: options.extensions,
@@ -240,8 +240,8 @@ package struct InPlaceRecovery {
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
         let survey = try recovery.survey(opened, observer)
-        if opened.damaged.hasForeignSidecar, survey.isSound { throw Inspector(paths).staleSidecar() }
-        if isAutomatic, !survey.hasDamage, let rejected = survey.rejected {
+        if opened.damaged.hasForeignSidecar, try survey.isSound() { throw Inspector(paths).staleSidecar() }
+        if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
                 "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), and no page is damaged: a newer "

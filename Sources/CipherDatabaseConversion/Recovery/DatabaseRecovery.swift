@@ -163,19 +163,22 @@ package struct DatabaseRecovery {
 
     /// What is wrong with a database by its own pages.
     struct Survey {
-        let hasDamage: Bool
         /// A definition that SQLite does not take, and why.
         let rejected: (definition: String, reason: String)?
-        var isSound: Bool { !hasDamage && rejected == nil }
+        /// Reads the database to the end, and tells whether pages are missing or damaged.
+        let hasDamage: () throws -> Bool
+
+        func isSound() throws -> Bool { try rejected == nil && !hasDamage() }
     }
 
-    /// Reads a database to the end, and keeps nothing of it.
+    /// Reads the schema of a database.
     func survey(_ opened: Opened, _ observer: UpgradeObserver) throws -> Survey {
         func survey(_ pages: some PageSource) throws -> Survey {
             let reading = try reading(opened.damaged, pages, opened.template, observer)
-            return Survey(
-                hasDamage: try reading.run { _ in }.hasDamage,
-                rejected: reading.forms.rejected.first.map { ("\($0.entry.type) \($0.entry.name)", $0.reason) })
+            let rejected = reading.forms.rejected.first
+            return Survey(rejected: rejected.map { ("\($0.entry.type) \($0.entry.name)", $0.reason) }) {
+                try reading.run { _ in }.hasDamage
+            }
         }
         return try survey(opened.damaged.pages)
     }
