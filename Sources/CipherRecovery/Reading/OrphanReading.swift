@@ -55,7 +55,8 @@ extension ReadingRun {
             }
             orphan.use = try pointerMap?.use(of: number, in: source)
             if case .tree(let root) = orphan.use {
-                orphan.tables = orphan.tables.filter { forms.tables[$0].root.map { $0 == root } ?? true }
+                let own = orphan.tables.filter { forms.tables[$0].root == root }
+                orphan.tables = own.isEmpty ? orphan.tables.filter { forms.tables[$0].root == nil } : own
             }
             orphans.append(orphan)
         }
