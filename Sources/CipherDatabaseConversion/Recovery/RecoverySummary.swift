@@ -33,7 +33,7 @@ struct RecoverySummary {
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
-        return found.lostPages.isEmpty || found.indexedRows.map { $0 <= recovered.counts[number] } == true
+        return found.indexedRows.map { $0 <= recovered.counts[number] } ?? found.lostPages.isEmpty
     }
 
     private var lostAndFound: RecoveryReport.LostAndFound? {
@@ -56,7 +56,9 @@ struct RecoverySummary {
             notes.append(
                 "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were told to it")
         }
-        if !found.lostPages.isEmpty, let indexed = found.indexedRows, !recovered.rebuilt.contains(number) {
+        if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
+            !recovered.rebuilt.contains(number)
+        {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0

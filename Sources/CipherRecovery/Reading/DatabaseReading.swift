@@ -59,6 +59,8 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// By the place of the table and the index; `nil` where its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
+    /// How many rows each table was found to have.
+    private var rows: [Int]
     /// What the columns of each table were found to hold.
     var observed: [ObservedValues]
     /// What is known of the pages that are free.
@@ -84,6 +86,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
         }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
+        rows = reading.forms.tables.map { _ in 0 }
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         pointerMap?.claim(owners)
         let schema = try SchemaReading.map(reading.source, owners)
@@ -183,7 +186,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 if case .table(let number) = checked { seen = (number, ObservedValues.classes(values)) }
                 try sink(ReadRow(destination: checked, page: cell.page, rowid: rowid, values: values))
             }
-            if let seen { observed[seen.table].add(seen.classes) }
+            if let seen {
+                rows[seen.table] += 1
+                observed[seen.table].add(seen.classes)
+            }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
             note(lost: loss.page, destination)
@@ -228,7 +234,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     // MARK: Pages without rows
 
-    /// Takes the overflow pages of the indexes out of what is unclaimed.
+    /// Takes the overflow pages of the indexes out of what is unclaimed, and holds the tables to what the indexes name.
     mutating func claimIndexes() throws {
         for (table, maps) in indexes.enumerated() {
             for (index, map) in maps.enumerated() {
@@ -249,9 +255,12 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 if !isWhole {
                     findings.damagedIndexes.append((table, index))
                 } else if forms.tables[table].indexes[index].isPlain {
-                    findings.tables[table].indexedRows = entries
+                    findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
                 }
             }
+            guard let indexed = findings.tables[table].indexedRows, indexed > rows[table] else { continue }
+            findings.tables[table].lacksRows = true
+            tables[table].lackRows()
         }
     }
 }

@@ -37,8 +37,10 @@ package struct ReadingFindings: Sendable {
         package var lostPages: Set<UInt32> = []
         /// Rows that begin on a page that was read, and cannot be read whole.
         package var lostRows = 0
-        /// How many rows an undamaged index names; `nil` where none tells.
+        /// How many rows an undamaged index names, the one that names most; `nil` where none tells.
         package var indexedRows: Int?
+        /// Whether those are more than the table's own tree has.
+        package var lacksRows = false
         /// Pages that no tree leads to any more and whose rows are the table's.
         package var orphanedPages = 0
 
@@ -58,6 +60,6 @@ package struct ReadingFindings: Sendable {
     /// Whether any page of a table, an index, the schema or the free list is.
     package var hasDamage: Bool {
         isSchemaDamaged || isFreeListDamaged || !damagedIndexes.isEmpty || !lostPages.isEmpty
-            || tables.contains { !$0.lostPages.isEmpty }
+            || tables.contains { !$0.lostPages.isEmpty || $0.lacksRows }
     }
 }

@@ -190,4 +190,37 @@ import Testing
         #expect(report.tables.map(\.rows) == [2, 0])
         #expect(report.notes.contains { $0.contains("view v") } && !report.complete)
     }
+
+    @Test("Where an empty page is in the place of a table's only one, nothing is said to be complete")
+    func emptyState() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a, b); CREATE INDEX t_a ON t(a); INSERT INTO t VALUES (1, 2), (3, 4)")
+        let root = try #require(fixture.places.roots["t"])
+        try fixture.damage([root])
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let start = Int(root - 1) * (try fixture.pageSize)
+        // A leaf without cells, as the table began with.
+        data.replaceSubrange(start..<start + 8, with: Data([13, 0, 0, 0, 0, 16, 0, 0]))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
+        #expect(report.tables[0].notes.contains { $0.contains("names 2 rows more") }, "\(report)")
+    }
+
+    @Test("Rows whose page is in the place of another table's are told by their index")
+    func exchanged() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE t(a, b, c); CREATE INDEX t_a ON t(a); INSERT INTO t VALUES (1, 2, 3), (4, 5, 6);
+                CREATE TABLE u(a TEXT, b TEXT)
+                """)
+        let size = try fixture.pageSize
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let places = try ["t", "u"].map { Int(try #require(fixture.places.roots[$0]) - 1) * size }
+        let pages = places.map { data[$0..<$0 + size] }
+        for (place, page) in zip(places, pages.reversed()) { data.replaceSubrange(place..<place + size, with: page) }
+        try data.write(to: URL(filePath: fixture.path))
+        _ = try fixture.recover()
+        try fixture.check(lost: [])
+    }
 }
