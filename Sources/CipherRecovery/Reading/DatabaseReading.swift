@@ -59,6 +59,14 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// By the place of the table and the index; `nil` where its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
+    /// A whole page with rows that its parent does not lead to: an earlier state of it, whose rows are elsewhere by now, or
+    /// the parent is wrong.
+    struct Stray {
+        let table: Int
+        let place: TreeMap.Place
+    }
+
+    private(set) var strays: [Stray] = []
     /// How many rows each table was found to have.
     private var rows: [Int]
     /// What the columns of each table were found to hold.
@@ -153,8 +161,14 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 try reading.checkpoint()
                 guard let content = try content(place.page) else { continue }
                 defer { content.keep() }
+                let isTable = content.tree.kind.isTable
+                if isTable, content.isWhole, !content.cells.allSatisfy({ place.contains($0.rowid) }) {
+                    strays.append(Stray(table: number, place: place))
+                    findings.tables[number].lostPages.insert(place.page)
+                    continue
+                }
                 for cell in content.cells {
-                    let isDoubtful = !content.isWhole && content.tree.kind.isTable && !place.contains(cell.rowid)
+                    let isDoubtful = isTable && !place.contains(cell.rowid)
                     try hand(cell, content, isDoubtful ? .apart(.damaged, tables: [number]) : .table(number))
                 }
                 for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [number])) }
@@ -258,7 +272,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                     findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
                 }
             }
-            guard let indexed = findings.tables[table].indexedRows, indexed > rows[table] else { continue }
+            // Where pages are known to be wrong, they tell what is missing.
+            guard let indexed = findings.tables[table].indexedRows, indexed > rows[table],
+                !strays.contains(where: { $0.table == table })
+            else { continue }
             findings.tables[table].lacksRows = true
             tables[table].lackRows()
         }

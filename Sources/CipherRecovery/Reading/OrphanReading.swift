@@ -12,6 +12,8 @@ extension ReadingRun {
         var tables: Set<Int>
         /// Those of them whose trees lack pages just where its rows belong.
         var placed: Set<Int> = []
+        /// Whether it can be of an index, too.
+        var mayBeIndex = false
         /// What the pointer map says of it; `nil` where none tells.
         var use: LivingPointerMap.Use?
         /// The topmost page that leads to it, or itself.
@@ -64,11 +66,19 @@ extension ReadingRun {
         if freePages.unknown == nil, survey.untold.isEmpty { freePages.unknown = 0 }
         if freePages.unknown == nil { findings.isFreeListDamaged = true }
         orphans = Self.agreed(orphans, parents)
-        let evidence = try evidence(for: orphans)
+        let evidence = try evidence(
+            for: orphans.reduce(into: Set(strays.map(\.table))) { $0.formUnion($1.tables) })
+        try readStrays(evidence)
         var confirmed: [UInt32: Set<Int>] = [:]
         for index in orphans.indices {
             try judge(&orphans[index], openings, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
+        }
+        let possible = givenTables(of: orphans, confirmed)
+        for index in orphans.indices {
+            orphans[index].placed = orphans[index].placed.filter { table in
+                forms.tables[table].root != nil || possible[orphans[index].top]?.contains(table) == true
+            }
         }
         try countFreed(orphans, survey)
         // What is found at first tells what is usual in the columns of each table.
@@ -139,8 +149,7 @@ extension ReadingRun {
 
     // MARK: Evidence
 
-    private mutating func evidence(for orphans: [Orphan]) throws -> [Int: IndexEvidence] {
-        let asked = orphans.reduce(into: Set<Int>()) { $0.formUnion($1.tables) }
+    private mutating func evidence(for asked: Set<Int>) throws -> [Int: IndexEvidence] {
         guard !asked.isEmpty else { return [:] }
         var unclaimed: [UInt32] = []
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
@@ -183,11 +192,64 @@ extension ReadingRun {
 
     // MARK: Rows
 
+    /// Has the indexes tell which rows are living on pages that contradict their parents; without any, those that the
+    /// parents lead to are.
+    private mutating func readStrays(_ evidence: [Int: IndexEvidence]) throws {
+        for stray in strays {
+            guard let content = try content(stray.place.page), let evidence = evidence[stray.table] else { continue }
+            defer { content.keep() }
+            for cell in content.cells {
+                let answer = try? payloads.peek(cell) { bytes in
+                    evidence.answer(cell.rowid, try RecordReader.values(bytes, page: cell.page))
+                }
+                let destination: ReadRow.Destination =
+                    switch answer {
+                    case .confirmed: .table(stray.table)
+                    case .denied: .apart(.deleted, tables: [stray.table])
+                    case .unknown, nil:
+                        stray.place.contains(cell.rowid)
+                            ? .table(stray.table) : .apart(.damaged, tables: [stray.table])
+                    }
+                try hand(cell, content, destination)
+            }
+        }
+    }
+
+    /// Which tables of unknown roots each tree can be of, by its topmost page.
+    ///
+    /// A table has one tree. Where two are left for one, a definition may be missing, and it gets neither.
+    ///
+    /// - Parameter confirmed: The tables whose indexes name rows of a tree.
+    private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
+        let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
+        var possible: [UInt32: Set<Int>] = [:]
+        for orphan in orphans where !orphan.mayBeIndex {
+            let named = confirmed[orphan.top, default: []]
+            let tables = orphan.placed.subtracting(orphan.denied).intersection(given)
+            possible[orphan.top, default: []].formUnion(named.isEmpty ? tables : tables.intersection(named))
+        }
+        // What is the only table for one tree is none for the others.
+        var settled: Set<Int> = []
+        while true {
+            let single = possible.values.compactMap { $0.count == 1 ? $0.first : nil }.filter { !settled.contains($0) }
+            guard let table = single.min() else { break }
+            settled.insert(table)
+            for (top, tables) in possible where tables.count > 1 { possible[top] = tables.subtracting([table]) }
+        }
+        for table in given where possible.values.filter({ $0.contains(table) }).count > 1 {
+            for (top, tables) in possible where confirmed[top]?.contains(table) != true {
+                possible[top] = tables.subtracting([table])
+            }
+        }
+        return possible
+    }
+
     private mutating func judge(
         _ orphan: inout Orphan, _ openings: [[TreeMap.Place]], _ evidence: [Int: IndexEvidence]
     ) throws {
         guard let content = try content(orphan.page) else { return }
         defer { content.keep() }
+        orphan.mayBeIndex = !orphan.isTable && mayBeIndex(content)
         for table in orphan.tables {
             if let root = forms.tables[table].root, orphan.use == .tree(root: root),
                 Self.holds(content, tables[table].missing)
@@ -222,7 +284,7 @@ extension ReadingRun {
         var possible = orphan.placed.subtracting(orphan.denied)
         let named = possible.intersection(group)
         if named.count == 1 { return named.first }
-        if !orphan.isTable, mayBeIndex(content) { return nil }
+        if orphan.mayBeIndex { return nil }
         if possible.count > 1, byValues {
             let observed = observed
             let usual = possible.filter { table in
@@ -275,6 +337,8 @@ extension ReadingRun {
         case .tree, .overflow: return false
         case nil:
             guard !reading.mayLackTables, orphan.isTable || hasAllIndexPages else { return false }
+            // What fits no table may be one's whose definition is not the file's own.
+            if orphan.tables.isEmpty, forms.tables.contains(where: \.isGiven) { return false }
             let rowids = orphan.isTable ? content.cells.map(\.rowid) : []
             return orphan.tables.subtracting(orphan.denied).allSatisfy { table in
                 tables[table].missing.allSatisfy { place in orphan.isTable && !rowids.contains(where: place.contains) }

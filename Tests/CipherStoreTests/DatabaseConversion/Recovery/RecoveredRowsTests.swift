@@ -223,4 +223,33 @@ import Testing
         _ = try fixture.recover()
         try fixture.check(lost: [])
     }
+
+    @Test("No row of an earlier state of a page is taken for the living one elsewhere", arguments: [false, true])
+    func earlierState(isIndexed: Bool) throws {
+        let filled = """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); \(isIndexed ? "CREATE INDEX t_a ON t(a);" : "")
+            \(Self.counted) INSERT INTO t SELECT i * 10, 'old ' || i, hex(zeroblob(40)) FROM n;
+            """
+        let earlier = try RecoveryFixture(script: filled)
+        let fixture = try RecoveryFixture(
+            script: filled + """
+                COMMIT; BEGIN; \(Self.counted) INSERT INTO t SELECT 1000 + i, 'new', hex(zeroblob(40)) FROM n WHERE i < 10;
+                UPDATE t SET a = 'new ' || id;
+                """)
+        // A row that was moved to another page when its own had to be divided.
+        let moved = try #require(
+            earlier.places.pages.filter { row, pages in
+                row.table == "t" && fixture.places.pages[row].map { $0.isDisjoint(with: pages) } == true
+            }.keys.sorted { $0.key < $1.key }.first)
+        let page = try #require(earlier.places.pages[moved]?.first)
+        let place = Int(page - 1) * 1024..<Int(page) * 1024
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data.replaceSubrange(place, with: try Data(contentsOf: URL(filePath: earlier.path))[place])
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables[0].lostPages == [Int(page)], "\(report)")
+        let found = try fixture.recovered()
+        #expect(fixture.places.whole(without: [page]).allSatisfy { found[$0] == fixture.places.rows[$0] })
+        if isIndexed { try fixture.check(lost: [page]) }
+    }
 }
