@@ -73,6 +73,8 @@ package struct FileHeader {
     }
 
     package var isWriteAheadLog: Bool { bytes.count > 19 && (bytes[18] == 2 || bytes[19] == 2) }
+    /// SQLite's "file format read version": 1 for a rollback journal, 2 for a log, above that for what is newer than this.
+    package var readVersion: Int { bytes.count > 19 ? Int(bytes[19]) : 0 }
     package var pageSize: Int {
         let size = Int(big16(16))
         return size == 1 ? 65536 : size

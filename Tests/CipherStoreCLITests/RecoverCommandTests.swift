@@ -55,6 +55,8 @@ import Testing
         }
         let wrong = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.otherKey)
         #expect(wrong.status == 65)
+        let folder = try fixture.run("recover", fixture.folder.path(""), "--in-place", "--key-file", fixture.key)
+        #expect(folder.status == 65 && folder.errors.contains("is a directory"), "\(folder.errors)")
         #expect(try fixture.snapshot() == before)
         let made = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.key, "--json")
         #expect(made.status == 0, "\(made.errors)")
@@ -64,6 +66,10 @@ import Testing
         #expect(report["tables"] is [[String: Any]] && report["complete"] as? Bool == false)
         #expect(try Data(contentsOf: URL(filePath: fixture.database + "-damaged")) == data)
         #expect(try fixture.run("verify", fixture.database, "--key-file", fixture.key).status == 0)
+        let after = try fixture.snapshot()
+        let again = try fixture.run("recover", fixture.database, "--in-place", "--key-file", fixture.key)
+        #expect(again.status == 0 && again.output.contains("nothing is damaged"), "\(again.output)")
+        #expect(try fixture.snapshot() == after)
     }
 
     @Test("Encrypting a damaged file with --on-damage recover tells what is lost, as JSON in the report")

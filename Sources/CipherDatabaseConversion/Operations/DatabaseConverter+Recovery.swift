@@ -91,7 +91,8 @@ extension DatabaseConverter {
     /// name is the whole damaged database or the whole recovered one; a crash leaves either, and what the run made besides goes
     /// with the next conversion or opening. Nobody may have the database open. It keeps its journal mode, owner and mode.
     ///
-    /// A damaged database that was plaintext stays plaintext under its new name: delete it once nothing of it is missing.
+    /// A damaged database that was plaintext stays plaintext under its new name: delete it once nothing of it is missing. A
+    /// database in which nothing is damaged stays as it is, plaintext or encrypted, and the report has `wasSound`.
     ///
     /// - Parameters:
     ///   - database: The damaged database file.
@@ -103,7 +104,8 @@ extension DatabaseConverter {
     ///   - progress: Is told how far the recovery is, on the thread that works.
     /// - Returns: What came back, what is lost, and the name that the damaged database has now.
     /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` where the definition of no table can be read, with
-    ///   `keyDoesNotFit` where the key opens no page, with `permission` where the folder cannot be written or has no hard
+    ///   `keyDoesNotFit` where the key opens no page, with `engineTooOld` where the file's format is newer than the engine's,
+    ///   with `staleSidecar` where a whole file has another database's log or journal beside it, with `permission` where the folder cannot be written or has no hard
     ///   links, with `noSpace`, with `busy` where somebody uses the file; `CancellationError`. The file is as it was then.
     @discardableResult
     public static func recover(

@@ -19,7 +19,9 @@ extension EncryptionUpgrade {
         } catch {
             guard options.onDamage == .recover, let doubt = Doubt(error, path: paths.database) else { throw error }
             do {
-                return try recover(InPlaceRecovery(of: paths, provider: provider, formats: formats, options: options))
+                var recovery = InPlaceRecovery(of: paths, provider: provider, formats: formats, options: options)
+                recovery.isAutomatic = true
+                return try recover(recovery)
             } catch let other as StoreError where doubt == .unopened && other.tellsNoDamage {
                 throw error
             }

@@ -19,6 +19,9 @@ package struct InPlaceRecovery {
     /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
+    /// Whether nobody asked for it but an error that may have another reason than damage.
+    var isAutomatic = false
+
     /// What was recovered.
     package struct Found {
         /// Whether the damaged database is not encrypted.
@@ -53,11 +56,12 @@ package struct InPlaceRecovery {
         self.options = options
     }
 
-    /// Recovers under the upgrade lock, whatever the file looks like.
+    /// Recovers under the upgrade lock, unless nothing is damaged: then the file stays as it is.
     ///
     /// - Parameter check: Refuses what was recovered by throwing.
     /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
     package func runLocked(checking check: Finishing? = nil) throws -> RecoveryReport {
+        if let status = try paths.status() { try FileSystem.checkRegular(status, paths.database) }
         try paths.checkInputs(of: provider)
         if let template { try paths.checkInputs([template]) }
         return try UpgradeLock.withLock(
@@ -65,6 +69,9 @@ package struct InPlaceRecovery {
         ) {
             try Leftovers.putBackSidecars(paths)
             return try StoreError.typing(paths.database, during: .conversion) {
+                if let size = try soundSize() {
+                    return RecoveryReport(sound: paths.database, bytes: size, notes: try settle())
+                }
                 let (report, _) = try run {
                     try check?($0, $1)
                     try Self.stamp($0, $1)
@@ -74,6 +81,37 @@ package struct InPlaceRecovery {
                 return recovery
             }
         }
+    }
+
+    /// The size of a database that has nothing to be recovered: every page of every tree is whole, and SQLite finds nothing
+    /// wrong; `nil` of any other.
+    private func soundSize() throws -> Int64? {
+        let recovery = recovery(formats)
+        let opened = try open(recovery)
+        let observer = UpgradeObserver(path: paths.database, report: nil, cancellation: options.cancellation)
+        guard !opened.damaged.hasForeignSidecar, try recovery.survey(opened, observer).isSound() else { return nil }
+        do {
+            let found = try Verification.run(
+                at: paths, provider: provider, formats: formats, extensions: options.extensions,
+                busyTimeout: options.busyTimeout)
+            return found.isSound && found.warnings.isEmpty ? opened.bytes : nil
+        } catch is StoreError {
+            return nil
+        }
+    }
+
+    /// Ends what a run that died left beside a sound file.
+    ///
+    /// - Returns: What is to be told.
+    private func settle() throws -> [String] {
+        guard try FileSystem.exists(paths.attempt) else { return [] }
+        let inspector = options.inspector(paths)
+        var key: FileKey?
+        if case .opaque(let hasPlaintextHeader) = try inspector.surface() {
+            key = try FileUnlocking(paths, provider: provider, formats: formats)
+                .run(inspector, hasPlaintextHeader: hasPlaintextHeader) { _, _ in }.file.fileKey
+        }
+        return try Attempts(paths: paths, options: options).settle(key)
     }
 
     /// Tells the history of a database that has one.
@@ -144,6 +182,7 @@ package struct InPlaceRecovery {
         let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
         let recovery = recovery(formats)
         let opened = try open(recovery)
+        try checkDamage(recovery, opened, observer)
         let keys = try recovery.keys()
         defer { keys.cancel() }
         let isWriteAheadLog = try opened.damaged.header?.isWriteAheadLog ?? FileSystem.exists(paths.wal)
@@ -186,6 +225,29 @@ package struct InPlaceRecovery {
         guard authenticated.count < formats.count else { return opened }
         guard !authenticated.isEmpty else { throw Inspector(paths).keyDoesNotFit() }
         return try self.recovery(authenticated).open()
+    }
+
+    /// Refuses what is not damaged, where something else is wrong: a newer format, another database's log, or, where nobody
+    /// asked for a recovery, a definition that a newer SQLite may have written.
+    private func checkDamage(
+        _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
+    ) throws {
+        if let header = opened.damaged.header, header.readVersion > 2 {
+            throw StoreError(
+                .engineTooOld, path: paths.database,
+                "the file is of format \(header.readVersion), and SQLite \(Engine.current.sqliteVersion) reads up to 2",
+                advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
+        }
+        guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
+        let survey = try recovery.survey(opened, observer)
+        if opened.damaged.hasForeignSidecar, try survey.isSound() { throw Inspector(paths).staleSidecar() }
+        if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
+            throw StoreError(
+                .corrupt, path: paths.database,
+                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), and no page is damaged: a newer "
+                    + "SQLite may have written it",
+                advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
+        }
     }
 
     private func recovery(_ formats: [CipherSettings]) -> DatabaseRecovery {

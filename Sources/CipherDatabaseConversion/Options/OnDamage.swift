@@ -16,8 +16,9 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// The same, and what cannot be healed so is recovered: the damaged file is kept beside as `NAME-damaged`, with the `-wal`
     /// or `-journal` that it had, and a new database of every row that it still holds takes its place.
     ///
-    /// Encrypting and opening do so; other conversions do as ``rebuildIndexes`` says. The report lists what is lost. Where the key opens no page of the file, the error is that of a wrong key, and nothing
-    /// is changed; the same where no table's definition can be read. A file that was plaintext stays so under its new name,
-    /// for the app to delete.
+    /// Encrypting and opening do so; other conversions do as ``rebuildIndexes`` says. The report lists what is lost. Where the
+    /// key opens no page of the file, the error is that of a wrong key, and nothing is changed; the same where no table's
+    /// definition can be read, and, with the code `corrupt`, where a definition cannot be read while every page is whole. A
+    /// file that was plaintext stays so under its new name, for the app to delete.
     case recover
 }

@@ -79,6 +79,9 @@ struct DamagedSource {
         return source
     }
 
+    /// Whether what lies beside the file is not read, for it is another's.
+    var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
+
     static let foreignSidecar =
         "the -wal or -journal beside the file is of another database or generation, and was not read"
 

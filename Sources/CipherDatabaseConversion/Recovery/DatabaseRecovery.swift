@@ -138,6 +138,51 @@ package struct DatabaseRecovery {
         return report
     }
 
+    // MARK: Reading
+
+    private func reading<Source: PageSource>(
+        _ damaged: DamagedSource, _ pages: Source, _ template: SchemaTemplate?, _ observer: UpgradeObserver
+    ) throws -> DatabaseReading<Source> {
+        var schema = try SchemaReading(in: pages, encoding: damaged.header?.textEncoding ?? template?.encoding)
+        var forms = try forms(schema)
+        if let template, schema.isDamaged || !forms.rejected.isEmpty {
+            schema.add(template: template.entries, for: forms.rejected)
+            forms = try self.forms(schema)
+        }
+        return DatabaseReading(
+            pages, forms, schema.encoding, header: damaged.header,
+            mayLackTables: schema.isDamaged && template == nil || forms.mayLackTables
+        ) {
+            try observer.checkCancellation()
+        }
+    }
+
+    private func forms(_ schema: SchemaReading) throws -> SchemaForms {
+        try SchemaForms(schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
+    }
+
+    /// What is wrong with a database by its own pages.
+    struct Survey {
+        /// A definition that SQLite does not take, and why.
+        let rejected: (definition: String, reason: String)?
+        /// Reads the database to the end, and tells whether pages are missing or damaged.
+        let hasDamage: () throws -> Bool
+
+        func isSound() throws -> Bool { try rejected == nil && !hasDamage() }
+    }
+
+    /// Reads the schema of a database.
+    func survey(_ opened: Opened, _ observer: UpgradeObserver) throws -> Survey {
+        func survey(_ pages: some PageSource) throws -> Survey {
+            let reading = try reading(opened.damaged, pages, opened.template, observer)
+            let rejected = reading.forms.rejected.first
+            return Survey(rejected: rejected.map { ("\($0.entry.type) \($0.entry.name)", $0.reason) }) {
+                try reading.run { _ in }.hasDamage
+            }
+        }
+        return try survey(opened.damaged.pages)
+    }
+
     // MARK: Building and proving
 
     private func make(
@@ -145,15 +190,8 @@ package struct DatabaseRecovery {
         _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
         try observer.begin(.building)
-        var schema = try SchemaReading(in: pages, encoding: damaged.header?.textEncoding ?? template?.encoding)
-        if schema.isDamaged, let template { schema.add(template: template.entries) }
-        let forms = try SchemaForms(
-            schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
-        let reading = DatabaseReading(
-            pages, forms, schema.encoding, header: damaged.header, mayLackTables: schema.isDamaged && template == nil
-        ) {
-            try observer.checkCancellation()
-        }
+        let reading = try reading(damaged, pages, template, observer)
+        let (forms, encoding) = (reading.forms, reading.encoding)
         let key = try keys.building.wait()
         let (recovered, findings) = try ReadBack(paths: target, copy: file, key: key).lending { connection in
             try ConnectionProfile.scratch.with(extensions: options.extensions).apply(to: connection)
@@ -163,7 +201,7 @@ package struct DatabaseRecovery {
                 return !observer.isCancelled
             }
             let recovered = try RecoveredDatabase(
-                connection, forms, schema.encoding, header: damaged.header, apart: apart)
+                connection, forms, encoding, header: damaged.header, apart: apart)
             let findings = try reading.run { try recovered.add($0) }
             try recovered.finish()
             return (recovered, findings)

@@ -21,7 +21,7 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
         /// The name of the table that they are in: `lost_and_found`, of a database that was recovered in its place
         /// `cipherstore_lost_and_found`; or with a number where the schema has that name.
         public var name: String
-        /// Rows of which nothing tells the table, or whether they had been deleted.
+        /// Rows of which nothing tells the table, or whether they had been deleted, or whose rowid or key another row has.
         public var orphanedRows: Int
         /// Rows of free pages, and those that no index of their table names any more.
         public var deletedRows: Int
@@ -36,6 +36,8 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     /// Whether nothing is missing as far as the damaged file tells: every page of every table was whole, or an undamaged
     /// index names as many rows as came back.
     public var complete: Bool
+    /// Whether nothing was damaged, so that a recovery in place has left the database as it was.
+    public var wasSound = false
     /// The tables, in the order of the schema; the ones that full-text tables keep included.
     public var tables: [Table]
     /// `nil` where every row was told to a table, and no free page held one.
@@ -52,4 +54,13 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     public var bytesAfter: Int64
     /// The wall time in seconds.
     public var seconds: Double
+}
+
+extension RecoveryReport {
+    /// Nothing was damaged, and nothing was done.
+    init(sound path: String, bytes: Int64, notes: [String]) {
+        self.init(
+            path: path, source: path, complete: true, wasSound: true, tables: [], lostAndFound: nil, lostPages: [],
+            notes: notes, rows: 0, bytesBefore: bytes, bytesAfter: bytes, seconds: 0)
+    }
 }

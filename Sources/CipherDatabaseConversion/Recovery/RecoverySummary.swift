@@ -33,7 +33,7 @@ struct RecoverySummary {
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
-        return found.lostPages.isEmpty || found.indexedRows.map { $0 <= recovered.counts[number] } == true
+        return found.indexedRows.map { $0 <= recovered.counts[number] } ?? found.lostPages.isEmpty
     }
 
     private var lostAndFound: RecoveryReport.LostAndFound? {
@@ -48,7 +48,7 @@ struct RecoverySummary {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
         if recovered.rebuilt.contains(number) { notes.append("computed anew from the text of its full-text table") }
-        if form.root == nil { notes.append("its definition is not the damaged database's own") }
+        if form.isGiven { notes.append("its definition is not the damaged database's own") }
         if found.lostRows > 0 {
             notes.append("\(Self.counted(found.lostRows, "row")) of pages that could be read could not be read whole")
         }
@@ -56,7 +56,9 @@ struct RecoverySummary {
             notes.append(
                 "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were told to it")
         }
-        if !found.lostPages.isEmpty, let indexed = found.indexedRows, !recovered.rebuilt.contains(number) {
+        if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
+            !recovered.rebuilt.contains(number)
+        {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0

@@ -17,16 +17,27 @@ struct TreeMap {
 
     /// The pages with rows or keys, in their order: the leaves, and in a tree of keys its interior pages too.
     private(set) var pages: [Place] = []
-    /// Where pages are missing, by the page that is lost or no longer leads to those below it.
+    /// Where pages below are missing, by the page that is lost or no longer leads to them.
     private(set) var gaps: [Place] = []
+    /// Leaves that cannot be read, and so lack no page but themselves, unless the child pointer to one of them is damaged.
+    private(set) var lostLeaves: [Place] = []
     /// Pages on which something contradicts the rest.
     private(set) var damaged: [UInt32] = []
 
     /// Whether every page of the tree was found, and none is damaged.
-    var isWhole: Bool { gaps.isEmpty && damaged.isEmpty }
+    var isWhole: Bool { missing.isEmpty && damaged.isEmpty }
+
+    /// Where anything is missing.
+    var missing: [Place] { gaps + lostLeaves }
 
     /// A tree of which nothing is known but that it was there.
     init(lostRoot page: UInt32) { gaps = [Place(page: page, above: nil, upTo: nil)] }
+
+    /// Notes that the tree has not all of its rows: where nothing else says where they were, an earlier state of a page, or
+    /// another tree's, is in the place of one.
+    mutating func lackRows() {
+        if missing.isEmpty { gaps = [Place(page: 0, above: nil, upTo: nil)] }
+    }
 
     private struct Step {
         let page: UInt32
@@ -52,20 +63,30 @@ struct TreeMap {
         belongs: (PageContent) throws -> Bool
     ) throws {
         var steps = [Step(page: root, above: nil, upTo: nil, parent: root, depth: 0)]
+        var unreadable: [Step] = []
+        // All leaves of a tree have one depth.
+        var leafDepth: Int?
         while let step = steps.popLast() {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }
             guard source.geometry.mayHold(step.page, of: source.pageCount) else {
                 // Beyond the end the file was cut off; what is no page at all was written over in the parent.
-                lose(step.page > source.pageCount && step.page / 64 <= source.pageCount ? step.page : step.parent)
+                if step.page > source.pageCount, step.page / 64 <= source.pageCount {
+                    unreadable.append(step)
+                } else {
+                    lose(step.parent)
+                }
                 continue
             }
             guard owners.isUnclaimed(step.page), step.depth < Self.mostLevels else {
                 lose(step.parent)
                 continue
             }
-            guard let page = try HeldPage(step.page, in: source), let content = PageContent(page, source.geometry),
-                content.tree.kind.isTable == isTable
+            guard let page = try HeldPage(step.page, in: source), let content = PageContent(page, source.geometry)
             else {
+                unreadable.append(step)
+                continue
+            }
+            guard content.tree.kind.isTable == isTable else {
                 lose(step.page)
                 continue
             }
@@ -78,10 +99,16 @@ struct TreeMap {
             owners.claim(step.page, .tree)
             if !content.isWhole { damaged.append(step.page) }
             if content.tree.kind.isLeaf || !isTable { pages.append(step.place) }
-            guard !content.tree.kind.isLeaf else { continue }
+            guard !content.tree.kind.isLeaf else {
+                if content.isWhole { leafDepth = step.depth }
+                continue
+            }
             // Cells that cannot be read, or contradict the others, led to pages that are missing now.
             if !content.isWhole { gaps.append(Place(page: step.page, above: step.above, upTo: step.upTo)) }
             steps += Self.children(of: content, step).reversed()
+        }
+        for step in unreadable {
+            if step.depth == leafDepth { lostLeaves.append(step.place) } else { gaps.append(step.place) }
         }
     }
 

@@ -5,12 +5,13 @@ package import CipherSQLiteFormat
 /// One reading of all that a damaged database still holds, row by row.
 ///
 /// A row goes into its table where the table's tree leads to it, or where its page is one that the tree has lost: of the
-/// tables with a gap in their trees only those whose columns the records fit, by what the indexes still name, and never where
-/// more than one is left. All else stays apart. Two readings of the same pages find the same.
+/// tables whose trees lack pages just there only those whose columns the records fit, by what the pointer map and the indexes
+/// still name, and never where more than one is left, or where another one may have had the page that is not known. All else
+/// stays apart. Two readings of the same pages find the same.
 package struct DatabaseReading<Source: PageSource> {
     let source: Source
-    let forms: SchemaForms
-    let encoding: TextEncoding
+    package let forms: SchemaForms
+    package let encoding: TextEncoding
     /// That of the file; `nil` where page 1 is lost.
     let header: FileHeader?
     /// Whether the database may have had tables that are not among these.
@@ -58,6 +59,16 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     /// By the place of the table and the index; `nil` where its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
+    /// A whole page with rows that its parent does not lead to: an earlier state of it, whose rows are elsewhere by now, or
+    /// the parent is wrong.
+    struct Stray {
+        let table: Int
+        let place: TreeMap.Place
+    }
+
+    private(set) var strays: [Stray] = []
+    /// How many rows each table was found to have.
+    private var rows: [Int]
     /// What the columns of each table were found to hold.
     var observed: [ObservedValues]
     /// What is known of the pages that are free.
@@ -83,6 +94,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
             reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
         }
         shapes = reading.forms.tables.map { RecordShape($0, counted: Set(counted)) }
+        rows = reading.forms.tables.map { _ in 0 }
         observed = reading.forms.tables.map { ObservedValues(columns: $0.stored.count) }
         pointerMap?.claim(owners)
         let schema = try SchemaReading.map(reading.source, owners)
@@ -99,7 +111,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
         for (number, map) in tables.enumerated() {
             findings.tables[number].lostPages.formUnion(map.damaged)
-            findings.tables[number].lostPages.formUnion(map.gaps.map(\.page).filter { $0 != 0 })
+            findings.tables[number].lostPages.formUnion(map.missing.map(\.page).filter { $0 != 0 })
         }
     }
 
@@ -125,6 +137,18 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
+    /// Where pages of a table can have been that nothing leads to.
+    ///
+    /// A leaf that cannot be read is itself what is missing, unless its page has another use: then the child pointer to it is
+    /// damaged, and the leaf is elsewhere.
+    func openings(in table: Int) -> [TreeMap.Place] {
+        tables[table].gaps
+            + tables[table].lostLeaves.filter { leaf in
+                leaf.page > source.pageCount
+                    ? leaf.page > UInt32(clamping: reading.header?.claimedPages ?? 0) : !owners.isUnclaimed(leaf.page)
+            }
+    }
+
     func content(_ number: UInt32) throws -> PageContent? {
         try HeldPage(number, in: source).flatMap { PageContent($0, source.geometry) }
     }
@@ -137,8 +161,14 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 try reading.checkpoint()
                 guard let content = try content(place.page) else { continue }
                 defer { content.keep() }
+                let isTable = content.tree.kind.isTable
+                if isTable, content.isWhole, !content.cells.allSatisfy({ place.contains($0.rowid) }) {
+                    strays.append(Stray(table: number, place: place))
+                    findings.tables[number].lostPages.insert(place.page)
+                    continue
+                }
                 for cell in content.cells {
-                    let isDoubtful = !content.isWhole && content.tree.kind.isTable && !place.contains(cell.rowid)
+                    let isDoubtful = isTable && !place.contains(cell.rowid)
                     try hand(cell, content, isDoubtful ? .apart(.damaged, tables: [number]) : .table(number))
                 }
                 for cell in content.doubtful { try hand(cell, content, .apart(.damaged, tables: [number])) }
@@ -170,7 +200,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 if case .table(let number) = checked { seen = (number, ObservedValues.classes(values)) }
                 try sink(ReadRow(destination: checked, page: cell.page, rowid: rowid, values: values))
             }
-            if let seen { observed[seen.table].add(seen.classes) }
+            if let seen {
+                rows[seen.table] += 1
+                observed[seen.table].add(seen.classes)
+            }
             if let emptied { note(lost: emptied, destination) }
         } catch let loss as PayloadReader<Source>.Loss {
             note(lost: loss.page, destination)
@@ -215,7 +248,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     // MARK: Pages without rows
 
-    /// Takes the overflow pages of the indexes out of what is unclaimed.
+    /// Takes the overflow pages of the indexes out of what is unclaimed, and holds the tables to what the indexes name.
     mutating func claimIndexes() throws {
         for (table, maps) in indexes.enumerated() {
             for (index, map) in maps.enumerated() {
@@ -236,9 +269,15 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                 if !isWhole {
                     findings.damagedIndexes.append((table, index))
                 } else if forms.tables[table].indexes[index].isPlain {
-                    findings.tables[table].indexedRows = entries
+                    findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
                 }
             }
+            // Where pages are known to be wrong, they tell what is missing.
+            guard let indexed = findings.tables[table].indexedRows, indexed > rows[table],
+                !strays.contains(where: { $0.table == table })
+            else { continue }
+            findings.tables[table].lacksRows = true
+            tables[table].lackRows()
         }
     }
 }

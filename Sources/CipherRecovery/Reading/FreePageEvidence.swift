@@ -33,12 +33,10 @@ extension ReadingRun {
         freePages.leaves = list.leaves
         missing.subtract(list.trunks + list.leaves)
         var known = list.trunks.count + list.leaves.count + missing.count
-        if known < header.freePages {
-            // What a lost trunk led to may be there.
-            let found = try findTrunks()
-            freePages.leaves += found.leaves
-            known += found.trunks.subtracting(missing).count + found.leaves.count
-        }
+        // What a lost trunk led to, and the whole list where the header says that there is none.
+        let found = try findTrunks()
+        freePages.leaves += found.leaves
+        known += found.trunks.subtracting(missing).count + found.leaves.count
         freePages.unknown = Int(header.freePages) - known
         findings.isFreeListDamaged = isDamaged || known != header.freePages
     }

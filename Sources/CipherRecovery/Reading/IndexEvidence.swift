@@ -4,9 +4,9 @@ internal import CipherSQLiteFormat
 /// What the indexes of a table tell of its rows: which rows there were.
 struct IndexEvidence {
     enum Answer {
-        /// An entry stands for the row.
+        /// Every undamaged index has an entry for the row; where there is none, another one has.
         case confirmed
-        /// An undamaged index has no entry for the row.
+        /// An undamaged index has no entry for the row: it was deleted, or it is an old version.
         case denied
         case unknown
     }
@@ -27,8 +27,11 @@ struct IndexEvidence {
     var isComplete: Bool { !whole.isEmpty }
 
     func answer(_ rowid: Int64?, _ values: [RecordValue]) -> Answer {
-        for (number, entries) in whole {
-            return entries.contains(fingerprint(table.indexes[number], rowid, values)) ? .confirmed : .denied
+        guard whole.isEmpty else {
+            let isNamed = whole.allSatisfy { number, entries in
+                entries.contains(fingerprint(table.indexes[number], rowid, values))
+            }
+            return isNamed ? .confirmed : .denied
         }
         for index in table.indexes where index.isPlain {
             if rest.contains(fingerprint(index, rowid, values)) { return .confirmed }

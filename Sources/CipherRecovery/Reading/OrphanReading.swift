@@ -8,10 +8,12 @@ extension ReadingRun {
     private struct Orphan {
         let page: UInt32
         let isTable: Bool
-        /// The tables whose columns all of its records fit.
+        /// The tables whose columns all of its records fit, and that the pointer map does not rule out.
         var tables: Set<Int>
-        /// Whether the records have a value for each column.
-        let isExact: Bool
+        /// Those of them whose trees lack pages just where its rows belong.
+        var placed: Set<Int> = []
+        /// Whether it can be of an index, too.
+        var mayBeIndex = false
         /// What the pointer map says of it; `nil` where none tells.
         var use: LivingPointerMap.Use?
         /// The topmost page that leads to it, or itself.
@@ -24,7 +26,9 @@ extension ReadingRun {
 
     mutating func readOrphans() throws {
         guard source.pageCount > 1 else { return }
-        let gapped = Set(tables.indices.filter { !tables[$0].gaps.isEmpty })
+        let openings = tables.indices.map { self.openings(in: $0) }
+        let gapped = Set(openings.indices.filter { !openings[$0].isEmpty })
+        let isMissing = findings.isSchemaDamaged || tables.contains { !$0.missing.isEmpty }
         var orphans: [Orphan] = []
         var parents: [UInt32: UInt32] = [:]
         var survey = OrphanSurvey()
@@ -32,13 +36,13 @@ extension ReadingRun {
             try reading.checkpoint()
             guard let page = try HeldPage(number, in: source) else {
                 survey.add(number)
-                if !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                if isMissing { findings.lostPages.insert(number) }
                 continue
             }
             guard let content = PageContent(page, source.geometry) else {
                 // What lists no page is a trunk without any, or nothing at all.
                 if page.isEmpty || page.bytes.big32(4) != 0 || page.bytes.big32(0) != 0 { survey.add(number) }
-                if page.isEmpty, !gapped.isEmpty || findings.isSchemaDamaged { findings.lostPages.insert(number) }
+                if page.isEmpty, isMissing { findings.lostPages.insert(number) }
                 continue
             }
             if !content.tree.kind.isLeaf {
@@ -52,29 +56,41 @@ extension ReadingRun {
                 continue
             }
             orphan.use = try pointerMap?.use(of: number, in: source)
+            if case .tree(let root) = orphan.use {
+                let own = orphan.tables.filter { forms.tables[$0].root == root }
+                orphan.tables = own.isEmpty ? orphan.tables.filter { forms.tables[$0].root == nil } : own
+            }
             orphans.append(orphan)
         }
         // Where the header is lost, a trunk of the free list can be among the pages that cannot be read.
         if freePages.unknown == nil, survey.untold.isEmpty { freePages.unknown = 0 }
         if freePages.unknown == nil { findings.isFreeListDamaged = true }
         orphans = Self.agreed(orphans, parents)
-        let evidence = try evidence(for: orphans)
+        let evidence = try evidence(
+            for: orphans.reduce(into: Set(strays.map(\.table))) { $0.formUnion($1.tables) })
+        try readStrays(evidence)
         var confirmed: [UInt32: Set<Int>] = [:]
         for index in orphans.indices {
-            try judge(&orphans[index], gapped, evidence)
+            try judge(&orphans[index], openings, evidence)
             confirmed[orphans[index].top, default: []].formUnion(orphans[index].confirmed)
         }
-        countFreed(orphans, gapped, survey)
+        let possible = givenTables(of: orphans, confirmed)
+        for index in orphans.indices {
+            orphans[index].placed = orphans[index].placed.filter { table in
+                forms.tables[table].root != nil || possible[orphans[index].top]?.contains(table) == true
+            }
+        }
+        try countFreed(orphans, survey)
         // What is found at first tells what is usual in the columns of each table.
         for isLast in [false, true] {
             for orphan in orphans where owners.isUnclaimed(orphan.page) {
                 try reading.checkpoint()
                 guard let content = try content(orphan.page) else { continue }
                 defer { content.keep() }
-                let table = try table(of: orphan, content, gapped, confirmed[orphan.top] ?? [], byValues: isLast)
+                let table = try table(of: orphan, content, confirmed[orphan.top] ?? [], byValues: isLast)
                 guard table != nil || isLast else { continue }
                 owners.claim(orphan.page, .tree)
-                try read(orphan, content, table, gapped, evidence)
+                try read(orphan, content, table, evidence)
             }
         }
         let known = findings.tables.reduce(into: Set<UInt32>()) { $0.formUnion($1.lostPages) }
@@ -105,12 +121,12 @@ extension ReadingRun {
         guard records > 0 else { return nil }
         // SQLite's own table is told by the names in it, which other tables could hold, too.
         if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
-            return Orphan(page: content.number, isTable: true, tables: [own], isExact: true)
+            return Orphan(page: content.number, isTable: true, tables: [own])
         }
         let exact = fits.filter { $0.value == .exact && (gapped.isEmpty || gapped.contains($0.key)) }
         let tables = Set((exact.isEmpty ? fits : exact).keys)
         guard isTable || !tables.isEmpty else { return nil }
-        return Orphan(page: content.number, isTable: isTable, tables: tables, isExact: !exact.isEmpty)
+        return Orphan(page: content.number, isTable: isTable, tables: tables)
     }
 
     /// The pages of one tree are of one table: what fits some of them only is none of it.
@@ -133,15 +149,15 @@ extension ReadingRun {
 
     // MARK: Evidence
 
-    private mutating func evidence(for orphans: [Orphan]) throws -> [Int: IndexEvidence] {
-        let asked = orphans.reduce(into: Set<Int>()) { $0.formUnion($1.tables) }
+    private mutating func evidence(for asked: Set<Int>) throws -> [Int: IndexEvidence] {
         guard !asked.isEmpty else { return [:] }
         var unclaimed: [UInt32] = []
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        // Where not every free page is known, any page of an index may be one, with rows that are gone.
-        let strays = try entries(on: unclaimed.filter { try isLiving($0) })
+        // Where not every free page is known, any page of an index may be one, with rows that are gone; and where not every
+        // table is, one of another's index.
+        let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
             var (whole, rest): ([Int: Set<UInt64>], Set<UInt64>) = ([:], strays)
@@ -176,13 +192,72 @@ extension ReadingRun {
 
     // MARK: Rows
 
+    /// Has the indexes tell which rows are living on pages that contradict their parents; without any, those that the
+    /// parents lead to are.
+    private mutating func readStrays(_ evidence: [Int: IndexEvidence]) throws {
+        for stray in strays {
+            guard let content = try content(stray.place.page), let evidence = evidence[stray.table] else { continue }
+            defer { content.keep() }
+            for cell in content.cells {
+                let answer = try? payloads.peek(cell) { bytes in
+                    evidence.answer(cell.rowid, try RecordReader.values(bytes, page: cell.page))
+                }
+                let destination: ReadRow.Destination =
+                    switch answer {
+                    case .confirmed: .table(stray.table)
+                    case .denied: .apart(.deleted, tables: [stray.table])
+                    case .unknown, nil:
+                        stray.place.contains(cell.rowid)
+                            ? .table(stray.table) : .apart(.damaged, tables: [stray.table])
+                    }
+                try hand(cell, content, destination)
+            }
+        }
+    }
+
+    /// Which tables of unknown roots each tree can be of, by its topmost page.
+    ///
+    /// A table has one tree. Where two are left for one, a definition may be missing, and it gets neither.
+    ///
+    /// - Parameter confirmed: The tables whose indexes name rows of a tree.
+    private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
+        let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
+        var possible: [UInt32: Set<Int>] = [:]
+        for orphan in orphans where !orphan.mayBeIndex {
+            let named = confirmed[orphan.top, default: []]
+            let tables = orphan.placed.subtracting(orphan.denied).intersection(given)
+            possible[orphan.top, default: []].formUnion(named.isEmpty ? tables : tables.intersection(named))
+        }
+        // What is the only table for one tree is none for the others.
+        var settled: Set<Int> = []
+        while true {
+            let single = possible.values.compactMap { $0.count == 1 ? $0.first : nil }.filter { !settled.contains($0) }
+            guard let table = single.min() else { break }
+            settled.insert(table)
+            for (top, tables) in possible where tables.count > 1 { possible[top] = tables.subtracting([table]) }
+        }
+        for table in given where possible.values.filter({ $0.contains(table) }).count > 1 {
+            for (top, tables) in possible where confirmed[top]?.contains(table) != true {
+                possible[top] = tables.subtracting([table])
+            }
+        }
+        return possible
+    }
+
     private mutating func judge(
-        _ orphan: inout Orphan, _ gapped: Set<Int>, _ evidence: [Int: IndexEvidence]
+        _ orphan: inout Orphan, _ openings: [[TreeMap.Place]], _ evidence: [Int: IndexEvidence]
     ) throws {
         guard let content = try content(orphan.page) else { return }
         defer { content.keep() }
-        for table in orphan.tables.intersection(gapped) {
-            if let root = forms.tables[table].root, orphan.use == .tree(root: root) { orphan.confirmed = [table] }
+        orphan.mayBeIndex = !orphan.isTable && mayBeIndex(content)
+        for table in orphan.tables {
+            if let root = forms.tables[table].root, orphan.use == .tree(root: root),
+                Self.holds(content, tables[table].missing)
+            {
+                orphan.confirmed = [table]
+            }
+            guard Self.holds(content, openings[table]) else { continue }
+            orphan.placed.insert(table)
             guard let evidence = evidence[table] else { continue }
             let isTable = orphan.isTable
             let answers = content.cells.compactMap { cell in
@@ -201,27 +276,15 @@ extension ReadingRun {
     ///   - group: The tables whose indexes name rows of pages of the same tree.
     ///   - byValues: Whether a table is left out in whose other rows no column holds such values.
     private mutating func table(
-        of orphan: Orphan, _ content: borrowing PageContent, _ gapped: Set<Int>, _ group: Set<Int>, byValues: Bool
+        of orphan: Orphan, _ content: borrowing PageContent, _ group: Set<Int>, byValues: Bool
     ) throws -> Int? {
         if !orphan.confirmed.isEmpty { return orphan.confirmed.count == 1 ? orphan.confirmed.first : nil }
-        var possible = orphan.tables.intersection(gapped).subtracting(orphan.denied)
+        // A table that is not known may have had the page.
+        guard !reading.mayLackTables else { return nil }
+        var possible = orphan.placed.subtracting(orphan.denied)
         let named = possible.intersection(group)
         if named.count == 1 { return named.first }
-        if orphan.isTable {
-            let placed = possible.filter { table in
-                tables[table].gaps.contains { gap in content.cells.contains { gap.contains($0.rowid) } }
-            }
-            // A table that is not known may have had the page, unless the tree lacks just this one.
-            if reading.mayLackTables {
-                let isBounded = placed.allSatisfy { table in
-                    tables[table].gaps.allSatisfy { $0.above != nil || $0.upTo != nil }
-                }
-                guard orphan.isExact, isBounded else { return nil }
-            }
-            if !placed.isEmpty { possible = placed }
-        } else if reading.mayLackTables || mayBeIndex(content) {
-            return nil
-        }
+        if orphan.mayBeIndex { return nil }
         if possible.count > 1, byValues {
             let observed = observed
             let usual = possible.filter { table in
@@ -235,6 +298,12 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
+    /// Whether a tree lacks pages where all rows of a page belong: of keys no page has a range.
+    private static func holds(_ content: borrowing PageContent, _ places: [TreeMap.Place]) -> Bool {
+        let rowids = content.tree.kind.isTable ? content.cells.map(\.rowid) : []
+        return places.contains { place in rowids.allSatisfy(place.contains) }
+    }
+
     /// Whether a page that no tree leads to is part of one all the same.
     private func isLiving(_ page: UInt32) throws -> Bool {
         switch try pointerMap?.use(of: page, in: source) {
@@ -245,32 +314,46 @@ extension ReadingRun {
     }
 
     /// Counts the orphans that can only be free: where they make up what the header says, all others are living.
-    private mutating func countFreed(_ orphans: [Orphan], _ gapped: Set<Int>, _ survey: OrphanSurvey) {
+    private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
-        var freed = orphans.filter { isFreed($0, gapped) }.count
-        if indexes.allSatisfy({ $0.allSatisfy { $0?.gaps.isEmpty ?? false } }) { freed += survey.indexPages.count }
+        var freed = 0
+        for orphan in orphans {
+            guard let content = try content(orphan.page) else { continue }
+            if isFreed(orphan, content) { freed += 1 }
+            content.keep()
+        }
+        if hasAllIndexPages { freed += survey.indexPages.count }
         if freed == unknown { freePages.unknown = 0 }
     }
 
-    /// Whether every tree that could have a page has all of its pages, or says that it has no such row.
-    private func isFreed(_ orphan: Orphan, _ gapped: Set<Int>) -> Bool {
+    private var hasAllIndexPages: Bool {
+        indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
+    }
+
+    /// Whether every tree that could have a page has all of its pages where the rows belong, or says that it has no such row.
+    private func isFreed(_ orphan: Orphan, _ content: borrowing PageContent) -> Bool {
         switch orphan.use {
-        case .free: true
-        case .tree, .overflow: false
+        case .free: return true
+        case .tree, .overflow: return false
         case nil:
-            orphan.tables.intersection(gapped).subtracting(orphan.denied).isEmpty && !reading.mayLackTables
-                && (orphan.isTable || indexes.allSatisfy { $0.allSatisfy { $0?.gaps.isEmpty ?? false } })
+            guard !reading.mayLackTables, orphan.isTable || hasAllIndexPages else { return false }
+            // What fits no table may be one's whose definition is not the file's own.
+            if orphan.tables.isEmpty, forms.tables.contains(where: \.isGiven) { return false }
+            let rowids = orphan.isTable ? content.cells.map(\.rowid) : []
+            return orphan.tables.subtracting(orphan.denied).allSatisfy { table in
+                tables[table].missing.allSatisfy { place in orphan.isTable && !rowids.contains(where: place.contains) }
+            }
         }
     }
 
     private mutating func read(
-        _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ gapped: Set<Int>,
-        _ evidence: [Int: IndexEvidence]
+        _ orphan: Orphan, _ content: borrowing PageContent, _ table: Int?, _ evidence: [Int: IndexEvidence]
     ) throws {
         let isLiving = try isLiving(orphan.page)
         guard let table, let evidence = evidence[table], isLiving || orphan.confirmed.contains(table) else {
             return try handApart(
-                content, isFreed(orphan, gapped) ? .deleted : .orphaned, table.map { [$0] } ?? orphan.tables.sorted())
+                content, isFreed(orphan, content) ? .deleted : .orphaned,
+                table.map { [$0] } ?? orphan.tables.sorted())
         }
         findings.tables[table].orphanedPages += 1
         if !content.isWhole { findings.tables[table].lostPages.insert(content.number) }
@@ -300,7 +383,7 @@ extension ReadingRun {
     private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
         for table in forms.tables.indices {
             for (number, index) in forms.tables[table].indexes.enumerated() {
-                guard !(indexes[table][number]?.gaps.isEmpty ?? false) else { continue }
+                guard !(indexes[table][number]?.missing.isEmpty ?? false) else { continue }
                 let shape = IndexShape(index, forms.tables[table])
                 let fits = content.cells.allSatisfy { cell in
                     (try? payloads.peek(cell) { shape.fits(try RecordReader.values($0, page: cell.page)) }) ?? true

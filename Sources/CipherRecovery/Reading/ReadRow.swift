@@ -12,7 +12,7 @@ package struct ReadRow {
 
     /// Why a row is in no table.
     package enum Reason: String, Sendable, CaseIterable {
-        /// Nothing tells which table it is of, or whether it was deleted.
+        /// Nothing tells which table it is of, or whether it was deleted, or another row has its rowid or key.
         case orphaned
         /// It is on a page that is free, or no index of its table names it any more.
         case deleted
@@ -37,8 +37,10 @@ package struct ReadingFindings: Sendable {
         package var lostPages: Set<UInt32> = []
         /// Rows that begin on a page that was read, and cannot be read whole.
         package var lostRows = 0
-        /// How many rows an undamaged index names; `nil` where none tells.
+        /// How many rows an undamaged index names, the one that names most; `nil` where none tells.
         package var indexedRows: Int?
+        /// Whether those are more than the table's own tree has.
+        package var lacksRows = false
         /// Pages that no tree leads to any more and whose rows are the table's.
         package var orphanedPages = 0
 
@@ -54,4 +56,10 @@ package struct ReadingFindings: Sendable {
     package var isFreeListDamaged = false
     /// Whether the schema's own pages are damaged.
     package var isSchemaDamaged = false
+
+    /// Whether any page of a table, an index, the schema or the free list is.
+    package var hasDamage: Bool {
+        isSchemaDamaged || isFreeListDamaged || !damagedIndexes.isEmpty || !lostPages.isEmpty
+            || tables.contains { !$0.lostPages.isEmpty || $0.lacksRows }
+    }
 }

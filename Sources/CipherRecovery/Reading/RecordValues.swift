@@ -29,8 +29,8 @@ extension RecordReader {
 extension [RecordValue] {
     /// A number that equal values have in common, within one process.
     ///
-    /// A whole number counts alike as an integer and as a real number: SQLite stores it either way.
-    func fingerprint() -> UInt64 {
+    /// - Parameter isExact: Whether a whole number counts as another one as a real number: SQLite stores it either way.
+    func fingerprint(isExact: Bool = false) -> UInt64 {
         var hasher = Hasher()
         for value in self {
             switch value {
@@ -39,7 +39,7 @@ extension [RecordValue] {
                 hasher.combine(1)
                 hasher.combine(number)
             case .real(let number):
-                if let whole = Int64(exactly: number) {
+                if !isExact, let whole = Int64(exactly: number) {
                     hasher.combine(1)
                     hasher.combine(whole)
                 } else {

@@ -34,19 +34,28 @@ package struct SchemaReading {
         }
         if !map.gaps.isEmpty { found += try Self.orphans(source, owners, &payloads) }
         if known == nil, let type = found.first?.type { encoding = Self.encoding(of: type) }
-        var names: Set<[UInt8]> = []
-        for entry in found.map({ SchemaText($0, encoding) })
-        where names.insert(Array(entry.type.utf8) + [0] + entry.name.folded).inserted {
-            entries.append(entry)
+        var roots: [[UInt8]: UInt32?] = [:]
+        for entry in found.map({ SchemaText($0, encoding) }) {
+            if let root = roots.updateValue(entry.root, forKey: entry.key) {
+                // Two trees under one name: the other's is not known.
+                if root != entry.root { isDamaged = true }
+            } else {
+                entries.append(entry)
+            }
         }
     }
 
-    /// Adds what only a healthy database of the same schema tells.
-    package mutating func add(template: [SchemaText]) {
-        let known = Set(entries.map { Array($0.type.utf8) + [0] + $0.name.folded })
-        entries += template.filter { !known.contains(Array($0.type.utf8) + [0] + $0.name.folded) }.map {
-            SchemaText(type: $0.type, name: $0.name, table: $0.table, root: $0.root == 0 ? 0 : nil, sql: $0.sql)
-        }
+    /// Has the definitions of a healthy database of the same schema stand for those that are lost or cannot be read.
+    ///
+    /// - Parameter rejected: Entries that SQLite does not take.
+    package mutating func add(template: [SchemaText], for rejected: [SchemaForms.Rejected]) {
+        let given = Dictionary(template.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
+        let unread = Set(rejected.map(\.entry.key))
+        entries = entries.map { unread.contains($0.key) ? given[$0.key]?.given(root: $0.root) ?? $0 : $0 }
+        // An entry without its like may be one whose name is damaged.
+        guard isDamaged || unread.contains(where: { given[$0] == nil }) else { return }
+        let known = Set(entries.map(\.key))
+        entries += template.filter { !known.contains($0.key) }.map { $0.given(root: $0.root == 0 ? 0 : nil) }
     }
 
     static func map(_ source: some PageSource, _ owners: PageOwners) throws -> TreeMap {

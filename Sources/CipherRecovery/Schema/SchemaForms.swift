@@ -13,6 +13,11 @@ package struct SchemaForms {
     /// Entries that SQLite does not take, by type and name, with its reason.
     package private(set) var rejected: [Rejected] = []
 
+    /// Whether an entry that SQLite does not take may be that of a table with rows.
+    package var mayLackTables: Bool {
+        rejected.contains { $0.entry.root != 0 && !["index", "view", "trigger"].contains($0.entry.type) }
+    }
+
     package struct Rejected: Sendable {
         package let entry: SchemaText
         package let reason: String
@@ -119,8 +124,8 @@ package struct SchemaForms {
             : columns.indices.filter { columns[$0].generation != .virtual }
         let hasIntegerKey = primary == nil && !columns.primaryKey.isEmpty
         return TableForm(
-            name: entry.name, definition: entry.sql ?? [], root: entry.root, isWithoutRowID: isKeyed,
-            columns: columns, stored: stored,
+            name: entry.name, definition: entry.sql ?? [], root: entry.root, isGiven: entry.isGiven,
+            isWithoutRowID: isKeyed, columns: columns, stored: stored,
             rowidValue: hasIntegerKey ? stored.firstIndex { columns[$0].primaryKeyPosition > 0 } : nil,
             key: parts.filter(\.isKey),
             defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })

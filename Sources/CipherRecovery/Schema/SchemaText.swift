@@ -12,13 +12,23 @@ package struct SchemaText: Sendable {
     package let root: UInt32?
     /// Bytes of UTF-8, valid or not; `nil` of an index that SQLite made for a constraint.
     package let sql: [UInt8]?
+    /// Whether a template gives the definition.
+    let isGiven: Bool
 
-    package init(type: String, name: SchemaName, table: SchemaName, root: UInt32?, sql: [UInt8]?) {
+    package init(
+        type: String, name: SchemaName, table: SchemaName, root: UInt32?, sql: [UInt8]?, isGiven: Bool = false
+    ) {
         self.type = type
         self.name = name
         self.table = table
         self.root = root
         self.sql = sql
+        self.isGiven = isGiven
+    }
+
+    /// The definition of a template, with the root that is known.
+    func given(root: UInt32?) -> SchemaText {
+        SchemaText(type: type, name: name, table: table, root: root, sql: sql, isGiven: true)
     }
 
     init(_ entry: SchemaEntry, _ encoding: TextEncoding) {
@@ -28,6 +38,8 @@ package struct SchemaText: Sendable {
             table: SchemaName(bytes: bytes(entry.tableName)), root: entry.rootPage, sql: entry.sql.map(bytes))
     }
 
+    /// What no two entries of a schema have in common.
+    var key: [UInt8] { Array(type.utf8) + [0] + name.folded }
     /// For looking at keywords; what is run is `sql`, byte by byte.
     var text: String { String(decoding: sql ?? [], as: UTF8.self) }
     /// Whether the table is one that its module keeps.

@@ -10,6 +10,8 @@ package struct TableForm {
     package let definition: [UInt8]
     /// The root page by the schema; `nil` where only a template names the table.
     package let root: UInt32?
+    /// Whether the definition is a template's.
+    package let isGiven: Bool
     package let isWithoutRowID: Bool
     /// All columns, virtual ones too.
     package let columns: [ColumnState]

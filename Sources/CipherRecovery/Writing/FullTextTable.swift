@@ -11,8 +11,10 @@ struct FullTextTable {
     /// Whether the text is anywhere: an index without content cannot be computed.
     let hasContent: Bool
 
-    /// The endings of the tables that are computed from the text.
-    static let computed = ["data", "idx", "docsize", "segments", "segdir", "stat"]
+    /// The endings of the tables that the module computes from the text, where it has them at all.
+    var computed: [String] {
+        module == "fts5" ? ["data", "idx", "docsize"] : ["segments", "segdir", "docsize", "stat"]
+    }
 
     private let tokens: SQLTokens
 

@@ -45,7 +45,12 @@ extension TextEncoding {
 }
 
 extension TableForm {
-    /// How often a key was found, by which a row is told from another under the same one.
+    /// A value that is stored of a row.
+    func value(_ place: Int, of row: ReadRow) -> RecordValue {
+        place < row.values.count ? row.values[place] : defaults[place].value
+    }
+
+    /// What rows under the same key have in common.
     func keyPrint(_ rowid: Int64?, _ values: [RecordValue]) -> UInt64 {
         if let rowid { return UInt64(bitPattern: rowid) }
         return Array(values.prefix(key.count)).fingerprint()

@@ -16,8 +16,10 @@ package final class RecoveredDatabase {
     private(set) var apart: ApartTable
     /// By table: how many rows it got.
     package private(set) var counts: [Int]
-    /// By table: the keys that were found more than once.
-    private(set) var repeated: [Set<UInt64>]
+    /// By table and key: the rows that are apart for another row has their key.
+    private(set) var displaced: [[UInt64: Set<UInt64>]]
+    /// Reads the row that has a key, by table.
+    private var lookups: [Int: Statement] = [:]
     /// By table, and of the database as a whole: what is to be told.
     package private(set) var notes: [Int: [String]] = [:]
     package private(set) var generalNotes: [String] = []
@@ -43,7 +45,7 @@ package final class RecoveredDatabase {
         self.encoding = encoding
         self.apart = ApartTable(named: apart, forms, encoding, connection)
         counts = [Int](repeating: 0, count: forms.tables.count)
-        repeated = [Set<UInt64>](repeating: [], count: forms.tables.count)
+        displaced = [[UInt64: Set<UInt64>]](repeating: [:], count: forms.tables.count)
         var prefix = "cipherstore_recovered_"
         while forms.names.contains(where: { $0.starts(with: prefix.utf8) }) { prefix += "_" }
         self.prefix = prefix
@@ -114,17 +116,62 @@ package final class RecoveredDatabase {
 
     // MARK: Rows
 
-    /// Adds a row, unless its table has one of the same rowid or key.
+    /// Adds a row; apart, where its table has another one of the same rowid or key.
     package func add(_ row: ReadRow) throws {
         switch row.destination {
-        case .table(let number): try add(row, to: number)
-        case .apart(let reason, let tables):
-            try apart.add(row, reason, tables)
-            apartCounts[reason, default: 0] += 1
+        case .table(let number):
+            guard try !add(row, to: number), try !holds(row, number) else { return }
+            let key = forms.tables[number].keyPrint(row.rowid, row.values)
+            displaced[number][key, default: []].insert(row.values.fingerprint(isExact: true))
+            try addApart(row, .orphaned, [number])
+        case .apart(let reason, let tables): try addApart(row, reason, tables)
         }
     }
 
-    private func add(_ row: ReadRow, to number: Int) throws {
+    private func addApart(_ row: ReadRow, _ reason: ReadRow.Reason, _ tables: [Int]) throws {
+        try apart.add(row, reason, tables)
+        apartCounts[reason, default: 0] += 1
+    }
+
+    /// Whether a row is apart for another row of its table has its key.
+    func isDisplaced(_ row: ReadRow, in number: Int) -> Bool {
+        guard !displaced[number].isEmpty else { return false }
+        return displaced[number][forms.tables[number].keyPrint(row.rowid, row.values)]?
+            .contains(row.values.fingerprint(isExact: true)) == true
+    }
+
+    /// Whether the row of a table that has the key of another one is equal to it.
+    private func holds(_ row: ReadRow, _ number: Int) throws -> Bool {
+        let table = forms.tables[number]
+        let statement = try lookups[number] ?? lookup(number)
+        lookups[number] = statement
+        if table.isWithoutRowID {
+            for place in table.key.indices { try statement.bind(row.values[place], at: Int32(place + 1), encoding) }
+        } else {
+            try statement.bind(row.rowid ?? 0, at: 1)
+        }
+        defer { statement.rewind() }
+        guard try statement.step() else { return false }
+        return table.stored.indices.allSatisfy { place in
+            place == table.rowidValue
+                || statement.column(Int32(place), holds: table.value(place, of: row), encoding)
+        }
+    }
+
+    private func lookup(_ number: Int) throws -> Statement {
+        let table = forms.tables[number]
+        let columns = table.stored.indices.map { "c\($0)" }.joined(separator: ", ")
+        let key =
+            table.isWithoutRowID
+            ? table.key.enumerated().map { place, part in
+                "c\(place) = ?"
+                    + (part.collation.map { " COLLATE \(SQL.quoted(identifier: $0.text))" } ?? "")
+            }.joined(separator: " AND ") : "rowid = ?"
+        return try Statement(SQL(text: "SELECT \(columns) FROM \(tableName(number)) WHERE \(key)"), on: connection)
+    }
+
+    /// - Returns: Whether the table had no row of its rowid or key.
+    private func add(_ row: ReadRow, to number: Int) throws -> Bool {
         let (table, statement) = (forms.tables[number], statements[number])
         let hasOwnRowID = !table.isWithoutRowID && table.rowidValue == nil
         if hasOwnRowID { try statement.bind(row.rowid ?? 0, at: 1) }
@@ -133,17 +180,14 @@ package final class RecoveredDatabase {
             if place == table.rowidValue {
                 try statement.bind(row.rowid ?? 0, at: index)
             } else {
-                let value = place < row.values.count ? row.values[place] : table.defaults[place].value
-                try statement.bind(value, at: index, encoding)
+                try statement.bind(table.value(place, of: row), at: index, encoding)
             }
         }
         defer { statement.rewind() }
         try statement.step()
-        if connection.changes > 0 {
-            counts[number] += 1
-        } else {
-            repeated[number].insert(table.keyPrint(row.rowid, row.values))
-        }
+        guard connection.changes > 0 else { return false }
+        counts[number] += 1
+        return true
     }
 
     /// How many rows are apart, by the reason.
@@ -156,6 +200,7 @@ package final class RecoveredDatabase {
     /// Gives the tables their own definitions, makes all else of the schema, and ends the transaction.
     package func finish() throws {
         statements = []
+        lookups = [:]
         for number in forms.tables.indices { try makeIndexes(number) }
         try connection.execute("PRAGMA writable_schema = ON")
         for (number, table) in forms.tables.enumerated() {
@@ -178,6 +223,10 @@ package final class RecoveredDatabase {
         for entry in forms.others { try make(entry) }
         for entry in forms.virtualTables { try rebuild(entry) }
         try connection.execute("COMMIT")
+        // The modules write some of it when the transaction ends.
+        for number in rebuilt {
+            counts[number] = try connection.value(Int.self, "SELECT count(*) FROM \(forms.tables[number].name)") ?? 0
+        }
     }
 
     private func indexName(_ number: Int, _ place: Int) -> String { "\(prefix)\(number)_\(place)" }
@@ -264,7 +313,8 @@ package final class RecoveredDatabase {
     private func keepSequences() throws {
         let counted = forms.tables.indices.filter { forms.tables[$0].countsRowIDs }
         guard !counted.isEmpty else { return }
-        if !forms.tables.contains(where: { $0.name == "sqlite_sequence" }) {
+        let sequence = forms.tables.firstIndex { $0.name == "sqlite_sequence" }
+        if sequence == nil {
             try connection.execute("CREATE TABLE \(SQL(text: prefix))(a INTEGER PRIMARY KEY AUTOINCREMENT)")
             try connection.execute("DROP TABLE \(SQL(text: prefix))")
         }
@@ -275,7 +325,9 @@ package final class RecoveredDatabase {
                 INSERT INTO sqlite_sequence(name, seq) SELECT ?1, (SELECT max(rowid) FROM \(name))
                 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?1)
                 """, [name.bytes])
-            if connection.changes > 0 { sequencesMade.insert(number) }
+            guard connection.changes > 0 else { continue }
+            sequencesMade.insert(number)
+            if let sequence { counts[sequence] += 1 }
         }
     }
 
@@ -289,12 +341,22 @@ package final class RecoveredDatabase {
             uniqueKeysWithValues: forms.tables.enumerated().map { ($0.element.name.folded, $0.offset) })
         func shadow(_ ending: String) -> Int? { shadows[entry.name.folded + Array("_\(ending)".utf8)] }
         guard text.hasContent, text.contentTable != nil || shadow("content") != nil else { return }
+        let fresh = "\(prefix)text"
+        guard let definition = text.definition(named: fresh) else {
+            return generalNotes.append(
+                "the full-text table \(entry.name) could not be rebuilt, and its index is as it was read")
+        }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
-            try empty(text, entry) { shadow($0) != nil }
+            try connection.execute(SQL(text: definition))
+            let (emptied, settings) = try empty(text, entry, likeNew: fresh, shadow)
             try connection.execute("INSERT INTO \(entry.name)(\(entry.name)) VALUES ('rebuild')")
             try connection.execute("RELEASE cipherstore_rebuilding")
-            for ending in FullTextTable.computed { if let number = shadow(ending) { rebuilt.insert(number) } }
+            rebuilt.formUnion(emptied)
+            if settings > 0, let config = shadow("config") {
+                counts[config] += settings
+                note(config, "what it lacked was set as in a new full-text table")
+            }
         } catch let error as DatabaseError where !error.endsRun {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
             try connection.execute("RELEASE cipherstore_rebuilding")
@@ -307,23 +369,31 @@ package final class RecoveredDatabase {
 
 extension RecoveredDatabase {
     /// Gives the tables that are computed what they have of an empty full-text table, for the module reads them before it
-    /// computes them anew.
-    private func empty(_ text: FullTextTable, _ entry: SchemaText, hasShadow: (String) -> Bool) throws {
-        let fresh = "\(prefix)text"
-        guard let definition = text.definition(named: fresh) else { return }
-        try connection.execute(SQL(text: definition))
+    /// computes them anew, and drops that one.
+    ///
+    /// - Parameter number: Tells the table with an ending by its place; `nil` where there is none.
+    /// - Returns: The tables that are computed, and how many settings were lost and are those of a new table.
+    private func empty(
+        _ text: FullTextTable, _ entry: SchemaText, likeNew fresh: String, _ number: (String) -> Int?
+    ) throws -> (tables: [Int], settings: Int) {
         func shadow(_ name: [UInt8], _ ending: String) -> SchemaName {
             SchemaName(bytes: name + Array("_\(ending)".utf8))
         }
         let made = Set(try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table'"))
-        for ending in FullTextTable.computed + ["config"] {
+        var (tables, settings): ([Int], Int) = ([], 0)
+        for ending in text.computed + ["config"] {
             let (new, own) = (shadow(Array(fresh.utf8), ending), shadow(entry.name.bytes, ending))
-            guard hasShadow(ending), made.contains(new) else { continue }
+            guard let table = number(ending), made.contains(new) else { continue }
             // What the app has configured stays.
-            if ending != "config" { try connection.execute("DELETE FROM \(own)") }
+            if ending != "config" {
+                try connection.execute("DELETE FROM \(own)")
+                tables.append(table)
+            }
             try connection.execute("INSERT OR IGNORE INTO \(own) SELECT * FROM \(new)")
+            if ending == "config" { settings = connection.changes }
         }
         try connection.execute("DROP TABLE \(SQL(text: fresh))")
+        return (tables, settings)
     }
 }
 

@@ -33,7 +33,11 @@ package final class RecoveryProof {
     package func check(_ row: ReadRow) throws {
         switch row.destination {
         case .table(let number):
-            if !recovered.rebuilt.contains(number) { try check(row, in: number) }
+            if recovered.isDisplaced(row, in: number) {
+                try checkApart(row)
+            } else if !recovered.rebuilt.contains(number) {
+                try check(row, in: number)
+            }
         case .apart: try checkApart(row)
         }
     }
@@ -46,8 +50,7 @@ package final class RecoveryProof {
         apart = nil
         for (number, table) in recovered.forms.tables.enumerated() where !recovered.rebuilt.contains(number) {
             let count = try connection.value(Int.self, "SELECT count(*) FROM \(table.name)") ?? 0
-            let made = table.name == "sqlite_sequence" ? recovered.sequencesMade.count : 0
-            guard count == recovered.counts[number] + made else {
+            guard count == recovered.counts[number] else {
                 throw Difference(
                     detail: "table \(table.name) has \(count) rows, and \(recovered.counts[number]) were recovered")
             }
@@ -60,8 +63,6 @@ package final class RecoveryProof {
 
     private func check(_ row: ReadRow, in number: Int) throws {
         let table = recovered.forms.tables[number]
-        // Of several rows under one key the first was kept.
-        guard !recovered.repeated[number].contains(table.keyPrint(row.rowid, row.values)) else { return }
         // Where columns have all names of the rowid, no statement finds a row, and the numbers alone are compared.
         guard let statement = try statements[number] ?? query(table) else { return }
         statements[number] = statement
@@ -77,7 +78,7 @@ package final class RecoveryProof {
         for place in table.stored.indices {
             let value: RecordValue =
                 place == table.rowidValue
-                ? .integer(row.rowid ?? 0) : place < row.values.count ? row.values[place] : table.defaults[place].value
+                ? .integer(row.rowid ?? 0) : table.value(place, of: row)
             guard statement.column(Int32(place), holds: value, encoding) else {
                 throw Difference(
                     detail:

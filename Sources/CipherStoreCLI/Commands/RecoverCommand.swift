@@ -20,7 +20,8 @@ extension Command {
             "With --output the new database is a file beside the damaged one. With --in-place it takes the damaged one's place "
                 + "by one rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
                 + "journal; it is plaintext if it was. At every moment DB is the whole damaged database or the whole recovered "
-                + "one; after a crash, verify tells which. Nobody may have the database open.",
+                + "one; after a crash, verify tells which. Nobody may have the database open. A file in which nothing is damaged "
+                + "stays as it is, and with --json has \"wasSound\".",
             "The exit status is 0 when the new database was made, also where something is lost: with --json, \"complete\" "
                 + "says whether anything may be missing. In a plaintext file nothing tells a value that was damaged in place "
                 + "from a true one.",
@@ -44,7 +45,8 @@ enum RecoverCommand {
         "in-place", "Have the new database take the damaged one's place, which is kept as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
-        "A healthy database of the same schema, plaintext or with the same key, where the schema is lost.")
+        "A healthy database of the same schema, plaintext or with the same key, where the schema is lost or cannot be read."
+    )
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
@@ -97,6 +99,10 @@ enum RecoverCommand {
 
     /// A table of the tables, and a sentence on what is lost.
     static func print(_ report: RecoveryReport) throws {
+        guard !report.wasSound else {
+            for note in report.notes { try Output.line(note) }
+            return try Output.line("\(SystemPath.printable(report.path)): nothing is damaged, and nothing was changed")
+        }
         var lines = [["table", "rows", "lost pages", "notes"]]
         for table in report.tables {
             lines.append([

@@ -181,6 +181,61 @@ import Testing
         #expect(try damaged.digest() == before)
     }
 
+    /// Changes a definition as only a newer SQLite, or damage, would have it.
+    private static func spoilDefinition(_ sql: String, of name: String, key: CipherKey?) throws -> LegacyFile {
+        try LegacyFile { connection in
+            if let key { try connection.setKey(key, settings: CipherSettings()) }
+            try connection.executeScript(
+                """
+                CREATE TABLE t(a, b); INSERT INTO t VALUES ('x', 1), ('y', 2); CREATE TABLE n(a, b);
+                INSERT INTO n SELECT * FROM t; CREATE VIEW v AS SELECT a FROM t; CREATE INDEX i ON n(a);
+                """)
+            try connection.editSchema("UPDATE sqlite_master SET sql = '\(sql)' WHERE name = '\(name)'")
+        }
+    }
+
+    @Test(
+        "A definition that SQLite cannot read is no damage where every page is whole: it is named, and nothing is changed",
+        arguments: [
+            ("n", "CREATE TABLE n(a, b) FUTURISTIC"), ("v", "CREATE VIEW v AS SELECT FROM (FOO BAR BAZ)"),
+            ("i", "CREATE INDEX i ON n(a) INCLUDE (b)"), ("n", "CREATE TAWLE n(a, b)"),
+        ], [true, false])
+    func newerSyntax(definition: (name: String, sql: String), isEncrypted: Bool) throws {
+        let key = isEncrypted ? try TestKeys.raw() : nil
+        let file = try Self.spoilDefinition(definition.sql, of: definition.name, key: key)
+        let before = try file.digest()
+        var options = ConversionOptions()
+        options.onDamage = .recover
+        let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider(), options: options)
+        let error = try #require(try storeError { try upgrade.run() })
+        #expect(error.code == .corrupt && error.detail.contains(" \(definition.name) "), "\(error)")
+        #expect(try file.digest() == before)
+        // With damage of pages it is worth it, and the table's rows are told of.
+        let size = isEncrypted ? CipherSettings().pageSize : 4096
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        // The page of t.
+        data.replaceSubrange(size..<2 * size, with: Data(repeating: 255, count: size))
+        try data.write(to: URL(filePath: file.path))
+        let report = try upgrade.run()
+        #expect(report.outcome == .recovered)
+        if definition.name == "n" { #expect(report.recovery?.lostAndFound?.orphanedRows == 2, "\(report)") }
+    }
+
+    @Test("A file of a format that is newer than the engine is no damaged one")
+    func newerFormat() throws {
+        let damaged = try Damaged(journal: "DELETE", losesScrap: false)
+        var data = try damaged.bytes("app.db")
+        data[19] = 3
+        try data.write(to: URL(filePath: damaged.path))
+        let before = try damaged.digest()
+        for error in try [
+            storeError { try damaged.upgrade().run() }, storeError { try damaged.recovery().runLocked() },
+        ] {
+            #expect(error?.code == .engineTooOld, "\(String(describing: error))")
+        }
+        #expect(try damaged.digest() == before)
+    }
+
     // MARK: Encrypted files
 
     @Test("An encrypted file with a damaged page is recovered in its place under its key")
@@ -236,6 +291,48 @@ import Testing
             #expect(try storeError { try healthy.upgrade(provider).run() } != nil)
             #expect(try healthy.digest() == before)
         }
+    }
+
+    @Test("A healthy file is not taken for a damaged one where another's log lies beside it", arguments: [false, true])
+    func foreignLog(isDamaged: Bool) throws {
+        let file = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: isDamaged)
+        let other = try TemporaryFolder()
+        try LegacyFile.write(other.path("app.db"), key: TestKeys.raw(8), unclosed: true) { connection in
+            try connection.executeScript(text: "PRAGMA journal_mode = WAL; CREATE TABLE t(a, b)")
+        }
+        try FileManager.default.copyItem(atPath: other.path("app.db-wal"), toPath: file.path + "-wal")
+        let before = try file.digest()
+        guard isDamaged else {
+            #expect(try storeError { try file.recovery().runLocked() }?.code == .staleSidecar)
+            #expect(try storeError { try file.upgrade().run() }?.code == .staleSidecar)
+            #expect(try file.digest() == before)
+            return
+        }
+        let report = try file.recovery().runLocked()
+        #expect(report.tables.map(\.rows) == [3, 0])
+        #expect(report.notes.contains { $0.contains("of another database") }, "\(report.notes)")
+    }
+
+    @Test("Another key is not taken for the file's where the hot journal of a database with that key lies beside it")
+    func otherJournal() throws {
+        let healthy = try Damaged(key: TestKeys.raw(), journal: "DELETE", losesScrap: false)
+        let other = try TemporaryFolder()
+        try LegacyFile.write(other.path("app.db"), key: TestKeys.raw(8), unclosed: true) { connection in
+            try connection.executeScript(text: "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'one')")
+            // Spills into the file before its end.
+            try connection.executeScript(text: "PRAGMA cache_size = 1; BEGIN; UPDATE t SET b = 'two'")
+            try connection.execute(
+                """
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                INSERT INTO t SELECT i, hex(randomblob(20)) FROM n
+                """)
+        }
+        try FileManager.default.copyItem(atPath: other.path("app.db-journal"), toPath: healthy.path + "-journal")
+        let before = try healthy.digest()
+        let provider = TestKeys.provider { try TestKeys.raw(8) }
+        #expect(try storeError { try healthy.recovery(provider).runLocked() }?.code == .keyDoesNotFit)
+        #expect(try storeError { try healthy.upgrade(provider).run() } != nil)
+        #expect(try healthy.digest() == before)
     }
 
     @Test("A wrong key is never taken for damage", arguments: 1...Engine.current.defaultCompatibility)
@@ -307,6 +404,56 @@ import Testing
         #expect(error.code == .busy, "\(error)")
         #expect(try damaged.digest() == before)
         _ = try other.wait()
+    }
+
+    @Test(
+        "Of a sound file nothing is recovered, and it stays as it was, recovered before or not",
+        arguments: ["WAL", "DELETE"], [true, false])
+    func sound(journal: String, isEncrypted: Bool) throws {
+        let damaged = try Damaged(key: isEncrypted ? TestKeys.raw() : nil, journal: journal, losesScrap: false)
+        let before = try damaged.digest()
+        let report = try damaged.recovery().runLocked()
+        #expect(report.wasSound && report.complete && report.source == damaged.path, "\(report)")
+        #expect(try damaged.digest() == before)
+        try damaged.overwrite(page: damaged.scrap)
+        #expect(try !damaged.recovery().runLocked().wasSound)
+        let recovered = try damaged.digest()
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == recovered)
+    }
+
+    @Test("What a run that died after the swap left goes with the next one, which finds nothing damaged")
+    func soundAfterKill() throws {
+        let damaged = try Damaged()
+        _ = try damaged.recovery().runLocked()
+        let after = try damaged.digest()
+        let paths = try DatabasePaths(damaged.path)
+        let folder = try paths.openFolder()
+        var record = try AttemptRecord(
+            attempts: 1, wasWriteAheadLog: true,
+            original: try #require(try folder.status("app.db-damaged")).identity.inode)
+        record.copy = try #require(try folder.status("app.db")).identity.inode
+        record.keptAs = 1
+        try record.write(folder, paths)
+        #expect(try damaged.recovery().runLocked().wasSound)
+        #expect(try damaged.digest() == after)
+    }
+
+    @Test("A file whose pages are whole is not sound where an index has another value than the row")
+    func indexOfOtherValue() throws {
+        let file = try LegacyFile {
+            try $0.executeScript("CREATE TABLE t(a TEXT); CREATE INDEX i ON t(a); INSERT INTO t VALUES ('p'), ('qqqq')")
+        }
+        var data = try Data(contentsOf: URL(filePath: file.path))
+        // The first is the row's, the second the index's.
+        let place = try #require(data.firstRange(of: Data("qqqq".utf8)))
+        data[place.lowerBound] -= 1
+        try data.write(to: URL(filePath: file.path))
+        let recovery = InPlaceRecovery(
+            of: try DatabasePaths(file.path), provider: TestKeys.provider(), formats: [CipherSettings()],
+            options: ConversionOptions())
+        let report = try recovery.runLocked()
+        #expect(!report.wasSound && report.rows == 2, "\(report)")
     }
 
     @Test("What the finishing refuses leaves the file, its log and nothing else", arguments: ["WAL", "DELETE"])

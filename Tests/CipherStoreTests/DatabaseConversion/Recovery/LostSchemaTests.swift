@@ -78,4 +78,27 @@ import Testing
         try fixture.recover()
         try fixture.check(lost: [1])
     }
+
+    @Test("What a template lacks is not put into another table of the same columns", arguments: [0, 5_000])
+    func lackingTemplate(distance: Int) throws {
+        let columns = "(id INTEGER PRIMARY KEY, uid TEXT, body TEXT)"
+        let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)"
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE chat\(columns); CREATE TABLE archive\(columns);
+                \(rows) INSERT INTO chat SELECT i, 'chat ' || i, hex(zeroblob(20)) FROM n;
+                \(rows) INSERT INTO archive SELECT i + \(distance), 'archive ' || i, hex(zeroblob(20)) FROM n;
+                """)
+        try fixture.damage([1])
+        let template = aside.path("lacking.db")
+        try LegacyFile.write(template, script: "CREATE TABLE chat\(columns)")
+        let report = try fixture.recover(template: template)
+        #expect(!report.complete && report.lostAndFound?.orphanedRows == 800, "\(report)")
+        // As many columns as the rows have not: they are no deleted ones.
+        try FileManager.default.removeItem(atPath: template)
+        try LegacyFile.write(template, script: "CREATE TABLE chat(id INTEGER PRIMARY KEY, uid TEXT)")
+        try FileManager.default.removeItem(atPath: fixture.output)
+        let other = try fixture.recover(template: template)
+        #expect(!other.complete && other.lostAndFound?.orphanedRows == 800, "\(other)")
+    }
 }

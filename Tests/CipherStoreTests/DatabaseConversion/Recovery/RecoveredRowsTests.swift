@@ -34,6 +34,30 @@ import Testing
         #expect(worse.complete, "the index names every row that came back: \(worse)")
     }
 
+    @Test("A row whose rowid was damaged into another's stays apart, and neither is lost without a word")
+    func sameRowID() throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE t(a TEXT);
+                \(Self.counted) INSERT INTO t SELECT printf('row %032d', i) FROM n WHERE i < 100;
+                """)
+        let pages = Dictionary(uniqueKeysWithValues: fixture.places.pages.map { ($0.key.key, $0.value) })
+        let first = try #require((2..<100).first { pages["\($0)"] != pages["\($0 - 1)"] })
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let text = try #require(data.firstRange(of: Data(String(format: "row %032d", first).utf8)))
+        // Before the text there are the rowid, the length of the record's header and the text's type.
+        try #require(data[text.lowerBound - 3] == UInt8(first))
+        data[text.lowerBound - 3] -= 1
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(report.tables.map(\.rows) == [98] && !report.complete, "\(report)")
+        let found = try fixture.recovered()
+        #expect(found.filter { $0.key.table == "t" && fixture.places.rows[$0.key] != $0.value } == [:])
+        let apart = found.filter { $0.key.table == "lost_and_found" }.map(\.value)
+        #expect(apart.count == 1 && apart[0].contains(String(format: "row %032d", first)), "\(apart)")
+    }
+
     @Test("Duplicates under a UNIQUE index are all kept, and the index is named")
     func duplicates() throws {
         let fixture = try RecoveryFixture(
@@ -109,6 +133,49 @@ import Testing
         #expect(report.complete, "\(report)")
     }
 
+    @Test(
+        "A table with a name like a full-text table's own is not computed anew, and lacks what it lost",
+        arguments: [("fts5", "docs_stat"), ("fts4", "docs_data"), ("fts3", "docs_docsize")])
+    func tableBesideFullText(module: String, name: String) throws {
+        guard module != "fts5" || Engine.current.sqliteVersionNumber >= 3_020_000 else { return }
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE docs USING \(module)(x); CREATE TABLE \(name)(id INTEGER PRIMARY KEY, v TEXT);
+                INSERT INTO docs VALUES ('hello'); \(Self.counted) INSERT INTO \(name) SELECT i, 'row ' || i FROM n;
+                """)
+        let lost = try #require(fixture.places.pages.first { $0.key.table == name && $0.key.key == "300" }?.value)
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        let table = try #require(report.tables.first { $0.name == name })
+        #expect(!report.complete && table.lostPages == lost.map(Int.init), "\(report)")
+        #expect(table.rows == fixture.places.whole(without: lost).filter { $0.table == name }.count)
+        let found = try fixture.recovered().filter { $0.key.table == name }
+        #expect(found.count == table.rows && found.allSatisfy { fixture.places.rows[$0.key] == $0.value })
+    }
+
+    @Test(
+        "A full-text table whose settings are lost has those of a new one, and its rows are counted as they are",
+        .enabled(if: Engine.current.sqliteVersionNumber >= 3_020_000))
+    func fullTextSettings() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE note USING fts5(body);
+                \(Self.counted) INSERT INTO note SELECT 'some words about number' || i FROM n;
+                """)
+        let lost = try Set(["note_config", "note_docsize"].map { try #require(fixture.places.roots[$0]) })
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        let connection = try Connection(
+            path: fixture.output, mode: .readOnly, key: TestKeys.raw(), settings: CipherSettings())
+        defer { connection.close() }
+        #expect(try connection.value(Int.self, "SELECT count(*) FROM note WHERE note MATCH 'words'") == 600)
+        for table in report.tables {
+            let rows = try connection.value(Int.self, SQL(text: "SELECT count(*) FROM \(table.name)"))
+            #expect(rows == table.rows, "\(table)")
+        }
+    }
+
     @Test("An entry of the schema that is damaged costs itself alone")
     func schemaEntry() throws {
         let fixture = try RecoveryFixture(
@@ -122,5 +189,67 @@ import Testing
         let report = try fixture.recover()
         #expect(report.tables.map(\.rows) == [2, 0])
         #expect(report.notes.contains { $0.contains("view v") } && !report.complete)
+    }
+
+    @Test("Where an empty page is in the place of a table's only one, nothing is said to be complete")
+    func emptyState() throws {
+        let fixture = try RecoveryFixture(
+            script: "CREATE TABLE t(a, b); CREATE INDEX t_a ON t(a); INSERT INTO t VALUES (1, 2), (3, 4)")
+        let root = try #require(fixture.places.roots["t"])
+        try fixture.damage([root])
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let start = Int(root - 1) * (try fixture.pageSize)
+        // A leaf without cells, as the table began with.
+        data.replaceSubrange(start..<start + 8, with: Data([13, 0, 0, 0, 0, 16, 0, 0]))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.rows) == [0], "\(report)")
+        #expect(report.tables[0].notes.contains { $0.contains("names 2 rows more") }, "\(report)")
+    }
+
+    @Test("Rows whose page is in the place of another table's are told by their index")
+    func exchanged() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE TABLE t(a, b, c); CREATE INDEX t_a ON t(a); INSERT INTO t VALUES (1, 2, 3), (4, 5, 6);
+                CREATE TABLE u(a TEXT, b TEXT)
+                """)
+        let size = try fixture.pageSize
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let places = try ["t", "u"].map { Int(try #require(fixture.places.roots[$0]) - 1) * size }
+        let pages = places.map { data[$0..<$0 + size] }
+        for (place, page) in zip(places, pages.reversed()) { data.replaceSubrange(place..<place + size, with: page) }
+        try data.write(to: URL(filePath: fixture.path))
+        _ = try fixture.recover()
+        try fixture.check(lost: [])
+    }
+
+    @Test("No row of an earlier state of a page is taken for the living one elsewhere", arguments: [false, true])
+    func earlierState(isIndexed: Bool) throws {
+        let filled = """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT); \(isIndexed ? "CREATE INDEX t_a ON t(a);" : "")
+            \(Self.counted) INSERT INTO t SELECT i * 10, 'old ' || i, hex(zeroblob(40)) FROM n;
+            """
+        let earlier = try RecoveryFixture(script: filled)
+        let fixture = try RecoveryFixture(
+            script: filled + """
+                COMMIT; BEGIN; \(Self.counted) INSERT INTO t SELECT 1000 + i, 'new', hex(zeroblob(40)) FROM n WHERE i < 10;
+                UPDATE t SET a = 'new ' || id;
+                """)
+        // A row that was moved to another page when its own had to be divided.
+        let moved = try #require(
+            earlier.places.pages.filter { row, pages in
+                row.table == "t" && fixture.places.pages[row].map { $0.isDisjoint(with: pages) } == true
+            }.keys.sorted { $0.key < $1.key }.first)
+        let page = try #require(earlier.places.pages[moved]?.first)
+        let place = Int(page - 1) * 1024..<Int(page) * 1024
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data.replaceSubrange(place, with: try Data(contentsOf: URL(filePath: earlier.path))[place])
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables[0].lostPages == [Int(page)], "\(report)")
+        let found = try fixture.recovered()
+        #expect(fixture.places.whole(without: [page]).allSatisfy { found[$0] == fixture.places.rows[$0] })
+        if isIndexed { try fixture.check(lost: [page]) }
     }
 }

@@ -1,0 +1,175 @@
+internal import CipherDatabaseConversion
+import CipherSQLite
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Tables of the same columns and rowids: no row of the one may come back in the other.
+@Suite struct SameShapeRecoveryTests {
+    private static let counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+
+    /// - Parameter comment: Makes each definition as long as a page of the schema.
+    private static func fixture(_ mode: String, _ extra: String = "", comment: Int = 0) throws -> RecoveryFixture {
+        let note = comment > 0 ? "/*" + String(repeating: "p", count: comment) + "*/" : ""
+        return try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL\(note));
+                CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL\(note));
+                \(counted) INSERT INTO inbox SELECT i, 'inbox ' || i || hex(zeroblob(30)) FROM n;
+                \(counted) INSERT INTO trash SELECT i, 'trash ' || i || hex(zeroblob(30)) FROM n; \(extra)
+                """, before: "PRAGMA secure_delete = OFF; PRAGMA auto_vacuum = \(mode);")
+    }
+
+    private static func leaf(_ table: String, _ row: Int, _ fixture: RecoveryFixture) throws -> UInt32 {
+        try #require(
+            fixture.places.pages.first { $0.key.table == table && $0.key.key == "\(row)" }?.value.first)
+    }
+
+    /// Expects the rows of a table as they were, without those of some pages, and no other.
+    private static func expect(
+        _ table: String, of fixture: RecoveryFixture, without lost: Set<UInt32>,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let found = try fixture.recovered().filter { $0.key.table == table }
+        let invented = found.filter { fixture.places.rows[$0.key] != $0.value }
+        let missing = fixture.places.whole(without: lost).filter { $0.table == table && found[$0] == nil }
+        #expect(invented.isEmpty && missing.isEmpty, sourceLocation: sourceLocation)
+    }
+
+    private static func overwriteDefinition(of table: String, _ fixture: RecoveryFixture) throws {
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        let place = try #require(data.firstRange(of: Data("CREATE TABLE \(table)".utf8)))
+        // One bit.
+        data[place.lowerBound + 9] ^= 4
+        try data.write(to: URL(filePath: fixture.path))
+    }
+
+    @Test(
+        "Where one table's definition is damaged, none of its rows is put where another lacks a leaf",
+        arguments: ["NONE", "FULL"])
+    func damagedDefinition(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Self.leaf("inbox", 400, fixture)
+        try Self.overwriteDefinition(of: "trash", fixture)
+        try fixture.damage([lost])
+        let report = try fixture.recover()
+        #expect(!report.complete && report.lostAndFound?.orphanedRows == 1000, "\(report)")
+        try Self.expect("inbox", of: fixture, without: [lost])
+    }
+
+    @Test("A template's definition stands for one that is damaged", arguments: ["NONE", "FULL"])
+    func template(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Self.leaf("inbox", 400, fixture)
+        try Self.overwriteDefinition(of: "trash", fixture)
+        try fixture.damage([lost])
+        let aside = try TemporaryFolder(inMemory: true)
+        try LegacyFile.write(
+            aside.path("template.db"),
+            script: """
+                CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL);
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL);
+                """)
+        let report = try fixture.recover(template: aside.path("template.db"))
+        try fixture.check(lost: [lost])
+        #expect(report.lostAndFound == nil && report.tables.map(\.name) == ["inbox", "trash"], "\(report)")
+        #expect(
+            report.tables.last?.notes.contains { $0.contains("not the damaged database's own") } == true, "\(report)")
+    }
+
+    @Test(
+        "Where a page of the schema and interior pages are lost, only what the pointer map tells is put into a table",
+        arguments: ["NONE", "FULL"])
+    func lostDefinition(mode: String) throws {
+        let fixture = try Self.fixture(mode, comment: 200)
+        let data = try Data(contentsOf: URL(filePath: fixture.path))
+        let schema = UInt32(try #require(data.firstRange(of: Data("tabletrashtrash".utf8))).lowerBound / 512 + 1)
+        try #require(schema > 1)
+        let root = try #require(fixture.places.roots["inbox"])
+        let below = try #require(fixture.places.interior["inbox"]?.subtracting([root]).sorted())
+        let interior = try #require(below.dropFirst().first)
+        let lost = try Set([schema, interior] + [300, 310, 320].map { try Self.leaf("inbox", $0, fixture) })
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        #expect(!report.complete && report.tables.map(\.name) == ["inbox"], "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
+        #expect(try #require(report.lostAndFound).orphanedRows >= 1000)
+        guard mode == "FULL" else { return }
+        try Self.expect("inbox", of: fixture, without: lost)
+        // The map names another root than that of the table that the rows would fit.
+        let apart = try fixture.recovered().values.filter { $0.contains("text(\"trash ") }
+        #expect(apart.count == 1000 && apart.allSatisfy { $0.contains("orphaned\")|null|") })
+    }
+
+    @Test(
+        "Where one table lacks its root and another a leaf, each row is back in its own", arguments: ["NONE", "FULL"])
+    func lostRoot(mode: String) throws {
+        let fixture = try Self.fixture(mode)
+        let lost = try Set([
+            Self.leaf("inbox", 400, fixture), Self.leaf("inbox", 404, fixture), #require(fixture.places.roots["trash"]),
+        ])
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        try fixture.check(lost: lost)
+        #expect(report.lostAndFound == nil, "\(report)")
+    }
+
+    @Test("A page is no table's where only some of its rows are in a range in which that table lacks pages")
+    func partOfRange() throws {
+        // Leaves that begin and end with other rows than those of the other table.
+        let fixture = try Self.fixture(
+            "NONE", "DELETE FROM trash; INSERT INTO trash SELECT id, 'trash ' || id || hex(zeroblob(41)) FROM inbox;")
+        let root = try #require(fixture.places.roots["inbox"])
+        let below = try #require(fixture.places.interior["inbox"]?.subtracting([root]).sorted())
+        let lost = try Set([#require(below.dropFirst().first), #require(fixture.places.roots["trash"])])
+        try fixture.damage(lost)
+        let report = try fixture.recover()
+        let found = try fixture.recovered()
+        #expect(found.filter { $0.key.table != "lost_and_found" && fixture.places.rows[$0.key] != $0.value } == [:])
+        func missing(_ table: String) -> Set<String> {
+            Set(fixture.places.rows.keys.filter { $0.table == table && found[$0] == nil }.map(\.key))
+        }
+        // Of these the other table has a page at least, too.
+        let range = missing("inbox")
+        #expect(!range.isEmpty && !report.complete)
+        #expect(missing("trash").isSubset(of: range), "\(missing("trash").subtracting(range))")
+    }
+
+    @Test(
+        "A header that has lost its list of free pages brings no deleted row back", arguments: ["a leaf", "the root"])
+    func lostList(what: String) throws {
+        let fixture = try Self.fixture("NONE", "COMMIT; BEGIN; DROP TABLE trash; DELETE FROM inbox WHERE id % 9 = 0;")
+        let lost = try what == "a leaf" ? Self.leaf("inbox", 400, fixture) : #require(fixture.places.roots["inbox"])
+        try fixture.damage([lost])
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data.replaceSubrange(32..<40, with: Data(count: 8))
+        try data.write(to: URL(filePath: fixture.path))
+        let report = try fixture.recover()
+        #expect(!report.complete && report.lostAndFound != nil, "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
+    }
+
+    @Test("A row that one index names and another does not is an old version, and not back", arguments: 0..<4)
+    func oldVersion(attempt: Int) throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, kind TEXT, s TEXT);
+                CREATE INDEX kinds ON inbox(kind); CREATE INDEX texts ON inbox(s); CREATE INDEX both ON inbox(kind, s);
+                \(Self.counted) INSERT INTO inbox SELECT i, 'kind ' || i % 7, 'old ' || i || hex(zeroblob(30)) FROM n;
+                COMMIT; BEGIN; DELETE FROM inbox;
+                \(Self.counted) INSERT INTO inbox SELECT i, 'kind ' || i % 7, 'new ' || i || hex(zeroblob(30)) FROM n
+                    WHERE i > 900;
+                """, before: "PRAGMA secure_delete = OFF;")
+        try fixture.damage(fixture.places.freeTrunks.union([#require(fixture.places.roots["inbox"])]))
+        var data = try Data(contentsOf: URL(filePath: fixture.path))
+        data.replaceSubrange(32..<40, with: Data(count: 8))
+        try data.write(to: URL(filePath: fixture.path))
+        _ = try fixture.recover()
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found == fixture.places.rows.filter { $0.key.table == "inbox" })
+    }
+}
