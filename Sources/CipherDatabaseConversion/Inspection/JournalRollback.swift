@@ -1,5 +1,8 @@
 internal import CipherErrors
+internal import CipherPageOpening
+internal import CipherRecovery
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// Rolls back the journal that a crashed writer left beside an encrypted file.
@@ -13,10 +16,12 @@ package struct JournalRollback {
     ///
     /// The upgrade lock is held.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, or `permission` in a folder that cannot be written.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` where the journal is another database's, or with
+    ///   `permission` in a folder that cannot be written.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
+        try checkPages(unlocked, inspector)
         do {
             let connection = try ConnectionProfile.plain(.readWrite).with(unlocked)
                 .open(paths.database, busyTimeout: inspector.busyTimeout)
@@ -42,10 +47,40 @@ package struct JournalRollback {
     private func fits(_ unlocked: FileKey) throws -> Bool {
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
         if try opens(page, unlocked) { return true }
-        guard let original = try SidecarScan.firstPageInJournal(paths), original.count == unlocked.settings.pageSize,
-            original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
-        else { return false }
+        guard let original = try SidecarScan.firstPageInJournal(paths), hasSalt(of: page, original, unlocked) else {
+            return false
+        }
         return try opens(original, unlocked)
+    }
+
+    private func hasSalt(of page: [UInt8], _ original: [UInt8], _ unlocked: FileKey) -> Bool {
+        original.count == unlocked.settings.pageSize
+            && original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
+    }
+
+    /// Refuses a journal of which the key opens no page: SQLite, which trusts its sums, would write the pages of another
+    /// database over the file, or those from before an unfinished change of the key.
+    ///
+    /// Format 1 authenticates nothing, so that its pages do not tell.
+    private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
+        let settings = unlocked.settings
+        guard settings.compatibility >= 2, let journal = try SidecarFile(paths.journal),
+            let versions = try JournalHeader(journal)?.originalPages(in: journal, pageSize: settings.pageSize),
+            !versions.offsets.isEmpty,
+            let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes)
+        else { return }
+        guard versions.pageSize == settings.pageSize else { throw inspector.staleSidecar() }
+        let pages = try EncryptedPages(
+            DamagedPages(ReadBytes(size: 0) { _, _ in false }, geometry, versions: versions, in: journal),
+            key: unlocked.key, settings: settings)
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
+        defer { memory.deallocate() }
+        guard try !versions.offsets.keys.contains(where: { try pages.lend($0, memory) != nil }) else { return }
+        let page = try DatabaseFile(path: paths.database).read(at: 0, count: settings.pageSize)
+        if let original = try SidecarScan.firstPageInJournal(paths), hasSalt(of: page, original, unlocked) {
+            throw inspector.keyDoesNotFit()
+        }
+        throw inspector.staleSidecar()
     }
 
     private func opens(_ page: [UInt8], _ unlocked: FileKey) throws -> Bool {

@@ -69,6 +69,21 @@ struct SidecarClaimsTests {
         try expectRefusals(file, isEncrypted: isEncrypted)
     }
 
+    @Test("The hot journal of another encrypted database is not played back, whichever key it has", arguments: [7, 8])
+    func otherDatabase(number: UInt8) throws {
+        let file = try interrupted(TestKeys.raw(7))
+        let other = try interrupted(TestKeys.raw(number))
+        let journal = try Data(contentsOf: URL(filePath: other.path + "-journal"))
+        try journal.write(to: URL(filePath: file.path + "-journal"))
+        let provider = TestKeys.provider { try TestKeys.raw(7) }
+        try expectRefusal(file, .staleSidecar) { _ = try EncryptionUpgrade(path: file.path, provider: provider).run() }
+        try expectRefusal(file, .staleSidecar) {
+            _ = try Decryption(
+                path: file.path, provider: provider, formats: [CipherSettings()], options: ConversionOptions()
+            ).run()
+        }
+    }
+
     @Test("A hot journal of a database that was somewhat larger is played back")
     func largerOriginal() throws {
         let file = try interrupted(nil)
