@@ -244,25 +244,45 @@ package struct DatabaseRecovery {
             "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
         ]
         let others = found.filter { complaint in
-            !ofValues.contains(where: complaint.hasPrefix) && !complaint.hasPrefix("malformed inverted index")
-                && !complaint.contains(" value in ")
+            !ofValues.contains(where: complaint.hasPrefix) && !complaint.contains(" value in ")
         }
         if let complaint = others.first { throw failure(complaint) }
-        return found.map { "the new database has what was in the damaged one: \($0)" }
+        return try (found + moduleComplaints(connection)).map {
+            "the new database has what was in the damaged one: \($0)"
+        }
     }
 
-    /// What SQLite's check has to say; of the ordinary tables alone, where the module of a virtual one refuses what its
-    /// tables hold.
+    /// What SQLite's check has to say; of the ordinary tables alone where there are virtual ones, whose modules complain of
+    /// rows that were lost.
     private func complaints(_ connection: Connection) throws -> [String] {
-        do {
+        guard Engine.current.checksTables, try !virtualTables(connection).isEmpty else {
             return try IntegrityComplaints(connection).kinds.keys.sorted()
-        } catch let error as DatabaseError where error.message.hasPrefix("vtable constructor failed") {
-            guard Engine.current.checksTables else { return [] }
-            let tables = try connection.values(
-                SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
-            return try tables.flatMap { try connection.values(String.self, "PRAGMA integrity_check(\($0))") }
-                .filter { $0 != "ok" }
         }
+        let tables = try connection.values(
+            SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        return try tables.flatMap { try check($0, connection) }
+    }
+
+    /// What modules say of the tables that hold what is theirs.
+    private func moduleComplaints(_ connection: Connection) throws -> [String] {
+        guard Engine.current.checksTables else { return [] }
+        return try virtualTables(connection).flatMap { table in
+            do {
+                return try check(table, connection)
+            } catch let error as DatabaseError where !error.endsRun {
+                return ["virtual table \(table): \(error.message)"]
+            }
+        }
+    }
+
+    private func virtualTables(_ connection: Connection) throws -> [SchemaName] {
+        try connection.values(
+            SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) = 0")
+    }
+
+    private func check(_ table: SchemaName, _ connection: Connection) throws -> [String] {
+        try connection.values(String.self, "PRAGMA integrity_check(\(table))").filter { $0 != "ok" }
+            .map { $0.split(separator: "\n").joined(separator: "; ") }
     }
 
     private func failure(_ detail: String) -> StoreError {

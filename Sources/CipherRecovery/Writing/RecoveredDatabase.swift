@@ -399,5 +399,5 @@ extension RecoveredDatabase {
 
 extension DatabaseError {
     /// Whether nothing that follows can succeed: the disk is full, memory is, or the caller ended the run.
-    var endsRun: Bool { isFull || isOutOfMemory || isInputOutput || isInterrupted }
+    package var endsRun: Bool { isFull || isOutOfMemory || isInputOutput || isInterrupted }
 }

@@ -98,6 +98,23 @@ import Testing
         #expect(try connection.value(Int.self, "SELECT count(*) FROM place") == 600)
     }
 
+    @Test(
+        "An rtree of which pages are lost keeps the others, and what its module says of them is told",
+        .enabled(if: Engine.current.wasBuilt(with: "ENABLE_RTREE")))
+    func damagedRtree() throws {
+        let fixture = try RecoveryFixture(
+            script: """
+                CREATE VIRTUAL TABLE box USING rtree(id, low, high);
+                \(Self.counted) INSERT INTO box SELECT i, i, i + 1 FROM n;
+                """)
+        let root = try #require(fixture.places.roots["box_parent"])
+        try fixture.damage([root])
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        #expect(report.notes.contains { $0.contains("RTree") } || !Engine.current.checksTables, "\(report)")
+        try fixture.check(lost: [root])
+    }
+
     @Test("The counter of a table whose name is not Unicode comes back from a page that nothing leads to")
     func counterOfBytes() throws {
         let fixture = try RecoveryFixture(
