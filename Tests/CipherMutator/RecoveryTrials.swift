@@ -174,10 +174,12 @@ struct RecoveryTrials {
         return count
     }
 
-    /// Whether anything that is left tells that a row was living: the list of free pages, or an index that names it.
+    /// Whether anything that is left tells that a row was living, and of which table: the list of free pages, and the schema
+    /// or one whole tree; or an index that names it.
     private static func isDecidable(_ key: RowPlaces.Key, _ places: RowPlaces, _ lost: Set<UInt32>) -> Bool {
         let isListLost = !places.freeTrunks.isDisjoint(with: lost) && !places.freeLeaves.isEmpty
-        guard isListLost else { return true }
+        let isInParts = lost.contains(1) && !places.interior[key.table, default: []].isDisjoint(with: lost)
+        guard isListLost || isInParts else { return true }
         // The chain that a pointer map tells of a page with all those above it.
         if places.isMapped(key, without: lost) { return true }
         return places.entries[key]?.contains { $0.isDisjoint(with: lost) } ?? false
