@@ -12,7 +12,10 @@ struct MissingRowsTests {
         "CREATE TABLE t(a TEXT, b); CREATE UNIQUE INDEX i ON t(a) WHERE b > 5",
         "CREATE TABLE t(a TEXT, b); CREATE INDEX i ON t(length(a) || b)",
         "CREATE TABLE t(a TEXT PRIMARY KEY, b) WITHOUT ROWID; CREATE INDEX i ON t(b)",
-    ]
+    ].filter {
+        // Old engines look up in the table what the condition of a partial index tells already.
+        Engine.current.hasGeneratedColumns || !$0.contains("WHERE")
+    }
 
     /// Fills a table and takes 250 rows out of it that its index still names.
     private static func losingRows(_ schema: String, _ connection: Connection) throws {
