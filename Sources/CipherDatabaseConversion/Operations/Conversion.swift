@@ -78,15 +78,16 @@ struct Conversion {
             try holdingSource(record, folder, status, identity, ownership) { hold in
                 if replacement == nil { try hold.checkSchema(preflight) }
                 let copy = try record.makeCopy(folder, paths)
-                let fileKey = try making.make(copy, keys, owner: status, observer, &report)
+                let made = try making.make(copy, keys, owner: status, observer, &report)
+                let keepsOriginal = try keepsOriginal(without: made.missingRows)
                 if let finishing {
                     try observer.begin(.migrating)
-                    try ReadBack(paths: paths, copy: copy, key: fileKey).lending(finishing)
+                    try ReadBack(paths: paths, copy: copy, key: made.key).lending(finishing)
                     report.bytesAfter = try copy.size()
                 }
                 try observer.begin(.swapping)
-                try swap(hold, status, copy, record, observer, &report)
-                return fileKey
+                try swap(hold, status, copy, record, keepsOriginal: keepsOriginal, observer, &report)
+                return made.key
             }
         }
         report.warnings += attempts.end(record, fileKey)
@@ -148,14 +149,29 @@ struct Conversion {
         }
     }
 
+    /// Whether the original is kept for rows that only its indexes name.
+    ///
+    /// - Throws: ``StoreError`` with `corrupt` where it is encrypted: kept, it would need the key that is retired.
+    private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
+        guard replacement == nil, let first = missing.first else { return false }
+        guard sourceKey == nil else {
+            throw StoreError(
+                .corrupt, path: paths.database, first.description,
+                advice: "see what the file still holds with cipherstore recover or DatabaseConverter.recover; where "
+                    + "nothing is missing, REINDEX it and try again",
+                changed: .nothing)
+        }
+        return true
+    }
+
     /// Keeps the backup that is asked for, and puts the copy in the original's place.
     private func swap(
-        _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord,
+        _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord, keepsOriginal: Bool,
         _ observer: UpgradeObserver, _ report: inout EncryptionReport
     ) throws {
         let swap = Swap(paths: paths, copy: copy, copyName: record.copyName(paths), original: status.identity)
         let backup =
-            try options.keepBackup
+            try options.keepBackup || keepsOriginal
             ? Backup(paths: paths).write(
                 hold.file, status: status, temporaryName: record.unfinishedBackupName(paths), in: copy.folder) : nil
         let old: ReplacedFile
@@ -171,7 +187,13 @@ struct Conversion {
             throw error
         }
         if let backup {
-            report.backup = FileName.sibling(backup.name, of: paths.database)
+            let path = FileName.sibling(backup.name, of: paths.database)
+            report.backup = path
+            if keepsOriginal {
+                report.warnings.append(
+                    "the original is kept as \(path), which is plaintext: cipherstore recover or DatabaseConverter.recover "
+                        + "shows what it still holds; delete it then")
+            }
             report.warnings += backup.earlier.map { "\($0) was there before, and is kept: it may hold plaintext too" }
         }
         report.warnings += swap.finish(old, otherNames: otherNames)

@@ -52,7 +52,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var stageSeconds: [String: Double]
     /// The version of SQLCipher that did it.
     public var cipherVersion: String
-    /// The plaintext backup that was asked for.
+    /// The plaintext backup: asked for, or kept because an index has entries for rows that its table does not have.
     public var backup: String?
     /// The damaged indexes, which were filled from the rows, by name.
     public var rebuiltIndexes: [String]

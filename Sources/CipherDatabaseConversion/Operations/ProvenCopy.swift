@@ -1,5 +1,7 @@
 internal import CipherErrors
+internal import CipherPageOpening
 internal import CipherSQLite
+internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
 /// A copy of a database that is built, and shown to be equal to it.
@@ -24,11 +26,11 @@ struct ProvenCopy {
     /// the options refuse that.
     ///
     /// - Parameter owner: Whose owner and group the copy gets; `nil` for this user's.
-    /// - Returns: The key of the copy.
+    /// - Throws: ``StoreError``, with `corrupt` where an index's tree may hold a table's rows.
     func make(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
-    ) throws -> FileKey? {
+    ) throws -> Made {
         let copyKey = try keys?.building.wait()
         func attempt(rebuildsIndexes: Bool) throws -> CopyProof.Outcome {
             try observer.begin(.building)
@@ -41,15 +43,20 @@ struct ProvenCopy {
             return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }
         func rebuilding() throws -> CopyProof.Outcome {
+            try readingOriginal(observer) { try checkIndexTrees($0) }
             try copy.empty()
             return try attempt(rebuildsIndexes: true)
         }
         let proven: CopyProof.Outcome
         var damaged: Set<String> = []
+        var isRebuilt = true
         do {
             proven = try attempt(rebuildsIndexes: false)
+            isRebuilt = false
         } catch let damage as CopyProof.DamagedIndexes {
-            guard options.onDamage != .refuse else { throw refusal(of: damage.complaints, in: damage.indexes) }
+            guard options.onDamage != .refuse else {
+                throw refusal(of: damage.complaints, in: damage.indexes, try missingRows(onlyPartial: false, observer))
+            }
             proven = try rebuilding()
             damaged = damage.indexes
             report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
@@ -58,26 +65,87 @@ struct ProvenCopy {
             proven = try rebuilding()
             report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
         }
+        let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
         // What is built anew in every copy, such as partial indexes and the free list.
-        if options.onDamage == .refuse, !proven.healed.isEmpty {
-            throw refusal(of: proven.healed, in: proven.healedIndexes)
+        if options.onDamage == .refuse, !(proven.healed.isEmpty && missing.isEmpty) {
+            throw refusal(of: proven.healed, in: proven.healedIndexes, missing)
         }
         report.tables = proven.tables
         report.rows = proven.rows
-        report.warnings += proven.warnings
-        report.rebuiltIndexes = damaged.union(proven.healedIndexes).sorted()
+        report.warnings += proven.warnings + missing.map(\.description)
+        let named = missing.map(\.index.description)
+        report.rebuiltIndexes = damaged.union(proven.healedIndexes).union(named).sorted()
         // Behind the swap nothing may fail any more.
         report.bytesAfter = try copy.size()
-        return copyKey
+        return Made(key: copyKey, missingRows: missing)
     }
 
-    private func refusal(of complaints: [String], in indexes: Set<String>) -> StoreError {
+    /// A copy that was made.
+    struct Made {
+        let key: FileKey?
+        /// The rows that are in neither the original's tables nor the copy, and that the original's indexes name.
+        let missingRows: [MissingRows]
+    }
+
+    /// Looks whether what is rebuilt is all that the original still has of some rows.
+    ///
+    /// - Throws: ``StoreError`` with `corrupt` where an index's tree may hold a table's rows.
+    private func missingRows(onlyPartial: Bool, _ observer: UpgradeObserver) throws -> [MissingRows] {
+        try readingOriginal(observer) { connection in
+            if !onlyPartial { try checkIndexTrees(connection) }
+            return try MissingRows.all(in: connection, onlyPartial: onlyPartial)
+        } ?? []
+    }
+
+    /// Lends a connection to the original; `nil` where others may write that by now: it stays where it is then.
+    private func readingOriginal<Result>(
+        _ observer: UpgradeObserver, _ body: (Connection) throws -> Result
+    ) throws -> Result? {
+        guard holdingWriters == nil else { return nil }
+        let connection = try original.open { observer.isCancelled }
+        defer { connection.close() }
+        return try body(connection)
+    }
+
+    private func checkIndexTrees(_ connection: Connection) throws {
+        let trees = try IndexTree.all(connection)
+        let file = try DatabaseFile(path: source)
+        let size = try file.size()
+        // With a log the file alone is not the database.
+        guard try Connection.size(source) == size else { return }
+        let bytes = ReadBytes(size: size) { try file.fill($1, at: $0) }
+        guard let sourceKey else {
+            if let pages = try FilePages(bytes) {
+                try IndexTree.checkRecords(of: trees, pages, connection, target)
+            }
+            return
+        }
+        let settings = sourceKey.settings
+        guard let geometry = PageGeometry(pageSize: settings.pageSize, reserved: settings.reservedBytes) else { return }
+        let sealed = FilePages(bytes, geometry, pageCount: UInt32(clamping: size / Int64(settings.pageSize)))
+        let pages = try EncryptedPages(sealed, key: sourceKey.key, settings: settings)
+        try IndexTree.checkRecords(of: trees, pages, connection, target)
+    }
+
+    private func refusal(of complaints: [String], in indexes: Set<String>, _ missing: [MissingRows]) -> StoreError {
+        if let first = missing.first {
+            return StoreError(
+                .corrupt, path: target, first.description,
+                advice: "see what the file still holds with cipherstore recover or DatabaseConverter.recover, or let "
+                    + "its indexes be rebuilt (`onDamage: rebuildIndexes`)", changed: .nothing)
+        }
         let names = indexes.isEmpty ? "" : ", in \(indexes.sorted().joined(separator: ", "))"
         return StoreError(
             .corrupt, path: target,
             "the database is damaged where no row depends on it\(names): \(complaints.first ?? "")",
             advice: "let it be rebuilt (`onDamage: rebuildIndexes`), or mend it with REINDEX and VACUUM and try again",
             changed: .nothing)
+    }
+
+    private var original: ProofConnection {
+        ProofConnection(
+            path: source, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
+            extensions: options.extensions, busyTimeout: options.busyTimeout)
     }
 
     /// Fills the copy.
@@ -87,9 +155,7 @@ struct ProvenCopy {
         _ copy: NewFile, _ copyKey: FileKey?, rebuildsIndexes: Bool, _ hold: (any WriterHold)?,
         _ observer: UpgradeObserver
     ) throws -> ProofConnection {
-        var original = ProofConnection(
-            path: source, key: sourceKey?.key, settings: sourceKey?.settings ?? CipherSettings(),
-            extensions: options.extensions, busyTimeout: options.busyTimeout)
+        var original = original
         let builder = CopyBuilder(
             source: source, sourceKey: sourceKey, copy: copy, copyKey: copyKey,
             extensions: options.extensions, header: try HeaderFields(of: source, key: sourceKey),

@@ -53,13 +53,16 @@ package struct ShadowProof {
             try observer.locating {
                 try observer.begin(.quiescing)
                 try snapshot.whileUnchanged(paths, "during the shadow proof") {
-                    let copyKey = try ProvenCopy(
+                    let made = try ProvenCopy(
                         source: paths.database, sourceKey: nil, target: paths.database,
                         targetSettings: options.format, options: options
                     ).make(copy, keys, owner: status, observer, &report)
+                    if !made.missingRows.isEmpty {
+                        report.warnings.append("the upgrade itself would keep the original beside, as plaintext")
+                    }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)
-                    try ReadBack(paths: paths, copy: copy, key: copyKey).lending(rehearse)
+                    try ReadBack(paths: paths, copy: copy, key: made.key).lending(rehearse)
                     report.bytesAfter = try copy.size()
                 }
             }

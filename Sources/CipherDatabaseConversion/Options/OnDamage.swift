@@ -10,6 +10,10 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// The copy's indexes are filled from the rows, and it has a free list and a pointer map of its own; the report names
     /// the damaged indexes.
     ///
+    /// Where an index has entries for rows that its table does not have, the table may have lost them. An encryption keeps
+    /// the plaintext original then, as a backup under the name that ``EncryptionReport/backup`` tells, and warns; a
+    /// conversion of an encrypted file is refused with `corrupt`.
+    ///
     /// Rows that a damaged UNIQUE index should have kept out are refused, with the index and the number of keys; rows that
     /// cannot be read are refused with `corrupt`.
     case rebuildIndexes

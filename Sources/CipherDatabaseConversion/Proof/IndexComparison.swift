@@ -104,6 +104,15 @@ final class IndexComparison: @unchecked Sendable {
         return isOrdered ? nil : "the entries of index \(layout.name) are out of order, or not unique"
     }
 
+    /// Whether the entries, read once more, ascend.
+    func isOrdered(_ connection: Connection) throws -> Bool {
+        try connection.withStatement(sql, isKept: false) { entry in
+            var entries = EntryTally(order, isUnique: false)
+            while try entry.step() { entries.add((0..<Int32(entry.columnCount)).map { RecordValue(entry, $0) }) }
+            return entries.isOrdered
+        }
+    }
+
     private func compare(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws {
         try pair.original.withStatement(sql, isKept: false) { original in
             try pair.copy.withStatement(sql, isKept: false) { copy in

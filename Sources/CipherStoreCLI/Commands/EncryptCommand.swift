@@ -51,7 +51,8 @@ enum EncryptCommand {
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
         "What to do with a damaged file: rebuildIndexes where no row depends on the damage (the default), recover what it "
-            + "still holds in any case, or refuse.")
+            + "still holds in any case, or refuse. Where an index names rows that are missing, rebuildIndexes keeps the "
+            + "plaintext original as DB-plaintext.")
 
     static let shadow = Option(
         "shadow", "Build and prove the encrypted copy, discard it, and leave the database as it is.")

@@ -129,6 +129,7 @@ struct DamagedIndexTests {
         let report = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider()).run()
         #expect(report.outcome == .encrypted)
         #expect(report.rows == 2_500)
+        #expect(report.backup == nil)
         #expect(report.warnings.contains { $0.contains("rebuilt from the rows") }, "\(report.warnings)")
         let result = try file.dump(key: TestKeys.raw())
         #expect(result == before, "\(result.differences(from: before))")
