@@ -61,8 +61,14 @@ struct FileTrial {
         return copy
     }
 
+    /// The original, where one of its indexes names rows that are missing.
+    private static let kept = "app.db-plaintext"
+
     private static func faultOfSuccess(_ folder: TemporaryFolder, _ aside: TemporaryFolder) throws -> String? {
-        if let complaint = try stray(folder) ?? growth(folder, since: aside) { return complaint }
+        if let complaint = try stray(folder, allowing: [kept]) ?? growth(folder, since: aside) { return complaint }
+        if try folder.names.contains(kept), let wrong = try difference(aside, folder, kept, isEncrypted: false) {
+            return "kept otherwise: \(wrong)"
+        }
         guard try !Data(contentsOf: URL(filePath: folder.path("app.db"))).starts(with: Data("SQLite format 3\0".utf8))
         else { return "reported as encrypted and is not" }
         return try difference(aside, folder, isEncrypted: true)
@@ -76,8 +82,8 @@ struct FileTrial {
         return try difference(aside, folder, isEncrypted: false).map { "refused and changed: \($0)" }
     }
 
-    private static func stray(_ folder: TemporaryFolder) throws -> String? {
-        let known = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"]
+    private static func stray(_ folder: TemporaryFolder, allowing others: [String] = []) throws -> String? {
+        let known = ["app.db", "app.db-wal", "app.db-shm", "app.db-journal"] + others
         return try folder.names.first { !known.contains($0) }.map { "left beside: \($0)" }
     }
 
@@ -98,11 +104,11 @@ struct FileTrial {
     }
 
     private static func difference(
-        _ aside: TemporaryFolder, _ folder: TemporaryFolder, isEncrypted: Bool
+        _ aside: TemporaryFolder, _ folder: TemporaryFolder, _ name: String = "app.db", isEncrypted: Bool
     ) throws -> String? {
         let run = try Child.run(
             Child.mutator,
-            ["compare", aside.path("app.db"), folder.path("app.db"), isEncrypted ? "encrypted" : "plaintext"])
+            ["compare", aside.path("app.db"), folder.path(name), isEncrypted ? "encrypted" : "plaintext"])
         guard run.status == 0 else { return "cannot be compared: status \(run.status) \(run.output.suffix(300))" }
         return run.output.isEmpty ? nil : run.output
     }
