@@ -83,8 +83,8 @@ final class PageWindow: PageSource {
 
 /// A part of the HMAC of a sealed page.
 ///
-/// Whoever writes a page with SQLCipher seals it under a new, random initialisation vector, which the HMAC covers with the
-/// encrypted content and the page's number. A checkpoint copies pages as they are.
+/// The HMAC is over the encrypted content, the initialisation vector and the page's number: a page that has it still has what
+/// it had. A checkpoint copies pages as they are.
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
 struct PageMark: Equatable {
     let first: UInt64
