@@ -130,7 +130,9 @@ struct OpenKeyChangeTests {
         #expect(report.outcome == .rekeyed)
         let dump = try await dump(store)
         #expect(expected.value == dump)
+        let pages = try await store.read { try $0.value(Int64.self, "PRAGMA page_count") }
         await store.close()
+        #expect(try FileSystem.size(store.path) == pages.map { $0 * Int64(CipherSettings().pageSize) })
         #expect(try await isSound())
     }
 
@@ -177,7 +179,83 @@ struct OpenKeyChangeTests {
         #expect(try await keyFits(TestKeys.provider()))
     }
 
+    @Test(
+        "Of two changes at once the second is refused or follows, and the store has the key of the last that ended well"
+    )
+    func twoAtOnce() async throws {
+        let store = try await openFilled()
+        let before = try await dump(store)
+        func change(_ byte: UInt8) async -> UInt8? {
+            do {
+                try await store.changeKey(to: TestKeys.provider { try TestKeys.raw(byte) })
+                return byte
+            } catch let error as StoreError where error.code == .busy {
+                return nil
+            } catch {
+                Issue.record(error)
+                return nil
+            }
+        }
+        async let first = change(21)
+        async let second = change(22)
+        let ended = await [first, second].compactMap(\.self)
+        #expect(try await dump(store) == before)
+        await store.close()
+        try #require(!ended.isEmpty)
+        var fitting: [UInt8] = []
+        for byte in ended where try await keyFits(TestKeys.provider { try TestKeys.raw(byte) }) { fitting.append(byte) }
+        #expect(fitting.count == 1)
+    }
+
+    @Test("Afterwards the store has the file open once for each connection, and its locks keep other processes out")
+    func locks() async throws {
+        let store = try await openFilled()
+        try await store.changeKey(to: Self.newKey)
+        try await store.insert("one")
+        let other = try TestProgram.built("CipherLockHolder").start(["sql", store.path, "11"])
+        try #require(try other.line() == "ready")
+        #expect(try other.ask("SELECT count(*) FROM chat") == "ok 1")
+        // The last one to have the file open in WAL mode could leave it.
+        #expect(try other.ask("PRAGMA journal_mode = DELETE").hasPrefix("error 5"))
+        try await store.insert("two")
+        #expect(try other.ask("SELECT count(*) FROM chat") == "ok 2")
+        _ = try other.wait()
+        await store.close()
+    }
+
     // MARK: What the file may have
+
+    @Test("A store that is not in WAL mode gets another key too, with what is written meanwhile")
+    func rollbackMode() async throws {
+        let fixture = StoreFixture(folder)
+        await (try fixture.open()).close()
+        // Another connection, which is reading, keeps the store from changing the mode.
+        let other = try fixture.connection(isEncrypted: true)
+        #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
+        try other.execute("BEGIN")
+        try other.proveReadable()
+        var quick = fixture
+        quick.options.busyTimeout = .milliseconds(50)
+        let store = try await quick.open()
+        other.close()
+        try #require(store.report.warnings.contains { $0.contains("WAL mode") })
+        try await store.insert("before")
+        let isWritten = Gate()
+        try await store.changeKey(to: Self.newKey) { progress in
+            guard progress.stage == .building, FileLayer.canSeal(CipherSettings()), isWritten.count == 0 else { return }
+            isWritten.arrive()
+            do {
+                try store.writeBlocking { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', 'meanwhile')") }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        try await store.insert("after")
+        let expected = FileLayer.canSeal(CipherSettings()) ? ["before", "meanwhile", "after"] : ["before", "after"]
+        #expect(try await store.bodies() == expected)
+        await store.close()
+        #expect(try await isSound())
+    }
 
     /// A page of the free list, which nobody reads, in the file.
     private func freePage(_ store: EncryptedStore) async throws -> Int64 {
