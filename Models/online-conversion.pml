@@ -6,7 +6,8 @@
  * another program with a connection. Each `atomic` is one step: kill and power loss come before and after each.
  *
  * The swap itself, with its leases, names and syncs, is offline-swap.pml's; here it is four steps.
- * Another key (-DREKEY) is the same with a page as unit, so that no frame lacks its unit.
+ * Another key (-DREKEY) is the same with a page as unit, so that no frame lacks its unit. What is built of that does not read the
+ * log, and is offline-swap.pml with a copy that was mostly made ahead.
  *
  * Scripts/model checks it, and takes out each guard (-DNO_...) and each assumption (-DWITHOUT_...) by itself. It reads from here
  * what else it checks, and with which bounds a guard's absence shows.

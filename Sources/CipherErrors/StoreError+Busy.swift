@@ -7,6 +7,8 @@ extension StoreError {
         case afterEndingProgram = "close that program and try again"
         /// Somebody puts files of the database in place, or takes them away.
         case afterSearching = "see who else writes to the folder, and try again"
+        /// Reads of an app's own do not end.
+        case afterReads = "let those reads end, or cancel them, and try again"
         /// It was a moment only.
         case now = "try again"
     }

@@ -23,7 +23,8 @@ enum LaunchSubject {
     /// Opens the store as an app does at its launch, reads, and returns what opening did.
     ///
     /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
-    ///   off, `use` for one that works with the store then, `recover` for one that recovers a damaged file.
+    ///   off, `use` for one that works with the store then, `change-key` for one that changes its key while it writes,
+    ///   `recover` for one that recovers a damaged file.
     static func run(_ path: String, change: String?) async throws -> String {
         let file = URL(filePath: path)
         let isOff = change == "decrypt"
@@ -32,20 +33,34 @@ enum LaunchSubject {
         var encryption = Configuration.Encryption(
             isEnabled: !isOff, sinceVersion: SchemaVersion(version), whenDisabled: isOff ? .decrypt : .refuse)
         encryption.onDamage = change == "recover" ? .recover : .rebuildIndexes
-        let store = try await EncryptedStore.open(
-            Configuration(
-                databaseName: file.lastPathComponent, version: SchemaVersion(version), encryption: encryption,
-                schema: .tables(tables)),
-            directory: file.deletingLastPathComponent(),
-            keyProvider: change == "rekey" ? rotation : TestKeys.provider())
+        func open(_ provider: any KeyProvider) async throws -> EncryptedStore {
+            try await EncryptedStore.open(
+                Configuration(
+                    databaseName: file.lastPathComponent, version: SchemaVersion(version), encryption: encryption,
+                    schema: .tables(tables)),
+                directory: file.deletingLastPathComponent(), keyProvider: provider)
+        }
+        let store: EncryptedStore
+        var isChanged = false
+        do {
+            store = try await open(change == "rekey" ? rotation : TestKeys.provider())
+        } catch let error as StoreError where error.code == .keyDoesNotFit && change == "change-key" {
+            // An earlier run has changed it.
+            store = try await open(rotation)
+            isChanged = true
+        }
         let rows: Int?
         do {
             if change == "use" { try await use(store) }
+            if change == "change-key", !isChanged { try await changeKey(store) }
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
         } catch let error as DatabaseError {
             // What the app's own SQL met has the type of SQLite's failures.
             await store.close()
             throw Failure(text: "read: \(error)", status: 2)
+        } catch {
+            await store.close()
+            throw error
         }
         await store.close()
         guard rows == Subject.rows else {
@@ -80,5 +95,23 @@ enum LaunchSubject {
             store.resume()
             try await store.write { try $0.execute("UPDATE chat SET draft = draft") }
         }
+    }
+
+    /// Changes the key, and writes as the pages are copied and once more as the copy is finished; every row is as before at
+    /// each commit.
+    private static func changeKey(_ store: EncryptedStore) async throws {
+        @Sendable func write() throws {
+            try store.writeBlocking { db in
+                try db.execute("UPDATE chat SET body = body || 'x' WHERE id % 2 = 0")
+                try db.execute("UPDATE chat SET body = substr(body, 1, length(body) - 1) WHERE id % 2 = 0")
+            }
+        }
+        try write()
+        let report = try await store.changeKey(to: TestKeys.provider { try Subject.newKey() }) { progress in
+            // A failure of the write is one of the app's; the change goes on.
+            if progress.stage == .building, progress.fraction < 0.9 { try? write() }
+        }
+        guard report.outcome == .rekeyed else { throw Failure(text: "the key is not changed", status: 1) }
+        try await store.write { try $0.execute("UPDATE chat SET draft = draft") }
     }
 }

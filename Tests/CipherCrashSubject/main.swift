@@ -16,9 +16,9 @@ import Foundation
 //   … FILE stay             the same for any operation, and the process lives until a line is said to it
 //   rekey FILE              the change to another key
 //   decrypt FILE            the way back
-//   launch FILE [rekey|decrypt|use|recover]   the whole flow of an app's launch: encrypt, migrate, open; or of one whose
-//                           key is another now, that has turned encryption off, that observes, writes and sleeps then, or
-//                           that recovers a damaged file
+//   launch FILE [rekey|decrypt|use|change-key|recover]   the whole flow of an app's launch: encrypt, migrate, open; or of
+//                           one whose key is another now, that has turned encryption off, that observes, writes and sleeps
+//                           then, that changes its key while it writes, or that recovers a damaged file
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   backup FILE             a backup copy.db beside the file, or a look at the one that is there

@@ -16,6 +16,8 @@ struct Conversion {
     let targetSettings: CipherSettings?
     /// Another database that the copy is made of; `nil` for the file itself.
     var replacement: Replacement?
+    /// A copy of the file that was made before it is at rest; `nil` for one that is built then.
+    var madeAhead: ResealedCopy?
 
     /// A database whose copy takes the place of the file.
     struct Replacement {
@@ -53,7 +55,7 @@ struct Conversion {
         let preflight = Preflight(
             paths: paths, settings: targetSettings, keepBackup: options.keepBackup)
         let folder = try paths.openFolder()
-        let status = try preflight.checkFiles(folder, copying: replacement?.size)
+        let status = try preflight.checkFiles(folder, copying: replacement?.size ?? madeAhead.map { _ in 0 })
         try inspector.checkSidecarNames(isConverting: true)
         let identity = OriginalFile(paths.database, status)
         let ownership = try observer.locating {
@@ -77,8 +79,7 @@ struct Conversion {
         let fileKey = try observer.locating {
             try holdingSource(record, folder, status, identity, ownership) { hold in
                 if replacement == nil { try hold.checkSchema(preflight) }
-                let copy = try record.makeCopy(folder, paths)
-                let made = try making.make(copy, keys, owner: status, observer, &report)
+                let (copy, made) = try makeCopy(&record, folder, hold, status, keys, observer, &report)
                 let keepsOriginal = try keepsOriginal(without: made.missingRows)
                 if let finishing {
                     try observer.begin(.migrating)
@@ -95,6 +96,29 @@ struct Conversion {
         report.seconds = (ContinuousClock.now - began).inSeconds
         report.stageSeconds = observer.secondsByName
         return (report, fileKey)
+    }
+
+    /// Makes the proven copy, or finishes one that was made ahead.
+    private func makeCopy(
+        _ record: inout AttemptRecord, _ folder: Folder, _ hold: SourceHold, _ status: FileSystem.Status,
+        _ keys: UpgradeKeys?, _ observer: UpgradeObserver, _ report: inout EncryptionReport
+    ) throws -> (NewFile, ProvenCopy.Made) {
+        guard let madeAhead else {
+            let copy = try record.makeCopy(folder, paths)
+            return (copy, try making.make(copy, keys, owner: status, observer, &report))
+        }
+        try observer.begin(.building)
+        let finished = try madeAhead.finish(from: hold.file, observer)
+        let copy = try madeAhead.takeFile()
+        try record.adopt(copy, folder, paths)
+        if let finished {
+            report.tables = finished.tables
+            report.bytesAfter = try copy.size()
+            return (copy, ProvenCopy.Made(key: finished.key, missingRows: []))
+        }
+        // A page that cannot be opened may be one that no row depends on.
+        try copy.empty()
+        return (copy, try making.make(copy, keys, owner: status, observer, &report))
     }
 
     /// Refuses a log that damages the file, before that is brought to rest.

@@ -40,7 +40,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var path: String
     /// How many tables were copied and compared, shadow tables of virtual tables included.
     public var tables: Int
-    /// How many rows were copied and compared.
+    /// How many rows were copied and compared; 0 where pages were, for another key of a store that was open.
     public var rows: Int64
     /// The size of the file before, in bytes, with its log.
     public var bytesBefore: Int64

@@ -101,7 +101,7 @@ package struct KeyChange {
 }
 
 extension StoreError {
-    fileprivate static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
+    static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key is the old one",
             advice: "give another new key, or none where the format alone is to change", changed: .nothing)

@@ -1,6 +1,5 @@
 internal import CipherErrors
 internal import CipherSQLite
-internal import CipherSQLiteFormat
 
 /// Has the proven copy of a file, which has no free pages, take its place under the same key.
 package struct Vacuum {
@@ -24,19 +23,10 @@ package struct Vacuum {
             try Conversion(
                 paths: paths, options: options, sourceKey: fileKey, targetSettings: fileKey?.settings
             ).run(
-                .vacuumed, inspector, isWriteAheadLog: isWriteAheadLog(inspector, content), targetKeys: { try keys() }
+                .vacuumed, inspector, isWriteAheadLog: inspector.isWriteAheadLog(content, fileKey),
+                targetKeys: { try keys() }
             ).report
         }
-    }
-
-    private func isWriteAheadLog(_ inspector: Inspector, _ content: FileContent) throws -> Bool {
-        guard let fileKey else { return try inspector.header().isWriteAheadLog }
-        guard case .opaque(let hasPlaintextHeader) = content,
-            let mode = try inspector.readingEncrypted(
-                key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: hasPlaintextHeader,
-                { connection, _ in try ReadOnlyAccess.journalMode(of: connection) })
-        else { throw inspector.keyDoesNotFit() }
-        return mode == "wal"
     }
 
     /// The same key over the same salt, read anew, so that the proof shares no key object with the builder.

@@ -176,6 +176,15 @@ package struct AttemptRecord: Equatable {
         return file
     }
 
+    /// Records a copy that was made without a name, and gives it its own then.
+    mutating func adopt(_ file: NewFile, _ folder: Folder, _ paths: DatabasePaths) throws {
+        copy = file.identity.inode
+        try write(folder, paths)
+        guard file.appear(as: copyName(paths)) == true else {
+            throw FileSystem.failure("be given its name", paths.database)
+        }
+    }
+
     // MARK: As text
 
     private var text: String {

@@ -1,4 +1,5 @@
 internal import CipherErrors
+internal import CipherSQLiteFormat
 
 /// What a conversion begins with: an ``Inspector/Surface`` that it need not refuse.
 ///
@@ -35,5 +36,21 @@ extension ConversionOptions {
                 throw Inspector(paths).readFailure(error, during: .conversion)
             }
         }
+    }
+}
+
+extension Inspector {
+    /// Whether the file is in WAL mode.
+    ///
+    /// - Parameter fileKey: Its key; `nil` for a plaintext one.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the file has another key or is of another kind.
+    func isWriteAheadLog(_ content: FileContent, _ fileKey: FileKey?) throws -> Bool {
+        guard let fileKey else { return try header().isWriteAheadLog }
+        guard case .opaque(let hasPlaintextHeader) = content,
+            let mode = try readingEncrypted(
+                key: fileKey.key, settings: fileKey.settings, hasPlaintextHeader: hasPlaintextHeader,
+                { connection, _ in try ReadOnlyAccess.journalMode(of: connection) })
+        else { throw keyDoesNotFit() }
+        return mode == "wal"
     }
 }

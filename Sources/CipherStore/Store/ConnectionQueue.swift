@@ -297,22 +297,28 @@ package final class ConnectionQueue: @unchecked Sendable {
     // MARK: Holding
 
     /// Runs `body` while neither this queue, which has one worker, nor another one has a connection; meanwhile jobs wait.
+    ///
+    /// - Parameter limit: How long to wait for the other's jobs that run; `nil` for no limit.
+    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit.
     func runAlone<Output: Sendable>(
-        with other: ConnectionQueue, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+        with other: ConnectionQueue, waiting limit: Duration? = nil,
+        _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) async throws -> Output {
         try await run { [identity] in
             ConnectionJob(
-                withoutConnectionOf: identity, calledBy: nil, { try other.holdingBack(for: $0, body) }, completion: $0)
+                withoutConnectionOf: identity, calledBy: nil, { try other.holdingBack(for: $0, limit, body) },
+                completion: $0)
         }
     }
 
     /// The same, which blocks the thread meanwhile.
     func runAloneBlocking<Output: Sendable>(
-        with other: ConnectionQueue, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+        with other: ConnectionQueue, waiting limit: Duration? = nil,
+        _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) throws -> Output {
         try runBlocking { [identity] caller, completion in
             ConnectionJob(
-                withoutConnectionOf: identity, calledBy: caller, { try other.holdingBack(for: $0, body) },
+                withoutConnectionOf: identity, calledBy: caller, { try other.holdingBack(for: $0, limit, body) },
                 completion: completion)
         }
     }
@@ -321,7 +327,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     ///
     /// What `body` has done is done, although the job was cancelled at its end.
     private func holdingBack<Output>(
-        for job: ConnectionJob, _ body: (UpgradeCancellation) throws -> Output
+        for job: ConnectionJob, _ limit: Duration?, _ body: (UpgradeCancellation) throws -> Output
     ) throws -> Output {
         let (cancellation, isFree) = (UpgradeCancellation(), BlockingAnswer<Void>())
         var output: Output?
@@ -334,7 +340,12 @@ package final class ConnectionQueue: @unchecked Sendable {
                 try Self.note(job, waitsFor: QueuesEnd([self]), path) { holder = job }
                 defer { Self.circles.withLock { job.awaited = nil } }
                 hold { isFree.give(.success(())) }
-                try isFree.wait()
+                if let limit {
+                    guard let free = isFree.wait(until: .now + limit) else { throw ReadsGoOn() }
+                    try free.get()
+                } else {
+                    try isFree.wait()
+                }
                 Self.circles.withLock { job.awaited = nil }
                 output = try body(cancellation)
             }
@@ -367,3 +378,6 @@ package final class ConnectionQueue: @unchecked Sendable {
         close(rest)
     }
 }
+
+/// Jobs of a queue went on for longer than they were waited for.
+package struct ReadsGoOn: Error {}

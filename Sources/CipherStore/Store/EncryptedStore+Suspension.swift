@@ -99,26 +99,30 @@ extension EncryptedStore {
     ///
     /// It takes its turn among the writes. What reads run end first.
     ///
-    /// - Parameter body: May put another database in the file's place, and then changes the key that it is given to that of
-    ///   the other. The cancellation is that of the task, and that of a suspension whose limit has passed. Where it ends
-    ///   without an error it has succeeded, cancelled or not.
-    /// - Throws: What `body` throws; ``StoreError`` with `closed`, `suspended`, and `misuse` where closures of several stores
-    ///   wait for each other; `CancellationError`.
+    /// - Parameters:
+    ///   - limit: How long to wait for the reads that run, while others wait; `nil` for no limit.
+    ///   - body: May put another database in the file's place, and then changes the key that it is given to that of the other.
+    ///     The cancellation is that of the task, and that of a suspension whose limit has passed. Where it ends without an
+    ///     error it has succeeded, cancelled or not.
+    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, `suspended`, and `misuse`
+    ///   where closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(
+        waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
     ) async throws -> Output {
         try ownConnections()
-        return try await writer.runAlone(with: readers, alone(body))
+        return try await writer.runAlone(with: readers, waiting: limit, alone(body))
     }
 
     /// The same, which blocks the thread meanwhile.
     ///
     /// - Throws: As the other; ``StoreError`` with `misuse` inside of a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
+        waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
     ) throws -> Output {
         try ownConnections()
-        return try writer.runAloneBlocking(with: readers, alone(body))
+        return try writer.runAloneBlocking(with: readers, waiting: limit, alone(body))
     }
 
     private func alone<Output>(

@@ -41,7 +41,7 @@ package struct OriginalFile {
     }
 
     /// Which other processes have the file open, as far as this user may see.
-    func otherUsers() -> FileUsers {
+    package func otherUsers() -> FileUsers {
         #if os(Linux)
             let processes = ((try? FileSystem.names(in: "/proc")) ?? []).filter {
                 Int32($0) != nil && Int32($0) != getpid()

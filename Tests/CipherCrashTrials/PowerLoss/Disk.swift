@@ -37,6 +37,8 @@ struct Disk {
         case .create(let name, let file, let mode):
             files[file] = DiskFile(durable: FileImage(bytes: [], mode: mode))
             change(.set(name, file: file), operation)
+        case .createNameless(let file, let mode): files[file] = DiskFile(durable: FileImage(bytes: [], mode: mode))
+        case .name(let file, let name): change(.set(name, file: file), operation)
         case .write(let file, let offset, let bytes): change(file, .write(at: offset, bytes), operation)
         case .truncate(let file, let size): change(file, .truncate(size), operation)
         case .setMode(let file, let mode): change(file, .setMode(mode), operation)

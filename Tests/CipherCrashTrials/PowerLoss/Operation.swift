@@ -2,6 +2,9 @@
 struct Operation {
     enum Change {
         case create(String, file: Int, mode: Int)
+        case createNameless(file: Int, mode: Int)
+        /// A file without a name gets one.
+        case name(file: Int, String)
         case write(file: Int, at: Int, [UInt8])
         case truncate(file: Int, to: Int)
         case setMode(file: Int, Int)

@@ -1,8 +1,7 @@
 /// Records one run of each operation and rebuilds what a disk may hold after a power loss at each of its calls.
 struct PowerLoss: Sendable {
     static let usage = "powerloss [--quick] [SCENARIO…]\nscenarios: \(names.joined(separator: " "))"
-    /// All but a backup: the disk that is rebuilt knows no file that gets its first name when it is whole.
-    private static let names = Scenario.all.filter { !$0.makesCopy }.map(\.name) + [WrittenStore.name]
+    private static let names = Scenario.all.map(\.name) + [WrittenStore.name]
     /// So many losses of one scenario are told.
     private static let toldLosses = 20
 

@@ -40,9 +40,11 @@ struct Recording {
         switch call.name {
         case "open": try open(call, path: call.text(0), flags: call.arguments[1], mode: 2)
         case "openat":
-            // A file without a name is gone after a power loss.
-            guard !call.arguments[2].contains("O_TMPFILE") else { return }
-            try open(call, path: path(call, 0), flags: call.arguments[2], mode: 3)
+            if call.arguments[2].contains("O_TMPFILE") {
+                try openNameless(call, path(call, 0), mode: 3)
+            } else {
+                try open(call, path: path(call, 0), flags: call.arguments[2], mode: 3)
+            }
         case "close": descriptors[try call.number(0)] = nil
         case "lseek": descriptors[try call.number(0)]?.position = call.result
         case "write", "pwrite64": try write(call)
@@ -134,6 +136,15 @@ struct Recording {
             target: .file(file, name: name), appends: flags.contains("O_APPEND"))
     }
 
+    /// A file that may be given a name later; without one it is gone after a power loss.
+    private mutating func openNameless(_ call: SystemCall, _ place: String, mode: Int) throws {
+        guard place == folder || place.hasPrefix(folder + "/") else { return }
+        sizes[fileCount] = 0
+        add(.createNameless(file: fileCount, mode: try call.octal(mode)), call)
+        descriptors[call.result] = Descriptor(target: .file(fileCount, name: ""), appends: false)
+        fileCount += 1
+    }
+
     private mutating func write(_ call: SystemCall) throws {
         let number = try call.number(0)
         if number == 1, descriptors[1] == nil, let row = Int(try call.text(1).dropLast()) {
@@ -175,6 +186,13 @@ struct Recording {
     }
 
     private mutating func link(_ call: SystemCall, _ old: String, _ new: String) throws {
+        let ofDescriptor = "/proc/self/fd/"
+        if old.hasPrefix(ofDescriptor), let new = name(new), let number = Int(old.dropFirst(ofDescriptor.count)),
+            case .file(let file, _) = descriptors[number]?.target
+        {
+            files[new] = file
+            return add(.name(file: file, new), call)
+        }
         guard let old = name(old), let new = name(new) else { return }
         files[new] = files[old]
         add(.link(old, to: new), call)

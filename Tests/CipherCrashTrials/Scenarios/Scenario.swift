@@ -73,6 +73,10 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-use", start: .migrated, operation: ["launch", "use"], before: "encrypted-migrated",
             after: "encrypted-migrated"),
+        // Written to meanwhile.
+        Scenario(
+            name: "launch-change-key", start: .migrated, operation: ["launch", "change-key"],
+            before: "encrypted-migrated", after: "rekeyed-migrated"),
         Scenario(
             name: "launch-rekey", start: .encrypted, operation: ["launch", "rekey"], before: "encrypted",
             after: "rekeyed-migrated", waiting: "encrypted-migrated"),

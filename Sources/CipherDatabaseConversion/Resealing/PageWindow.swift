@@ -1,0 +1,107 @@
+internal import CipherPageOpening
+internal import CipherPageSealing
+internal import CipherSQLiteFormat
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Pages of an encrypted file that follow each other, sealed as they are in it.
+// Not `Sendable`: one thread's.
+final class PageWindow: PageSource {
+    static let capacity = 256
+
+    let geometry: PageGeometry
+    private let memory: UnsafeMutableRawBufferPointer
+    private var first: UInt32 = 1
+    private var count: UInt32 = 0
+
+    /// - Returns: `nil` for a page size that SQLite does not know.
+    init?() {
+        guard let geometry = PageGeometry(pageSize: PageSealer.pageSize, reserved: PageSealer.reservedSize) else {
+            return nil
+        }
+        self.geometry = geometry
+        memory = .allocate(byteCount: Self.capacity * PageSealer.pageSize, alignment: 16)
+    }
+
+    deinit { memory.deallocate() }
+
+    /// The last page that can be had.
+    var pageCount: UInt32 { first + count - 1 }
+
+    /// Reads pages.
+    ///
+    /// - Parameters:
+    ///   - pages: Not more than ``capacity``.
+    ///   - fill: Fills a buffer from an offset on; `false` where the file ends before.
+    /// - Returns: Whether the file has them.
+    func fill(
+        _ pages: Range<UInt32>, _ fill: (UnsafeMutableRawBufferPointer, Int64) throws -> Bool
+    ) throws -> Bool {
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: memory[..<(pages.count * geometry.pageSize)])
+        (first, count) = (pages.lowerBound, 0)
+        guard try fill(buffer, Int64(first - 1) * Int64(geometry.pageSize)) else { return false }
+        count = UInt32(pages.count)
+        return true
+    }
+
+    func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? {
+        contains(page) ? bytes(of: page) : nil
+    }
+
+    /// What tells the present form of a page, which must be here, from every other.
+    subscript(page: UInt32) -> PageMark {
+        let bytes = bytes(of: page)
+        let start = geometry.pageSize - PageMark.distance
+        return PageMark(
+            first: bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self),
+            second: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self))
+    }
+
+    /// Whether a page, which must be here, has zeros alone: nobody has written it yet.
+    func isUnwritten(_ page: UInt32) -> Bool {
+        guard self[page] == .unwritten else { return false }
+        let bytes = bytes(of: page)
+        // Each byte equals the next, and the first is 0.
+        return bytes[0] == 0
+            && UnsafeRawBufferPointer(rebasing: bytes.dropFirst()).equals(
+                UnsafeRawBufferPointer(rebasing: bytes.dropLast()))
+    }
+
+    private func contains(_ page: UInt32) -> Bool { page >= first && page - first < count }
+
+    private func bytes(of page: UInt32) -> UnsafeRawBufferPointer {
+        let start = Int(page - first) * geometry.pageSize
+        return UnsafeRawBufferPointer(rebasing: memory[start..<start + geometry.pageSize])
+    }
+}
+
+/// A part of the HMAC of a sealed page.
+///
+/// The HMAC is over the encrypted content, the initialisation vector and the page's number: a page that has it still has what
+/// it had. A checkpoint copies pages as they are.
+/// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
+struct PageMark: Equatable {
+    let first: UInt64
+    let second: UInt64
+
+    /// How far in front of the end of the page it begins: where the HMAC does.
+    static let distance = 64
+    /// That of a page that nobody has written.
+    static let unwritten = PageMark(first: 0, second: 0)
+    /// Stands for none.
+    static let none = PageMark(first: .max, second: .max)
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both have the same bytes.
+    func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+        guard let start = baseAddress, let otherStart = other.baseAddress, count == other.count else { return false }
+        return memcmp(start, otherStart, count) == 0
+    }
+}

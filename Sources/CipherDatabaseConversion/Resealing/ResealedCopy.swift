@@ -1,0 +1,255 @@
+internal import CipherErrors
+internal import CipherPageOpening
+internal import CipherPageSealing
+internal import CipherSQLite
+internal import CipherSQLiteFormat
+internal import CipherSystemFiles
+
+/// A copy of an encrypted database under another key, made page by page while others write the database.
+///
+/// Until the last pass it is of no one commit. A page counts as copied for as long as the database has it under the mark with
+/// which it was compared, whichever way it was written since, and by whom: what was missed is found by the next pass. The last
+/// one goes over a database at rest, which nobody can write.
+///
+/// The database has no name for the copy until then, so that a process that dies leaves nothing.
+// Not `Sendable`: one thread's.
+final class ResealedCopy {
+    /// `nil` once it was let go.
+    private var file: NewFile?
+    /// What errors name.
+    private let path: String
+    private let source: FileKey
+    private let keys: UpgradeKeys
+    /// With what mark the database had each page when it was compared with the copy's.
+    private var compared: [PageMark] = []
+    private let windows: (sealed: PageWindow, original: PageWindow, copied: PageWindow)
+    private let scratch: (UnsafeMutableRawBufferPointer, UnsafeMutableRawBufferPointer)
+
+    /// What became of the pages that had changed since the pass before.
+    struct Pass {
+        /// How many are equal in the copy now.
+        var copied = 0
+        /// How many could not be opened with the key: they were being written, or are damaged.
+        var unreadable = 0
+        /// The first one that the copy has otherwise.
+        var differing: UInt32?
+
+        var changed: Int { copied + unreadable }
+    }
+
+    /// Whether a database of this format can be copied so.
+    static func canBeMade(of settings: CipherSettings) -> Bool { FileLayer.canSeal(settings) }
+
+    /// - Parameters:
+    ///   - file: An empty file without a name.
+    ///   - source: The key of the database, which has opened it.
+    ///   - keys: Those of the copy, in the same format.
+    /// - Returns: `nil` where pages of the format cannot be copied.
+    init?(_ file: NewFile, source: FileKey, _ keys: UpgradeKeys) {
+        guard Self.canBeMade(of: source.settings), let sealed = PageWindow(), let original = PageWindow(),
+            let copied = PageWindow()
+        else { return nil }
+        self.file = file
+        path = file.path
+        self.source = source
+        self.keys = keys
+        windows = (sealed, original, copied)
+        scratch = (
+            .allocate(byteCount: PageSealer.pageSize, alignment: 16),
+            .allocate(byteCount: PageSealer.pageSize, alignment: 16)
+        )
+    }
+
+    deinit {
+        scratch.0.deallocate()
+        scratch.1.deallocate()
+    }
+
+    /// Gives the file away: SQLite may not open it while it is held here.
+    func takeFile() throws -> NewFile {
+        defer { file = nil }
+        return try present()
+    }
+
+    /// Makes the copy durable.
+    func sync() throws { try present().sync() }
+
+    private func present() throws -> NewFile {
+        guard let file else {
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy is gone")
+        }
+        return file
+    }
+
+    // MARK: A pass
+
+    /// Copies the pages that have changed since the pass before, and compares them.
+    ///
+    /// - Parameters:
+    ///   - database: The file, which others may write.
+    ///   - advance: Is told how many bytes of it were looked at; ends the pass by throwing.
+    /// - Throws: ``DatabaseError`` where a file cannot be read or written; ``KeyError``.
+    func update(from database: DatabaseFile, _ advance: (Int64) throws -> Void) throws -> Pass {
+        var pass = Pass()
+        let size = try database.size()
+        let pageCount = UInt32(clamping: size / Int64(PageSealer.pageSize))
+        // A part of a page is one that is being written.
+        if size % Int64(PageSealer.pageSize) != 0 { pass.unreadable += 1 }
+        let workers = try Workers(self, keys, pageCount)
+        resize(to: Int(pageCount))
+        var first: UInt32 = 1
+        while first <= pageCount {
+            let pages = first..<min(first + UInt32(PageWindow.capacity), pageCount + 1)
+            try advance(Int64(first - 1) * Int64(PageSealer.pageSize))
+            try update(pages, database, workers, &pass)
+            first = pages.upperBound
+        }
+        try advance(size)
+        return pass
+    }
+
+    private func resize(to count: Int) {
+        if count < compared.count { compared.removeLast(compared.count - count) }
+        compared += Array(repeating: .none, count: count - compared.count)
+    }
+
+    /// What one pass works with: a page that was authenticated with others is remembered for as long.
+    private struct Workers {
+        let sealing: SealedPages
+        let source: EncryptedPages<PageWindow>
+        /// These share no key object with the sealer.
+        let original: EncryptedPages<PageWindow>
+        let copied: EncryptedPages<PageWindow>
+        let disk: DescriptorFile
+
+        init(_ copy: ResealedCopy, _ keys: UpgradeKeys, _ pageCount: UInt32) throws {
+            let (key, settings) = (copy.source.key, copy.source.settings)
+            disk = try copy.present().content
+            sealing = try SealedPages(disk, key: keys.building.wait().key, path: copy.path) { body in
+                (try? DetachedThread.start("seal", body)) != nil
+            }
+            try sealing.resize(toPages: pageCount)
+            source = try EncryptedPages(copy.windows.sealed, key: key, settings: settings)
+            original = try EncryptedPages(copy.windows.original, key: CipherKey(text: key.text), settings: settings)
+            copied = try EncryptedPages(
+                copy.windows.copied, key: keys.proving.wait(), settings: settings, checksSalt: true)
+        }
+    }
+
+    private func update(
+        _ pages: Range<UInt32>, _ database: DatabaseFile, _ workers: Workers, _ pass: inout Pass
+    ) throws {
+        guard try windows.sealed.fill(pages, database.fill) else {
+            pass.unreadable += pages.count
+            return
+        }
+        let changed = pages.filter { page in
+            page != PageGeometry.lockPage(PageSealer.pageSize)
+                && compared[Int(page) - 1] != windows.sealed[page]
+        }
+        guard !changed.isEmpty else { return }
+        for page in changed {
+            compared[Int(page) - 1] = .none
+            if windows.sealed.isUnwritten(page) {
+                try workers.sealing.clear(page)
+            } else if let content = try workers.source.lend(page, scratch.0)?.baseAddress {
+                try workers.sealing.write(page, content)
+            }
+        }
+        try workers.sealing.flush()
+        try compare(changed, in: pages, database, workers, &pass)
+    }
+
+    /// Opens pages of both files anew, each with its key, and compares them.
+    private func compare(
+        _ changed: [UInt32], in pages: Range<UInt32>, _ database: DatabaseFile, _ workers: Workers, _ pass: inout Pass
+    ) throws {
+        let isThere = try windows.original.fill(pages, database.fill)
+        let isCopied = try windows.copied.fill(pages) { buffer, offset in
+            guard let start = buffer.baseAddress else { return false }
+            try workers.disk.fill(start, count: buffer.count, offset: offset)
+            return true
+        }
+        for page in changed {
+            guard isThere, isCopied, let original = try lend(page, windows.original, workers.original, scratch.0)
+            else {
+                pass.unreadable += 1
+                continue
+            }
+            guard let copied = try lend(page, windows.copied, workers.copied, scratch.1), original.equals(copied)
+            else {
+                pass.differing = pass.differing ?? page
+                pass.unreadable += 1
+                continue
+            }
+            compared[Int(page) - 1] = windows.original[page]
+            pass.copied += 1
+        }
+    }
+
+    /// The content of a page; `nil` where it is not authentic.
+    private func lend(
+        _ page: UInt32, _ window: PageWindow, _ opened: EncryptedPages<PageWindow>,
+        _ scratch: UnsafeMutableRawBufferPointer
+    ) throws -> UnsafeRawBufferPointer? {
+        guard !window.isUnwritten(page) else {
+            scratch.initializeMemory(as: UInt8.self, repeating: 0)
+            return UnsafeRawBufferPointer(scratch)
+        }
+        return try opened.lend(page, scratch)
+    }
+
+    // MARK: Proving
+
+    /// Has SQLCipher, with the key as its provider gave it when asked again, authenticate every page that was compared.
+    ///
+    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``.
+    func authenticate(checking isCancelled: @escaping () -> Bool) throws {
+        guard Engine.current.hasCipherIntegrityCheck else { return }
+        let connection = try connect(keys.again)
+        defer { connection.close() }
+        connection.setProgressHandler(every: 1_000) { !isCancelled() }
+        try connection.forEachRow("PRAGMA cipher_integrity_check") { row in
+            let complaint = try row.get(String.self, at: 0)
+            let number = complaint.split(separator: " ").last.flatMap { Int($0) }
+            // What nobody has written, or is not compared yet, is not sealed.
+            if let number, number >= 1, number <= compared.count,
+                [.none, .unwritten].contains(compared[number - 1])
+            {
+                return
+            }
+            throw StoreError.proof(path, complaint)
+        }
+    }
+
+    /// Finishes the copy of a database at rest, and has SQLCipher read its schema.
+    ///
+    /// - Parameter database: The file, which nobody can write.
+    /// - Returns: The key of the copy, and how many tables it has; `nil` where the database has pages that its key does not
+    ///   open.
+    /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
+    func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> (key: FileKey, tables: Int)? {
+        let pass = try update(from: database) {
+            observer.update(bytes: $0)
+            try observer.checkCancellation()
+        }
+        if let page = pass.differing { throw StoreError.proof(path, "page \(page) differs") }
+        guard pass.unreadable == 0 else { return nil }
+        try observer.begin(.proving)
+        let connection = try connect(keys.proving.wait())
+        defer { connection.close() }
+        try connection.proveReadable()
+        // Every page of the schema is read for it.
+        let tables = try connection.value(
+            Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+        try sync()
+        return (try keys.building.wait(), tables ?? 0)
+    }
+
+    /// The header may say that there is a log, which is the database's and is not read here.
+    private func connect(_ key: CipherKey) throws -> Connection {
+        let file = try present()
+        return try ConnectionProfile.proving(file.size()).with(key: key, format: source.settings)
+            .open(path, ignoresLog: true, through: file.layer())
+    }
+}

@@ -1,0 +1,65 @@
+internal import CCipherEngine
+package import CipherSQLite
+
+/// The pages of a file that are written one by one, and sealed on several cores as SQLCipher 4 seals them.
+///
+/// For a copy whose pages have the content of another file's. As with ``FileLayer/init(sealing:key:startThread:)``, what is
+/// written counts only once it was read by others. Only for ``FileLayer/canSeal(_:engine:)``.
+// Not `Sendable`: one thread's, as `SealedFile` is.
+package final class SealedPages {
+    private let file: SealedFile
+    private let disk: DescriptorFile
+    private let path: String
+
+    /// - Parameters:
+    ///   - disk: The file.
+    ///   - key: The raw key with the salt of that file.
+    ///   - path: What errors name.
+    ///   - startThread: Starts a thread that runs a closure; `false` where there is none to be had.
+    /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
+    package init(
+        _ disk: DescriptorFile, key: CipherKey, path: String,
+        startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
+    ) throws {
+        self.disk = disk
+        self.path = path
+        file = try SealedFile(disk, SealingKeys(key), startThread)
+    }
+
+    deinit { _ = file.close() }
+
+    /// Cuts or extends the file; what is new are zeros.
+    ///
+    /// - Throws: ``DatabaseError``, as every method here.
+    package func resize(toPages count: UInt32) throws {
+        try check(file.truncate(to: Int64(count) * Int64(PageSealer.pageSize)))
+    }
+
+    /// Seals a page, which is on its way to the disk then.
+    ///
+    /// - Parameter content: As many bytes as a page has; those at its end, where the seal is, do not count.
+    package func write(_ page: UInt32, _ content: UnsafeRawPointer) throws {
+        try check(file.write(content, count: PageSealer.pageSize, offset: Self.offset(of: page)))
+    }
+
+    /// Has zeros in the place of a page, as SQLCipher leaves one that was never written.
+    package func clear(_ page: UInt32) throws {
+        try flush()
+        let zeros = [UInt8](repeating: 0, count: PageSealer.pageSize)
+        try check(
+            zeros.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { disk.write($0, count: bytes.count, offset: Self.offset(of: page)) } ?? SQLITE_OK
+            })
+    }
+
+    /// Waits until the pages are in the file.
+    package func flush() throws { try check(file.flush()) }
+
+    private static func offset(of page: UInt32) -> Int64 { Int64(page - 1) * Int64(PageSealer.pageSize) }
+
+    private func check(_ result: Int32) throws {
+        guard result == SQLITE_OK else {
+            throw DatabaseError(extendedCode: result, message: "the copy cannot be written", path: path)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherPageSealing
+internal import CipherSQLite
+internal import CipherStore
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// A change of an open store's key that does not come to its end: the store goes on with the old key, and nothing is left.
+@Suite(.timeLimit(.minutes(20)))
+struct OpenKeyChangeRefusalTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private var newKey: ClosureKeyProvider { OpenKeyChangeTests.newKey }
+
+    private func open(isEncrypted: Bool = true) async throws -> EncryptedStore {
+        var fixture = StoreFixture(folder, isEncrypted: isEncrypted)
+        fixture.options.busyTimeout = .milliseconds(100)
+        let store = try await fixture.open()
+        try await store.write { db in
+            for number in 0..<600 {
+                let body = String(repeating: "\(number) ", count: 900)
+                try db.execute("INSERT INTO chat(uid, body) VALUES ('ana', \(body))")
+            }
+        }
+        return store
+    }
+
+    /// That the store reads, writes and is in WAL mode, with the key that it had, and that nothing else is in the folder.
+    private func checkUnchanged(
+        _ store: EncryptedStore, _ rows: Int = 600, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        #expect(try await store.bodies().count == rows, sourceLocation: sourceLocation)
+        try await store.insert("after")
+        let mode = try await store.read { try $0.value(String.self, "PRAGMA journal_mode") }
+        #expect(mode == "wal", sourceLocation: sourceLocation)
+        await store.close()
+        #expect(try folder.names == ["app.db"], sourceLocation: sourceLocation)
+        let again = try await StoreFixture(folder).open()
+        #expect(again.report.outcome == .opened, sourceLocation: sourceLocation)
+        #expect(try await again.bodies().count == rows + 1, sourceLocation: sourceLocation)
+        await again.close()
+    }
+
+    // MARK: Keys
+
+    @Test("A provider that fails, or gives two keys, changes no byte", arguments: [1, 2], [true, false])
+    func provider(call: Int, fails: Bool) async throws {
+        let store = try await open()
+        try await store.checkpoint()
+        await store.suspend()
+        let before = try FolderDigest(folder.url)
+        store.resume()
+        let calls = Gate()
+        let provider = TestKeys.provider {
+            calls.arrive()
+            guard calls.count == call else { return try TestKeys.raw(11) }
+            if fails { throw CocoaError(.fileNoSuchFile) }
+            return try TestKeys.raw(12)
+        }
+        let error = try await failure(StoreError.self) { try await store.changeKey(to: provider) }
+        #expect(error.code == (fails ? .keyUnavailable : .keyChanged))
+        #expect(calls.count == (fails ? call : 2))
+        await store.suspend()
+        #expect(try FolderDigest(folder.url) == before)
+        store.resume()
+        try await checkUnchanged(store)
+    }
+
+    @Test("The key that the database has is refused, in each of its forms")
+    func sameKey() async throws {
+        let store = try await open()
+        #expect(try await code { try await store.changeKey(to: TestKeys.provider()) } == .keyUnchanged)
+        try await checkUnchanged(store)
+    }
+
+    @Test("A passphrase that the database has is refused, although it would get another salt")
+    func samePassphrase() async throws {
+        let provider = TestKeys.provider { try TestKeys.passphrase() }
+        let store = try await StoreFixture(folder).open(provider)
+        #expect(try await code { try await store.changeKey(to: provider) } == .keyUnchanged)
+        await store.close()
+    }
+
+    @Test("A store without a key, in memory, closed, or called in a closure of its own, is refused")
+    func misuse() async throws {
+        let plain = try await StoreFixture(folder, name: "plain.db", isEncrypted: false).open()
+        #expect(try await code { try await plain.changeKey(to: newKey) } == .unexpectedPlaintext)
+        await plain.close()
+        let memory = try await EncryptedStore.inMemory(StoreFixture(folder).configuration)
+        #expect(try await code { try await memory.changeKey(to: newKey) } == .misuse)
+        await memory.close()
+        let store = try await StoreFixture(folder).open()
+        let nested = try await store.read { [newKey] _ in
+            #expect(throws: StoreError.self) { try store.changeKeyBlocking(to: newKey) }
+        }
+        #expect(nested?.code == .misuse)
+        await store.close()
+        #expect(try await code { try await store.changeKey(to: newKey) } == .closed)
+    }
+
+    // MARK: Others
+
+    @Test("Another process that has the file open is named, and keeps its read")
+    func otherProcess() async throws {
+        let store = try await open()
+        let other = try TestProgram.built("CipherLockHolder").start(["sql", store.path, "7"])
+        try #require(try other.line() == "ready")
+        _ = try other.ask("half SELECT body FROM chat")
+        let error = try await failure(StoreError.self) { try await store.changeKey(to: newKey) }
+        #expect(error.code == .busy)
+        #if os(Linux)
+            #expect(error.detail.contains("\(other.processID)"))
+        #endif
+        _ = try other.wait()
+        try await checkUnchanged(store)
+    }
+
+    @Test("Another process that opens the file only for the last step makes that fail, and the store goes on")
+    func otherProcessLate() async throws {
+        let store = try await open()
+        let other = Gate()
+        let running = Started()
+        let error = try await failure(StoreError.self) { [path = store.path] in
+            try await store.changeKey(to: newKey) { progress in
+                guard progress.stage == .quiescing, other.count == 0 else { return }
+                other.arrive()
+                do {
+                    let started = try TestProgram.built("CipherLockHolder").start(["sql", path, "7"])
+                    running.process = started
+                    #expect(try started.line() == "ready")
+                    #expect(try started.ask("SELECT count(*) FROM chat") == "ok 600")
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        #expect(error.code == .busy)
+        #expect(other.count == 1)
+        _ = try running.process?.wait()
+        try await checkUnchanged(store)
+    }
+
+    @Test("Another store on the file, in this process, is refused")
+    func otherStore() async throws {
+        let store = try await open()
+        let second = try await StoreFixture(folder).open()
+        #expect(try await code { try await store.changeKey(to: newKey) } == .busy)
+        #expect(try await second.bodies().count == 600)
+        await second.close()
+        try await checkUnchanged(store)
+    }
+
+    @Test("A read that does not end is waited for no longer than the store waits for locks; then all go on")
+    func longRead() async throws {
+        let store = try await open()
+        let (isReading, ends) = (Gate(), Gate())
+        let read = Task {
+            try await store.read { db in
+                // What it sees is settled by its first statement.
+                try db.proveReadable()
+                isReading.arrive()
+                ends.block()
+                return try db.value(Int.self, "SELECT count(*) FROM chat")
+            }
+        }
+        await isReading.wait()
+        let error = try await failure(StoreError.self) { try await store.changeKey(to: newKey) }
+        #expect(error.code == .busy)
+        #expect(error.detail.contains("reads"))
+        try await store.insert("while the read goes on")
+        ends.arrive()
+        #expect(try await read.value == 600)
+        try await checkUnchanged(store, 601)
+    }
+
+    // MARK: Ending early
+
+    @Test(
+        "Cancelled at any stage, the store goes on as it was", .enabled(if: FileLayer.canSeal(CipherSettings())),
+        arguments: [UpgradeStage.building, .quiescing, .proving, .swapping], [true, false])
+    func cancelled(stage: UpgradeStage, isFirst: Bool) async throws {
+        let store = try await open()
+        let (arrived, isCancelled) = (Gate(), Gate())
+        let change = Task {
+            try await store.changeKey(to: newKey) { progress in
+                // The copy is built while others write, and finished while they wait.
+                guard progress.stage == stage, (progress.fraction < 0.9) == isFirst || stage != .building else {
+                    return
+                }
+                arrived.arrive()
+                isCancelled.block()
+            }
+        }
+        await arrived.wait()
+        change.cancel()
+        isCancelled.arrive()
+        await #expect(throws: CancellationError.self) { try await change.value }
+        try await checkUnchanged(store)
+    }
+
+    @Test(
+        "Suspending or closing the store ends it while the pages are copied",
+        .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: [true, false])
+    func suspended(closes: Bool) async throws {
+        let store = try await open()
+        let (arrived, goesOn) = (Gate(), Gate())
+        let change = Task {
+            try await store.changeKey(to: newKey) { _ in
+                arrived.arrive()
+                goesOn.block()
+            }
+        }
+        await arrived.wait()
+        let end = Task {
+            if closes { await store.close() } else { await store.suspend(interruptingAfter: .zero) }
+        }
+        // A suspension waits for the file to be closed, closing does not.
+        if closes { await end.value }
+        goesOn.arrive()
+        let error = try await failure(StoreError.self) { try await change.value }
+        #expect(error.code == (closes ? .closed : .suspended))
+        await end.value
+        #expect(try folder.names == ["app.db"])
+        guard !closes else { return }
+        store.resume()
+        try await checkUnchanged(store)
+    }
+}
+
+/// A process that a closure on another thread starts.
+private final class Started: @unchecked Sendable {
+    // Written before the call that starts the process returns, and read after that.
+    var process: TestProgram.Running?
+}

@@ -1,0 +1,328 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherKeyProviders
+internal import CipherPageSealing
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Another key for a store that is open.
+@Suite(.timeLimit(.minutes(20)))
+struct OpenKeyChangeTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    static let newKey = TestKeys.provider { try TestKeys.raw(11) }
+
+    /// A store with rows of more than a thousand pages, some of them free.
+    private func openFilled(_ script: String = "") async throws -> EncryptedStore {
+        let store = try await StoreFixture(folder).open()
+        try await store.writeWithoutTransaction { try $0.executeScript(text: script) }
+        try await store.write { db in
+            try db.executeScript(
+                text: "CREATE TABLE big(id INTEGER PRIMARY KEY, body BLOB); CREATE INDEX big_body ON big(body);")
+            for _ in 0..<400 { try db.execute("INSERT INTO big(body) VALUES (randomblob(9000))") }
+            try db.execute("DELETE FROM big WHERE id % 10 = 0")
+        }
+        return store
+    }
+
+    private func dump(_ store: EncryptedStore) async throws -> DatabaseDump {
+        try await store.read { try DatabaseDump($0) }
+    }
+
+    private func keyFits(_ provider: any KeyProvider) async throws -> Bool {
+        do {
+            let store = try await StoreFixture(folder).open(provider)
+            await store.close()
+            return true
+        } catch let error as StoreError where error.code == .keyDoesNotFit {
+            return false
+        }
+    }
+
+    private func isSound() async throws -> Bool {
+        let file = URL(filePath: StoreFixture(folder).path)
+        return try await DatabaseConverter.verify(file, keyProvider: Self.newKey).isSound
+    }
+
+    // MARK: What is in it
+
+    @Test("Rows and all that SQL can see are as before under the new key, and the store goes on with it")
+    func keeps() async throws {
+        let store = try await openFilled()
+        let before = try await dump(store)
+        let report = try await store.changeKey(to: Self.newKey)
+        #expect(report.outcome == .rekeyed)
+        #expect(report.warnings == [])
+        #expect(try await dump(store) == before)
+        try await store.insert("after")
+        #expect(try await store.read { try $0.value(String.self, "PRAGMA journal_mode") } == "wal")
+        await store.close()
+        #expect(try folder.names == ["app.db"])
+        #expect(try await isSound())
+        #expect(try await !keyFits(TestKeys.provider()))
+        let again = try await StoreFixture(folder).open(Self.newKey)
+        #expect(again.report.outcome == .opened)
+        #expect(try await again.bodies() == ["after"])
+        await again.close()
+    }
+
+    @Test("A passphrase is derived over a new salt, and opens the file afterwards")
+    func passphrase() async throws {
+        let store = try await openFilled()
+        let salt = try DatabaseFile(path: store.path).read(at: 0, count: 16)
+        let provider = TestKeys.provider { try TestKeys.passphrase() }
+        try await store.changeKey(to: provider)
+        #expect(try DatabaseFile(path: store.path).read(at: 0, count: 16) != salt)
+        await store.close()
+        #expect(try await keyFits(provider))
+    }
+
+    @Test("The key is changed to and fro, with rows between")
+    func again() async throws {
+        let store = try await openFilled()
+        for round in 0..<4 {
+            try await store.insert("\(round)")
+            try await store.changeKey(to: round % 2 == 0 ? Self.newKey : TestKeys.provider())
+        }
+        #expect(try await store.bodies() == ["0", "1", "2", "3"])
+        try await store.vacuum()
+        await store.close()
+        #expect(try await keyFits(TestKeys.provider()))
+    }
+
+    /// What is written while pages are copied, in the order of the rounds.
+    static let changes = [
+        "INSERT INTO chat VALUES ('ana', 'meanwhile')",
+        "UPDATE big SET body = randomblob(9000) WHERE id % 3 = 0",
+        "DELETE FROM big WHERE id > 20",
+        "INSERT INTO big(body) SELECT randomblob(9000) FROM big",
+        "CREATE TABLE more(a); INSERT INTO more SELECT body FROM big; ALTER TABLE chat ADD COLUMN x",
+        "DROP TABLE big",
+        "DELETE FROM big WHERE id > 20; PRAGMA incremental_vacuum",
+    ]
+
+    @Test(
+        "What is written while the pages are copied is in the copy, and neither writes nor reads wait for that",
+        .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
+    func meanwhile(change: String, script: String) async throws {
+        let store = try await openFilled(script)
+        let (expected, isWritten) = (Kept<DatabaseDump>(), Gate())
+        let report = try await store.changeKey(to: Self.newKey) { progress in
+            // In the midst of the first round, when pages before and behind are copied and not copied.
+            guard progress.stage == .building, progress.fraction > 0.3, progress.fraction < 0.6, isWritten.count == 0
+            else { return }
+            isWritten.arrive()
+            do {
+                try store.writeBlocking { try $0.executeScript(text: change) }
+                expected.value = try store.readBlocking { try DatabaseDump($0) }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(report.outcome == .rekeyed)
+        let dump = try await dump(store)
+        #expect(expected.value == dump)
+        let pages = try await store.read { try $0.value(Int64.self, "PRAGMA page_count") }
+        await store.close()
+        #expect(try FileSystem.size(store.path) == pages.map { $0 * Int64(CipherSettings().pageSize) })
+        #expect(try await isSound())
+    }
+
+    @Test(
+        "Of eight tasks that write while the key changes, every acknowledged row is there, and observers see the last")
+    func underLoad() async throws {
+        let store = try await openFilled()
+        let (isDone, written) = (Gate(), Gate())
+        let observed = Task {
+            var latest = 0
+            for try await count in store.observe({ try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }) {
+                latest = count
+                if count < 0 || isDone.count == 2 { break }
+            }
+            return latest
+        }
+        let rows = try await withThrowingTaskGroup(of: [String].self) { group in
+            for task in 0..<8 {
+                group.addTask {
+                    var acknowledged: [String] = []
+                    while isDone.count == 0 {
+                        let body = "\(task) \(acknowledged.count)"
+                        try await store.insert(body)
+                        acknowledged.append(body)
+                        written.arrive()
+                    }
+                    return acknowledged
+                }
+            }
+            await written.wait(until: 20)
+            try await store.changeKey(to: Self.newKey)
+            let count = written.count
+            await written.wait(until: count + 20)
+            try await store.changeKey(to: TestKeys.provider())
+            isDone.arrive()
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(try await Set(store.bodies()) == Set(rows))
+        #expect(try await store.bodies().count == rows.count)
+        isDone.arrive()
+        try await store.insert("last")
+        #expect(try await observed.value == rows.count + 1)
+        await store.close()
+        #expect(try await keyFits(TestKeys.provider()))
+    }
+
+    @Test(
+        "Of two changes at once the second is refused or follows, and the store has the key of the last that ended well"
+    )
+    func twoAtOnce() async throws {
+        let store = try await openFilled()
+        let before = try await dump(store)
+        func change(_ byte: UInt8) async -> UInt8? {
+            do {
+                try await store.changeKey(to: TestKeys.provider { try TestKeys.raw(byte) })
+                return byte
+            } catch let error as StoreError where error.code == .busy {
+                return nil
+            } catch {
+                Issue.record(error)
+                return nil
+            }
+        }
+        async let first = change(21)
+        async let second = change(22)
+        let ended = await [first, second].compactMap(\.self)
+        #expect(try await dump(store) == before)
+        await store.close()
+        try #require(!ended.isEmpty)
+        var fitting: [UInt8] = []
+        for byte in ended where try await keyFits(TestKeys.provider { try TestKeys.raw(byte) }) { fitting.append(byte) }
+        #expect(fitting.count == 1)
+    }
+
+    @Test("Afterwards the store has the file open once for each connection, and its locks keep other processes out")
+    func locks() async throws {
+        let store = try await openFilled()
+        try await store.changeKey(to: Self.newKey)
+        try await store.insert("one")
+        let other = try TestProgram.built("CipherLockHolder").start(["sql", store.path, "11"])
+        try #require(try other.line() == "ready")
+        #expect(try other.ask("SELECT count(*) FROM chat") == "ok 1")
+        // The last one to have the file open in WAL mode could leave it.
+        #expect(try other.ask("PRAGMA journal_mode = DELETE").hasPrefix("error 5"))
+        try await store.insert("two")
+        #expect(try other.ask("SELECT count(*) FROM chat") == "ok 2")
+        _ = try other.wait()
+        await store.close()
+    }
+
+    // MARK: What the file may have
+
+    @Test("A store that is not in WAL mode gets another key too, with what is written meanwhile")
+    func rollbackMode() async throws {
+        let fixture = StoreFixture(folder)
+        await (try fixture.open()).close()
+        // Another connection, which is reading, keeps the store from changing the mode.
+        let other = try fixture.connection(isEncrypted: true)
+        #expect(try other.value(String.self, "PRAGMA journal_mode = DELETE") == "delete")
+        try other.execute("BEGIN")
+        try other.proveReadable()
+        var quick = fixture
+        quick.options.busyTimeout = .milliseconds(50)
+        let store = try await quick.open()
+        other.close()
+        try #require(store.report.warnings.contains { $0.contains("WAL mode") })
+        try await store.insert("before")
+        let isWritten = Gate()
+        try await store.changeKey(to: Self.newKey) { progress in
+            guard progress.stage == .building, FileLayer.canSeal(CipherSettings()), isWritten.count == 0 else { return }
+            isWritten.arrive()
+            do {
+                try store.writeBlocking { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', 'meanwhile')") }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        try await store.insert("after")
+        let expected = FileLayer.canSeal(CipherSettings()) ? ["before", "meanwhile", "after"] : ["before", "after"]
+        #expect(try await store.bodies() == expected)
+        await store.close()
+        #expect(try await isSound())
+    }
+
+    /// A page of the free list, which nobody reads, in the file.
+    private func freePage(_ store: EncryptedStore) async throws -> Int64 {
+        try await store.checkpoint()
+        let trunk = try await store.read { db in
+            try db.value(Int64.self, "SELECT max(rootpage) FROM sqlite_master WHERE name = 'spare'")
+        }
+        return try #require(trunk)
+    }
+
+    @Test(
+        "A page that nobody has ever written, and a free page that does not open, keep no store from another key",
+        arguments: [UInt8(0), 0xa5])
+    func unusualPages(byte: UInt8) async throws {
+        let store = try await openFilled()
+        try await store.write { db in
+            try db.executeScript(text: "CREATE TABLE spare(a); INSERT INTO spare VALUES ('of no use')")
+        }
+        let page = try await freePage(store)
+        try await store.write { try $0.execute("DROP TABLE spare") }
+        try await store.checkpoint()
+        let before = try await dump(store)
+        await store.close()
+        do {
+            let file = try DatabaseFile(path: store.path, access: .readWrite)
+            defer { file.close() }
+            let size = CipherSettings().pageSize
+            try file.write([UInt8](repeating: byte, count: size), at: (page - 1) * Int64(size))
+        }
+        let again = try await StoreFixture(folder).open()
+        try await again.changeKey(to: Self.newKey)
+        #expect(try await dump(again) == before)
+        await again.close()
+        #expect(try await keyFits(Self.newKey))
+    }
+
+    // MARK: The provider
+
+    @Test("A rotation is told once the file has the new key, and a failure of it is a warning")
+    func rotation() async throws {
+        let store = try await openFilled()
+        let told = Gate()
+        let path = store.path
+        let report = try await store.changeKey(
+            to: .rotation(from: TestKeys.provider(), to: Self.newKey) { database in
+                #expect(database == path)
+                // The store is not held up for it.
+                try store.writeBlocking { try $0.execute("INSERT INTO chat VALUES ('ana', 'told')") }
+                told.arrive()
+                throw CocoaError(.fileNoSuchFile)
+            })
+        #expect(told.count == 1)
+        #expect(report.warnings.count == 1)
+        #expect(report.warnings.first?.hasPrefix("the previous key is still kept") == true)
+        #expect(try await store.bodies() == ["told"])
+        await store.close()
+    }
+}
+
+/// A value that closures on several threads have in common.
+private final class Kept<Value: Sendable>: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var kept: Value?
+    private let lock = NSLock()
+
+    var value: Value? {
+        get { lock.withLock { kept } }
+        set { lock.withLock { kept = newValue } }
+    }
+}
