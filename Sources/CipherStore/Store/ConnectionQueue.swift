@@ -340,12 +340,11 @@ package final class ConnectionQueue: @unchecked Sendable {
                 try Self.note(job, waitsFor: QueuesEnd([self]), path) { holder = job }
                 defer { Self.circles.withLock { job.awaited = nil } }
                 hold { isFree.give(.success(())) }
-                if let limit {
-                    guard let free = isFree.wait(until: .now + limit) else { throw ReadsGoOn() }
-                    try free.get()
-                } else {
-                    try isFree.wait()
+                if let limit, isFree.wait(until: .now + limit) == nil, Self.circles.withLock({ !running.isEmpty }) {
+                    throw ReadsGoOn()
                 }
+                // Where nothing runs any more, the connections are about to be closed.
+                try isFree.wait()
                 Self.circles.withLock { job.awaited = nil }
                 output = try body(cancellation)
             }

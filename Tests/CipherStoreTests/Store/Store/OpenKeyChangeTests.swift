@@ -210,8 +210,11 @@ struct OpenKeyChangeTests {
     @Test("Afterwards the store has the file open once for each connection, and its locks keep other processes out")
     func locks() async throws {
         let store = try await openFilled()
-        try await store.changeKey(to: Self.newKey)
-        try await store.insert("one")
+        // The store has a connection before the change has ended.
+        try await store.changeKey(
+            to: .rotation(from: TestKeys.provider(), to: Self.newKey) { _ in
+                try store.writeBlocking { try $0.execute("INSERT INTO chat(uid, body) VALUES ('ana', 'one')") }
+            })
         let other = try TestProgram.built("CipherLockHolder").start(["sql", store.path, "11"])
         try #require(try other.line() == "ready")
         #expect(try other.ask("SELECT count(*) FROM chat") == "ok 1")
@@ -268,8 +271,8 @@ struct OpenKeyChangeTests {
 
     @Test(
         "A page that nobody has ever written, and a free page that does not open, keep no store from another key",
-        arguments: [UInt8(0), 0xa5])
-    func unusualPages(byte: UInt8) async throws {
+        arguments: [UInt8(0), 0xa5], [true, false])
+    func unusualPages(byte: UInt8, isMeanwhile: Bool) async throws {
         let store = try await openFilled()
         try await store.write { db in
             try db.executeScript(text: "CREATE TABLE spare(a); INSERT INTO spare VALUES ('of no use')")
@@ -279,14 +282,22 @@ struct OpenKeyChangeTests {
         try await store.checkpoint()
         let before = try await dump(store)
         await store.close()
-        do {
-            let file = try DatabaseFile(path: store.path, access: .readWrite)
+        let path = store.path
+        @Sendable func overwrite() throws {
+            let file = try DatabaseFile(path: path, access: .readWrite)
             defer { file.close() }
             let size = CipherSettings().pageSize
             try file.write([UInt8](repeating: byte, count: size), at: (page - 1) * Int64(size))
         }
-        let again = try await StoreFixture(folder).open()
-        try await again.changeKey(to: Self.newKey)
+        if !isMeanwhile { try overwrite() }
+        let (again, isWritten) = (try await StoreFixture(folder).open(), Gate())
+        try await again.changeKey(to: Self.newKey) { progress in
+            // When every page has been copied once.
+            guard isMeanwhile, progress.stage == .building, progress.bytes == progress.totalBytes, isWritten.count == 0
+            else { return }
+            isWritten.arrive()
+            do { try overwrite() } catch { Issue.record(error) }
+        }
         #expect(try await dump(again) == before)
         await again.close()
         #expect(try await keyFits(Self.newKey))
