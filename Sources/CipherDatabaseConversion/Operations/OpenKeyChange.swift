@@ -146,7 +146,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         }
         var options = options
         options.keepBackup = false
-        options.cancellation = cancellation
+        options.cancellation = UpgradeCancellation(anyOf: [cancellation] + (options.cancellation.map { [$0] } ?? []))
         if let progress = options.progress { options.progress = { progress(Self.atTheEnd($0)) } }
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: source, targetSettings: source.settings)

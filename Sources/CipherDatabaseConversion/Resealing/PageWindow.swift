@@ -94,8 +94,6 @@ struct PageMark: Equatable {
     static let distance = 64
     /// That of a page that nobody has written.
     static let unwritten = PageMark(first: 0, second: 0)
-    /// Stands for none.
-    static let none = PageMark(first: .max, second: .max)
 }
 
 extension UnsafeRawBufferPointer {

@@ -20,8 +20,8 @@ final class ResealedCopy {
     private let path: String
     private let source: FileKey
     private let keys: UpgradeKeys
-    /// With what mark the database had each page when it was compared with the copy's.
-    private var compared: [PageMark] = []
+    /// With what mark the database had each page when it was compared with the copy's; `nil` for one that was not.
+    private var compared: [PageMark?] = []
     private let windows: (sealed: PageWindow, original: PageWindow, copied: PageWindow)
     private let scratch: (UnsafeMutableRawBufferPointer, UnsafeMutableRawBufferPointer)
 
@@ -110,7 +110,7 @@ final class ResealedCopy {
 
     private func resize(to count: Int) {
         if count < compared.count { compared.removeLast(compared.count - count) }
-        compared += Array(repeating: .none, count: count - compared.count)
+        compared += Array(repeating: nil, count: count - compared.count)
     }
 
     /// What one pass works with: a page that was authenticated with others is remembered for as long.
@@ -149,7 +149,7 @@ final class ResealedCopy {
         }
         guard !changed.isEmpty else { return }
         for page in changed {
-            compared[Int(page) - 1] = .none
+            compared[Int(page) - 1] = nil
             if windows.sealed.isUnwritten(page) {
                 try workers.sealing.clear(page)
             } else if let content = try workers.source.lend(page, scratch.0)?.baseAddress {
@@ -213,20 +213,21 @@ final class ResealedCopy {
             let complaint = try row.get(String.self, at: 0)
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
             // What nobody has written, or is not compared yet, is not sealed.
-            if let number, number >= 1, number <= compared.count,
-                [.none, .unwritten].contains(compared[number - 1])
-            {
+            if let number, number >= 1, number <= compared.count, !isSealed(number) {
                 return
             }
             throw StoreError.proof(path, complaint)
         }
     }
 
+    /// Whether a page of the copy is sealed and was compared.
+    private func isSealed(_ page: Int) -> Bool { compared[page - 1].map { $0 != .unwritten } ?? false }
+
     /// Finishes the copy of a database at rest, and has SQLCipher read its schema.
     ///
     /// - Parameter database: The file, which nobody can write.
     /// - Returns: The key of the copy, and how many tables it has; `nil` where the database has pages that its key does not
-    ///   open.
+    ///   open, or that have zeros alone.
     /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> (key: FileKey, tables: Int)? {
         let pass = try update(from: database) {
@@ -234,7 +235,11 @@ final class ResealedCopy {
             try observer.checkCancellation()
         }
         if let page = pass.differing { throw StoreError.proof(path, "page \(page) differs") }
-        guard pass.unreadable == 0 else { return nil }
+        // A page of zeros may be one that nobody has written, or one that the disk has lost.
+        let lockPage = Int(PageGeometry.lockPage(PageSealer.pageSize))
+        guard pass.unreadable == 0, compared.indices.allSatisfy({ isSealed($0 + 1) || $0 + 1 == lockPage }) else {
+            return nil
+        }
         try observer.begin(.proving)
         let connection = try connect(keys.proving.wait())
         defer { connection.close() }

@@ -36,7 +36,7 @@ extension EncryptedStore {
             do {
                 let report = try await withConnectionsClosed(
                     waitingForReads: ownConnections().busyTimeout, change.finish)
-                return try await DetachedThread.run { report.retiring(change) }
+                return await report.retiringOnThread(change)
             } catch is ReadsGoOn {
                 tries += 1
                 guard tries < Self.triesToSwitch else { throw readsGoOn }
@@ -128,6 +128,18 @@ extension EncryptedStore {
 }
 
 extension EncryptionReport {
+    /// The file has the new key by now, so that nothing is an error.
+    fileprivate func retiringOnThread(_ change: OpenKeyChange) async -> EncryptionReport {
+        do {
+            return try await DetachedThread.run { retiring(change) }
+        } catch {
+            var report = self
+            report.warnings.append(
+                "the previous key is still kept, the next opening tells the provider again: there is no thread for it")
+            return report
+        }
+    }
+
     fileprivate func retiring(_ change: OpenKeyChange) -> EncryptionReport {
         var report = self
         if let warning = change.retirePreviousKey() { report.warnings.append(warning) }

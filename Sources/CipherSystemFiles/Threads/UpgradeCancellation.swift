@@ -4,9 +4,13 @@ public final class UpgradeCancellation: @unchecked Sendable {
     private var cancelled = false
     private var waiting: [Lock] = []
     private let lock = Lock()
+    private let others: [UpgradeCancellation]
 
     /// Not cancelled.
-    public init() {}
+    public init() { others = [] }
+
+    /// Cancelled as soon as one of some others is.
+    package init(anyOf others: [UpgradeCancellation]) { self.others = others }
 
     /// Asks the upgrade to end.
     public func cancel() {
@@ -19,7 +23,7 @@ public final class UpgradeCancellation: @unchecked Sendable {
     }
 
     /// Whether the upgrade was asked to end.
-    public var isCancelled: Bool { lock.withLock { cancelled } }
+    public var isCancelled: Bool { lock.withLock { cancelled } || others.contains(where: \.isCancelled) }
 
     /// Holds `lock` while `body` runs, which is woken where it waits under it when the end is asked for.
     package static func waking<Result>(
@@ -30,9 +34,13 @@ public final class UpgradeCancellation: @unchecked Sendable {
         return try lock.withLock(body)
     }
 
-    private func add(_ other: Lock) { lock.withLock { waiting.append(other) } }
+    private func add(_ other: Lock) {
+        lock.withLock { waiting.append(other) }
+        for cancellation in others { cancellation.add(other) }
+    }
 
     private func remove(_ other: Lock) {
+        for cancellation in others { cancellation.remove(other) }
         lock.withLock {
             if let index = waiting.firstIndex(where: { $0 === other }) { waiting.remove(at: index) }
         }

@@ -206,6 +206,61 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
+        "Cancelled at any stage of the form that blocks, the store goes on as it was",
+        .enabled(if: FileLayer.canSeal(CipherSettings())),
+        arguments: [UpgradeStage.building, .quiescing, .proving, .swapping])
+    func cancelledBlocking(stage: UpgradeStage) async throws {
+        let store = try await open()
+        let newKey = newKey
+        let error = try await DetachedThread.run {
+            let cancellation = UpgradeCancellation()
+            return try storeError {
+                try store.changeKeyBlocking(
+                    to: newKey,
+                    progress: { progress in
+                        if progress.stage == stage { cancellation.cancel() }
+                    }, cancellation: cancellation)
+            }
+        }
+        #expect(error?.code == .cancelled)
+        try await checkUnchanged(store)
+    }
+
+    @Test(
+        "A page of a table that is not what was written keeps the store from another key", arguments: [UInt8(0), 0xa5, 0xff],
+        [true, false])
+    func damagedPage(byte: UInt8, isMeanwhile: Bool) async throws {
+        let store = try await open()
+        let page = try #require(
+            try await store.write { db in
+                try db.executeScript(text: "CREATE TABLE kept(a); INSERT INTO kept VALUES ('of use')")
+                return try db.value(Int64.self, "SELECT rootpage FROM sqlite_master WHERE name = 'kept'")
+            })
+        try await store.checkpoint()
+        let path = store.path
+        @Sendable func overwrite() throws {
+            let file = try DatabaseFile(path: path, access: .readWrite)
+            defer { file.close() }
+            let size = CipherSettings().pageSize
+            try file.write([UInt8](repeating: byte, count: size), at: (page - 1) * Int64(size))
+        }
+        await store.close()
+        if !isMeanwhile { try overwrite() }
+        let (again, isWritten) = (try await StoreFixture(folder).open(), Gate())
+        // Which error it is depends on when the page is met.
+        _ = try await code {
+            try await again.changeKey(to: newKey) { progress in
+                guard isMeanwhile, progress.stage == .building, isWritten.count == 0 else { return }
+                guard progress.bytes == progress.totalBytes || !FileLayer.canSeal(CipherSettings()) else { return }
+                isWritten.arrive()
+                do { try overwrite() } catch { Issue.record(error) }
+            }
+        }
+        await again.close()
+        #expect(try folder.names == ["app.db"])
+    }
+
+    @Test(
         "Suspending or closing the store ends it while the pages are copied",
         .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: [true, false])
     func suspended(closes: Bool) async throws {
