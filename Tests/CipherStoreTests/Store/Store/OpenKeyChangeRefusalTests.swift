@@ -227,7 +227,8 @@ struct OpenKeyChangeRefusalTests {
     }
 
     @Test(
-        "A page of a table that is not what was written keeps the store from another key", arguments: [UInt8(0), 0xa5, 0xff],
+        "A page of a table that is not what was written keeps the store from another key",
+        arguments: [UInt8(0), 0xa5, 0xff],
         [true, false])
     func damagedPage(byte: UInt8, isMeanwhile: Bool) async throws {
         let store = try await open()
