@@ -26,24 +26,38 @@ struct IndexEvidence {
     /// Whether an undamaged index tells of every row.
     var isComplete: Bool { !whole.isEmpty }
 
+    /// What the indexes tell of a row.
+    ///
+    /// An entry of nothing but NULLs and the rowid is that of any row with NULLs there, also of another table's: it says
+    /// nothing, while its absence does.
     func answer(_ rowid: Int64?, _ values: [RecordValue]) -> Answer {
-        guard whole.isEmpty else {
-            let isNamed = whole.allSatisfy { number, entries in
-                entries.contains(fingerprint(table.indexes[number], rowid, values))
+        var isNamed = false
+        for (number, entries) in whole {
+            let entry = entry(of: table.indexes[number], rowid, values)
+            guard entries.contains(entry.fingerprint) else { return .denied }
+            if entry.hasValue { isNamed = true }
+        }
+        if whole.isEmpty {
+            isNamed = table.indexes.contains { index in
+                guard index.isPlain else { return false }
+                let entry = entry(of: index, rowid, values)
+                return entry.hasValue && rest.contains(entry.fingerprint)
             }
-            return isNamed ? .confirmed : .denied
         }
-        for index in table.indexes where index.isPlain {
-            if rest.contains(fingerprint(index, rowid, values)) { return .confirmed }
-        }
-        return .unknown
+        return isNamed ? .confirmed : .unknown
     }
 
-    private func fingerprint(_ index: IndexForm, _ rowid: Int64?, _ values: [RecordValue]) -> UInt64 {
-        index.parts.map { part -> RecordValue in
+    private func entry(
+        of index: IndexForm, _ rowid: Int64?, _ values: [RecordValue]
+    ) -> (fingerprint: UInt64, hasValue: Bool) {
+        var hasValue = false
+        let entry = index.parts.map { part -> RecordValue in
             guard part.position >= 0, let place = table.stored.firstIndex(of: part.position), place != table.rowidValue
             else { return rowid.map { .integer($0) } ?? .null }
-            return place < values.count ? values[place] : table.defaults[place].value
-        }.fingerprint()
+            let value = place < values.count ? values[place] : table.defaults[place].value
+            if case .null = value {} else { hasValue = true }
+            return value
+        }
+        return (entry.fingerprint(), hasValue)
     }
 }

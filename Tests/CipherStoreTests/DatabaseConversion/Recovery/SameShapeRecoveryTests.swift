@@ -172,4 +172,24 @@ import Testing
         let found = try fixture.recovered().filter { $0.key.table == "inbox" }
         #expect(found == fixture.places.rows.filter { $0.key.table == "inbox" })
     }
+
+    @Test("An entry of nothing but NULL and a rowid tells of no row of a table whose definition is lost")
+    func entriesOfNull() throws {
+        let fixture = try RecoveryFixture(
+            pageSize: 512,
+            script: """
+                CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL, reply INTEGER);
+                CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL, reply INTEGER);
+                CREATE INDEX replies ON inbox(reply);
+                \(Self.counted) INSERT INTO inbox SELECT i, 'inbox ' || i || hex(zeroblob(30)), NULL FROM n;
+                \(Self.counted) INSERT INTO trash SELECT i, 'trash ' || i || hex(zeroblob(30)), NULL FROM n;
+                """)
+        let lost = try #require(fixture.places.roots["inbox"])
+        try Self.overwriteDefinition(of: "trash", fixture)
+        try fixture.damage([lost])
+        let report = try fixture.recover()
+        #expect(!report.complete, "\(report)")
+        let found = try fixture.recovered().filter { $0.key.table == "inbox" }
+        #expect(found.filter { fixture.places.rows[$0.key] != $0.value } == [:])
+    }
 }
