@@ -181,8 +181,8 @@ import Testing
                 CREATE TABLE inbox(id INTEGER PRIMARY KEY, s TEXT NOT NULL, reply INTEGER);
                 CREATE TABLE trash(id INTEGER PRIMARY KEY, s TEXT NOT NULL, reply INTEGER);
                 CREATE INDEX replies ON inbox(reply);
-                \(Self.counted) INSERT INTO inbox SELECT i, 'inbox ' || i || hex(zeroblob(30)), NULL FROM n;
                 \(Self.counted) INSERT INTO trash SELECT i, 'trash ' || i || hex(zeroblob(30)), NULL FROM n;
+                \(Self.counted) INSERT INTO inbox SELECT i, 'inbox ' || i || hex(zeroblob(30)), NULL FROM n;
                 """)
         let lost = try #require(fixture.places.roots["inbox"])
         try Self.overwriteDefinition(of: "trash", fixture)
