@@ -1,6 +1,7 @@
 #include "CCipherEngine.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static int config(sqlite3 *db, int option, int enabled) { return sqlite3_db_config(db, option, enabled, (int *)0); }
 
@@ -39,6 +40,27 @@ int cs_config_trusted_schema(sqlite3 *db, int enabled) {
 #else
     return SQLITE_ERROR;
 #endif
+}
+
+int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]) {
+    sqlite3_file *file = 0;
+    volatile void *index = 0;
+    int result = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
+    if (result != SQLITE_OK) return result;
+    if (!file || !file->pMethods || file->pMethods->iVersion < 2 || !file->pMethods->xShmMap) return SQLITE_NOTFOUND;
+    // The first region, which the connection has mapped already: nothing is made or extended.
+    result = file->pMethods->xShmMap(file, 0, 32768, 0, &index);
+    if (result != SQLITE_OK || !index) return result == SQLITE_OK ? SQLITE_NOTFOUND : result;
+    // It is there twice; who writes it writes the second one first.
+    unsigned char second[48];
+    for (int tries = 0; tries < 1000; tries++) {
+        __sync_synchronize();
+        memcpy(header, (const void *)index, 48);
+        __sync_synchronize();
+        memcpy(second, (const unsigned char *)index + 48, 48);
+        if (memcmp(header, second, 48) == 0) return SQLITE_OK;
+    }
+    return SQLITE_BUSY;
 }
 
 int cs_open_without_links(void) {

@@ -15,6 +15,10 @@
 #include <malloc.h>
 #endif
 
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
+
 #ifdef __linux__
 #include <linux/fs.h>
 #include <sys/syscall.h>
@@ -147,6 +151,20 @@ void cs_lease_end(int descriptor) { (void)descriptor; }
 int cs_lock_database(int descriptor) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
     return fcntl(descriptor, F_SETLK, &range);
+}
+
+int cs_boot_identity(char identity[37]) {
+#if defined(__APPLE__)
+    size_t size = 37;
+    return sysctlbyname("kern.bootsessionuuid", identity, &size, NULL, 0) == 0 && size == 37 ? 0 : -1;
+#else
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    ssize_t count = read(file, identity, 36);
+    close(file);
+    identity[36] = 0;
+    return count == 36 ? 0 : -1;
+#endif
 }
 
 struct thread_start {

@@ -52,7 +52,8 @@ package struct LogHeader {
     /// Frames count while their salts and sums are right, up to the last that ends a transaction, as they do for SQLite.
     package func committedPages(in log: some ByteSource) throws -> PageVersions? {
         guard isWhole else { return nil }
-        var (committed, pageCount): ([UInt32: Int64], UInt32) = ([:], 0)
+        var committed: [UInt32: Int64] = [:]
+        var pageCount: UInt32 = 0
         var pending: [Frame] = []
         try forEachFrame(of: log, checksSums: true) { frame in
             pending.append(frame)
@@ -61,8 +62,61 @@ package struct LogHeader {
             pending.removeAll(keepingCapacity: true)
             pageCount = frame.pagesAtCommit
         }
-        return pageCount == 0 ? nil : PageVersions(pageSize: pageSize, pageCount: pageCount, offsets: committed)
+        return pageCount > 0 ? PageVersions(pageSize: pageSize, pageCount: pageCount, offsets: committed) : nil
     }
+
+    /// The end of a transaction in a log.
+    package struct TransactionEnd: Equatable, Sendable {
+        fileprivate let salt: [UInt8]
+        /// The number of its last frame, from 1.
+        package let frame: Int
+        /// The salt and the sum that the frame holds.
+        fileprivate let seal: [UInt8]
+        /// The size of the database there, in pages.
+        package let pageCount: UInt32
+
+        /// Whether it is in the log with this header, and not in the one that was under the name before.
+        package func isIn(_ log: LogHeader) -> Bool { salt == log.salt }
+    }
+
+    /// The transaction that ends with a frame, which SQLite says is committed.
+    ///
+    /// - Returns: `nil` where the log is shorter.
+    package func end(at frame: Int, pageCount: UInt32, in log: some ByteSource) throws -> TransactionEnd? {
+        guard frame > 0, let header = try log.read(at: offset(of: frame), count: Self.frameHeaderLength) else {
+            return nil
+        }
+        return TransactionEnd(salt: salt, frame: frame, seal: Array(header[8..<24]), pageCount: pageCount)
+    }
+
+    /// Whether a log of so many frames holds a transaction of an earlier launch, and what came before it as it was then.
+    ///
+    /// A frame's sum depends on all that comes before it in the log, where SQLite has given it one.
+    package func holds(_ end: TransactionEnd, frameCount: Int, in log: some ByteSource) throws -> Bool {
+        guard end.isIn(self), end.seal.prefix(8).elementsEqual(salt), end.frame <= frameCount else { return false }
+        return try self.end(at: end.frame, pageCount: end.pageCount, in: log) == end
+    }
+
+    /// Where in the log the newest form of each page of some frames is.
+    ///
+    /// - Parameters:
+    ///   - frames: The numbers of the frames, which SQLite says are committed.
+    /// - Returns: `nil` where the log is shorter.
+    package func pages(of frames: Range<Int>, in log: some ByteSource) throws -> [UInt32: Int64]? {
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.frameHeaderLength, alignment: 16)
+        defer { memory.deallocate() }
+        var pages: [UInt32: Int64] = [:]
+        for frame in frames {
+            let offset = offset(of: frame)
+            guard offset + stride <= log.size,
+                let header = try log.lend(at: offset, count: Self.frameHeaderLength, memory)
+            else { return nil }
+            pages[header.big32(0)] = offset + Int64(Self.frameHeaderLength)
+        }
+        return pages
+    }
+
+    private func offset(of frame: Int) -> Int64 { Int64(Self.length) + Int64(frame - 1) * stride }
 
     /// One page in the log.
     package struct Frame {
@@ -76,8 +130,9 @@ package struct LogHeader {
 
     /// Lends each frame that has the log's salt.
     ///
-    /// - Parameter checksSums: Whether the sums are checked too, for which all pages are read: behind the last transaction
-    ///   there may be frames of one that was rolled back.
+    /// - Parameters:
+    ///   - checksSums: Whether the sums are checked too, for which all pages are read: behind the last transaction there may
+    ///     be frames of one that was rolled back.
     package func forEachFrame(
         of log: some ByteSource, checksSums: Bool = false, _ body: (Frame) throws -> Void
     ) throws {
@@ -103,10 +158,39 @@ package struct LogHeader {
     }
 }
 
+extension LogHeader.TransactionEnd {
+    /// The same as text, for another process.
+    package var text: String {
+        let numbers = [Self.number(salt[...]), UInt64(frame), Self.number(seal[8...]), UInt64(pageCount)]
+        return numbers.map { String($0, radix: 16) }.joined(separator: ".")
+    }
+
+    /// `nil` for what is no such text.
+    package init?(text: String) {
+        let numbers = text.split(separator: ".").compactMap { UInt64($0, radix: 16) }
+        guard numbers.count == 4, let frame = Int(exactly: numbers[1]), frame > 0, frame < 1 << 32,
+            let pageCount = UInt32(exactly: numbers[3])
+        else { return nil }
+        salt = Self.bytes(numbers[0])
+        self.frame = frame
+        seal = salt + Self.bytes(numbers[2])
+        self.pageCount = pageCount
+    }
+
+    /// Whether the frame has a sum, so that another process can tell that it is the same.
+    package var isSealed: Bool { seal.prefix(8).elementsEqual(salt) }
+
+    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+
+    private static func bytes(_ number: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+    }
+}
+
 /// The running sum over a log.
 ///
 /// Source: SQLite, "WAL-mode File Format", section 4.2.
-private struct LogChecksum: Equatable {
+private struct LogChecksum: Equatable, Sendable {
     let isBigEndian: Bool
     var first: UInt32
     var second: UInt32

@@ -49,6 +49,14 @@ package final class SidecarFile: ByteSource {
         self.descriptor = descriptor
     }
 
+    /// The same file with the size that it has by now, whatever has its name.
+    package init(measuredAnew file: SidecarFile) throws {
+        path = file.path
+        descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw FileSystem.failure("be opened", path) }
+        size = try FileSystem.status(ofDescriptor: descriptor, path).size
+    }
+
     deinit { close(descriptor) }
 
     package func lend(

@@ -25,6 +25,11 @@ int cs_config_triggers(sqlite3 *db, int enabled);
 // The flag with which a file is opened that has no symbolic link in its path, or 0 where the engine is too old to know it.
 int cs_open_without_links(void);
 
+// Copies the header of the index of a database's log, as all connections share it: 48 bytes in this machine's order. The
+// connection must be in a transaction. Returns SQLITE_NOTFOUND where it has no such index.
+// Source: SQLite, "WAL-mode File Format", section 4.1.
+int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]);
+
 // Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
 int cs_config_no_memory_statistics(void);
 

@@ -37,6 +37,10 @@ int cs_lease_take(int descriptor);
 int cs_lease_is_whole(int descriptor);
 void cs_lease_end(int descriptor);
 
+// Writes what tells this start of the system from every other one, as 36 characters and a NUL. Returns 0, or -1 where the
+// system does not tell.
+int cs_boot_identity(char identity[37]);
+
 // Takes the exclusive lock of an SQLite database (F_SETLK). Returns 0, or -1 with errno set.
 int cs_lock_database(int descriptor);
 

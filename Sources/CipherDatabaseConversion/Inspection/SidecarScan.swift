@@ -11,7 +11,7 @@ package enum SidecarScan {
     package static func isStale(_ paths: DatabasePaths, databaseIsPlaintext: Bool) throws -> Bool {
         try any(paths) { runs in
             var findings: [PageRun.Finding] = []
-            for run in runs { findings.append(try run.look(forPlaintext: !databaseIsPlaintext)) }
+            for run in runs { findings.append(try run.whole(forPlaintext: !databaseIsPlaintext)) }
             if findings.contains(.foreign) { return true }
             // Every commit of a plaintext database touches a page that is known as such.
             return databaseIsPlaintext && !findings.contains(.own) && findings.contains(.unknown)
@@ -71,9 +71,9 @@ package enum SidecarScan {
         /// Where in each step the page begins, behind its number.
         let pageOffset: Int
         let pageSize: Int
-        let end: Int64
-        /// What each frame of a log repeats from its header; SQLite reads no further than it does.
-        var salt: [UInt8] = []
+        var end: Int64
+        /// The header of a log; `nil` of a journal.
+        var log: LogHeader?
 
         enum Finding {
             /// There is no page.
@@ -86,10 +86,27 @@ package enum SidecarScan {
             case unknown
         }
 
+        /// The same as ``look(forPlaintext:)``, of what SQLite reads.
+        ///
+        /// A power loss leaves frames whose page never came to the disk. Their sums tell, for which all of a log is read: only
+        /// where its pages are not known at once.
+        func whole(forPlaintext wantPlaintext: Bool) throws -> Finding {
+            let finding = try look(forPlaintext: wantPlaintext)
+            guard let log, finding == .foreign || finding == .unknown && !wantPlaintext else { return finding }
+            var run = self
+            run.end = first
+            if log.isWhole {
+                try log.forEachFrame(of: file, checksSums: true) { run.end = $0.offset + Int64(pageSize) }
+            }
+            return try run.look(forPlaintext: wantPlaintext)
+        }
+
         /// Encrypted pages look random; plaintext ones are known by page 1's magic or as well-formed b-tree pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
             var position = first
             var finding = Finding.nothing
+            // SQLite reads no further than the frames of a log repeat it.
+            let salt = log?.salt ?? []
             while position + stride <= end {
                 guard let buffer = try file.read(at: position, count: pageOffset + pageSize) else { return finding }
                 // A file may be a terabyte of nothing, and is not read to its end for that.
@@ -121,7 +138,7 @@ package enum SidecarScan {
         return [
             PageRun(
                 file: file, first: Int64(LogHeader.length), stride: header.stride,
-                pageOffset: LogHeader.frameHeaderLength, pageSize: header.pageSize, end: file.size, salt: header.salt)
+                pageOffset: LogHeader.frameHeaderLength, pageSize: header.pageSize, end: file.size, log: header)
         ]
     }
 

@@ -17,7 +17,7 @@ struct Conversion {
     /// Another database that the copy is made of; `nil` for the file itself.
     var replacement: Replacement?
     /// A copy of the file that was made before it is at rest; `nil` for one that is built then.
-    var madeAhead: ResealedCopy?
+    var madeAhead: (any CopyMadeAhead)?
 
     /// A database whose copy takes the place of the file.
     struct Replacement {
@@ -69,9 +69,10 @@ struct Conversion {
         defer { keys?.cancel() }
         if replacement == nil { try checkLog(inspector) }
         var report = EncryptionReport(outcome, path: paths.database)
-        report.warnings += try Leftovers.sweep(paths)
+        if madeAhead?.record == nil { report.warnings += try Leftovers.sweep(paths) }
         let attempts = Attempts(paths: paths, options: options)
-        var record = try attempts.next(status.identity, isWriteAheadLog: isWriteAheadLog)
+        var record = try attempts.next(
+            status.identity, isWriteAheadLog: isWriteAheadLog, goingOnWith: madeAhead?.record)
 
         report.bytesBefore = status.size + (try FileSystem.size(paths.wal) ?? 0)
         observer.totalBytes = replacement?.size ?? report.bytesBefore
@@ -113,6 +114,9 @@ struct Conversion {
         try record.adopt(copy, folder, paths)
         if let finished {
             report.tables = finished.tables
+            report.rows = finished.rows ?? report.rows
+            report.rebuiltIndexes = finished.rebuiltIndexes
+            report.warnings += finished.warnings
             report.bytesAfter = try copy.size()
             return (copy, ProvenCopy.Made(key: finished.key, missingRows: []))
         }

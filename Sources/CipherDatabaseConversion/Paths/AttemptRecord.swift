@@ -33,6 +33,8 @@ package struct AttemptRecord: Equatable {
     package var copy: UInt64?
     /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` where none is.
     package var keptAs: Int?
+    /// How far the copy is, where a later launch can go on with it.
+    var progress: CopyProgress?
 
     static let tokenLength = 16
     private static let length = 256
@@ -176,10 +178,11 @@ package struct AttemptRecord: Equatable {
         return file
     }
 
-    /// Records a copy that was made without a name, and gives it its own then.
+    /// Records a copy, and gives one that was made without a name its own then.
     mutating func adopt(_ file: NewFile, _ folder: Folder, _ paths: DatabasePaths) throws {
         copy = file.identity.inode
         try write(folder, paths)
+        guard try !file.hasName(copyName(paths)) else { return }
         guard file.appear(as: copyName(paths)) == true else {
             throw FileSystem.failure("be given its name", paths.database)
         }
@@ -192,6 +195,7 @@ package struct AttemptRecord: Equatable {
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")"
+            + (progress.map { "\n\($0.text)" } ?? "")
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
@@ -212,6 +216,10 @@ package struct AttemptRecord: Equatable {
         }
         if words.count > 5, words[5].starts(with: "kept-".utf8) {
             keptAs = Int(String(decoding: words[5].dropFirst(5), as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
+        }
+        if lines.count > 2 {
+            let line = lines[lines.startIndex + 2].prefix { (32..<127).contains($0) }
+            progress = CopyProgress(text: String(decoding: line, as: UTF8.self))
         }
         attempts = max(0, min(number(0) ?? 1, Self.mostAttempts))
         wasWriteAheadLog = words[1].elementsEqual("wal".utf8)

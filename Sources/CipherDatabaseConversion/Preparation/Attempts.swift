@@ -17,12 +17,17 @@ package struct Attempts {
     /// - Parameters:
     ///   - original: The file that is converted.
     ///   - isWriteAheadLog: Whether the file is in WAL mode now.
+    ///   - made: The record of a copy that was made before; `nil` where there is none.
     /// - Throws: ``StoreError`` with `repeatedFailure`.
-    package func next(_ original: FileIdentity, isWriteAheadLog: Bool) throws -> AttemptRecord {
+    package func next(
+        _ original: FileIdentity, isWriteAheadLog: Bool, goingOnWith made: AttemptRecord? = nil
+    ) throws -> AttemptRecord {
         let last = try last()
-        return try AttemptRecord(
+        var record = try AttemptRecord(
             attempts: (last?.attempts ?? 0) + 1, wasWriteAheadLog: isWriteAheadLog || last?.wasWriteAheadLog == true,
             original: original.inode)
+        if let made { (record.token, record.copy) = (made.token, made.copy) }
+        return record
     }
 
     /// Refuses what ``next(_:isWriteAheadLog:)`` would refuse, and counts nothing.
@@ -36,6 +41,26 @@ package struct Attempts {
             .repeatedFailure, path: paths.database,
             "a conversion of the file was begun \(last.attempts) times and never ended",
             advice: "run it by hand with the command line, or remove \(paths.attemptName)")
+    }
+
+    /// Keeps the log of a plaintext database until somebody else does, where a copy that an earlier launch left needs it.
+    ///
+    /// - Returns: `nil` where there is no such copy.
+    package func keepLog() throws -> LogKeeper? {
+        guard let record = try AttemptRecord.read(paths), record.progress?.isOfThisStart == true,
+            try FileSystem.exists(paths.wal)
+        else { return nil }
+        return try LogKeeper(paths.database, options)
+    }
+
+    /// Gives a plaintext file that is to be opened as it is the journal mode back that a run which died had left.
+    ///
+    /// - Returns: What is to be told.
+    package func giveBackJournalMode() throws -> [String] {
+        guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
+            let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
+        else { return [] }
+        return ["the file is not in WAL mode yet, the next launch tries again: \(reason)"]
     }
 
     /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the
@@ -88,6 +113,7 @@ package struct Attempts {
     ///
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
     package func settle(_ key: FileKey?) throws -> [String] {
+        guard try !Leftovers.areInUse(paths) else { return [] }
         if let record = try AttemptRecord.read(paths) { return end(record, key) }
         let told = try Leftovers.sweep(paths)
         try AttemptRecord.remove(paths)

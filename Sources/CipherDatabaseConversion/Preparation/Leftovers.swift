@@ -1,3 +1,4 @@
+internal import CipherErrors
 internal import CipherSystemFiles
 
 /// What an earlier run that died left behind.
@@ -9,6 +10,7 @@ package enum Leftovers {
     /// Removes them.
     ///
     /// - Returns: What was left because it is another program's.
+    /// - Throws: ``StoreError`` with `busy` where a store is making the copy at this moment.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
         let folder = try paths.openFolder()
@@ -18,6 +20,7 @@ package enum Leftovers {
             try folder.removeIfPresent(paths.attemptName)
             return []
         case .record(let record):
+            if try isBeingMade(record, folder, paths) { throw beingMade(paths) }
             let told = try DamagedOriginal.putBack(record, folder, paths)
             try folder.removeIfPresent(record.unfinishedBackupName(paths))
             return try told + sweepCopy(record, folder, paths)
@@ -35,6 +38,29 @@ package enum Leftovers {
         let folder = try paths.openFolder()
         guard case .record(let record) = try AttemptRecord.find(folder, paths) else { return [] }
         return try DamagedOriginal.putBack(record, folder, paths)
+    }
+
+    /// Whether a store, of this process or another, is encrypting the database while it is open.
+    package static func areInUse(_ paths: DatabasePaths) throws -> Bool {
+        guard try FileSystem.exists(paths.attempt) else { return false }
+        let folder = try paths.openFolder()
+        guard case .record(let record) = try AttemptRecord.find(folder, paths) else { return false }
+        return try isBeingMade(record, folder, paths)
+    }
+
+    static func beingMade(_ paths: DatabasePaths) -> StoreError {
+        .busy(
+            paths.database, "a store, of this process or another, is encrypting the database while it is open",
+            retry: .afterClosing)
+    }
+
+    /// Who makes a copy while others write the database has it locked.
+    private static func isBeingMade(
+        _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
+    ) throws -> Bool {
+        guard let inode = record.copy, let copy = try NewFile(madeBefore: record.copyName(paths), inode, in: folder)
+        else { return false }
+        return !copy.lock()
     }
 
     private static func sweepCopy(

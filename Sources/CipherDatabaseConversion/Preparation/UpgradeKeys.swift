@@ -15,8 +15,9 @@ struct UpgradeKeys {
     /// - Parameters:
     ///   - key: The provider's first answer.
     ///   - again: Its second one, which must be equal.
-    init(_ key: CipherKey, again: CipherKey, settings: CipherSettings) throws {
-        let salt = try key.salt ?? SecretBytes.random(count: CipherKey.saltLength)
+    ///   - salt: That of a copy that is there; `nil` for a new one.
+    init(_ key: CipherKey, again: CipherKey, settings: CipherSettings, salt: SecretBytes? = nil) throws {
+        let salt = try key.salt ?? salt ?? SecretBytes.random(count: CipherKey.saltLength)
         self.again = again
         building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
         proving = BackgroundTask("proof key") { _ in try again.rawKey(salt: salt, settings: settings) }

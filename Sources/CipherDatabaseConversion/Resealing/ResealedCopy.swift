@@ -13,7 +13,7 @@ internal import CipherSystemFiles
 ///
 /// The database has no name for the copy until then, so that a process that dies leaves nothing.
 // Not `Sendable`: one thread's.
-final class ResealedCopy {
+final class ResealedCopy: CopyMadeAhead {
     /// `nil` once it was let go.
     private var file: NewFile?
     /// What errors name.
@@ -66,6 +66,8 @@ final class ResealedCopy {
     }
 
     /// Gives the file away: SQLite may not open it while it is held here.
+    var record: AttemptRecord? { nil }
+
     func takeFile() throws -> NewFile {
         defer { file = nil }
         return try present()
@@ -229,7 +231,7 @@ final class ResealedCopy {
     /// - Returns: The key of the copy, and how many tables it has; `nil` where the database has pages that its key does not
     ///   open, or that have zeros alone.
     /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
-    func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> (key: FileKey, tables: Int)? {
+    func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {
             observer.update(bytes: $0)
             try observer.checkCancellation()
@@ -248,7 +250,7 @@ final class ResealedCopy {
         let tables = try connection.value(
             Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         try sync()
-        return (try keys.building.wait(), tables ?? 0)
+        return FinishedCopy(key: try keys.building.wait(), tables: tables ?? 0)
     }
 
     /// The header may say that there is a log, which is the database's and is not read here.

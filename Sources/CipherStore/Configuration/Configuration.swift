@@ -95,6 +95,8 @@ public struct Configuration: Sendable {
         /// What becomes of a legacy file whose indexes, free list or pointer map are damaged, and of any other that is
         /// converted.
         public var onDamage = OnDamage.rebuildIndexes
+        /// When a legacy file is encrypted.
+        public var when = EncryptionTime.beforeOpening
         /// After how many upgrades, decryptions or changes of key that did not end (a watchdog, a crash)
         /// ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int
@@ -136,6 +138,14 @@ public struct Configuration: Sendable {
         case refuse
         /// It is encrypted as a legacy file is.
         case encrypt
+    }
+
+    /// When a legacy file is encrypted.
+    public enum EncryptionTime: String, Sendable, CaseIterable {
+        /// Before the store opens, which takes as long as that.
+        case beforeOpening
+        /// While the store is open, on a thread in the background: ``EncryptedStore/conversion``.
+        case whileOpen
     }
 
     /// What to do with an encrypted file when encryption is off.

@@ -13,7 +13,8 @@ extension Configuration.Encryption {
             keys: [
                 "enabled", "sinceVersion", "unexpectedPlaintext", "whenDisabled", "plaintextHeaderSize",
                 "formerFormats",
-                "whenFormerFormat", "keepBackup", "maximumAttempts", "onDamage", "onRepeatedFailure", "shadow",
+                "whenFormerFormat", "keepBackup", "when", "maximumAttempts", "onDamage", "onRepeatedFailure",
+                "shadow",
             ] + Self.formatKeys)
         self.init(format: try Self.format(section, newest: newestFormat))
         if let value = section["enabled"] { isEnabled = try value.boolean() }
@@ -28,6 +29,7 @@ extension Configuration.Encryption {
         }
         if let value = section["whenFormerFormat"] { whenFormerFormat = try value.choice() }
         if let value = section["keepBackup"] { keepBackup = try value.boolean() }
+        if let value = section["when"] { when = try value.choice() }
         if let value = section["onDamage"] { onDamage = try value.choice() }
         if let value = section["maximumAttempts"] {
             maximumAttempts = try value.wholeNumber(in: 1...Int(Int32.max))

@@ -17,6 +17,8 @@ package struct StoreOpening {
     let provider: any KeyProvider
     let options: ConversionOptions
     private let mayCreate: Bool
+    /// Whether a legacy file may be opened as it is, to be encrypted while it is open.
+    var mayEncryptLater = false
     /// Other files that the run was given, such as that of the configuration.
     private let inputFiles: [String]
 
@@ -30,6 +32,10 @@ package struct StoreOpening {
         /// The key, derived for this file; `nil` for a plaintext one.
         package let fileKey: FileKey?
         package fileprivate(set) var report: OpenReport
+        /// Whether it is a legacy file that is to be encrypted while it is open.
+        fileprivate(set) var isEncryptedLater = false
+        /// Keeps the log until the encryption goes on with what an earlier launch left; else `nil`.
+        fileprivate(set) var logKeeper: LogKeeper?
     }
 
     /// - Parameter mayCreate: Whether a database is made where there is no file.
@@ -102,10 +108,9 @@ package struct StoreOpening {
             }
             let opened = try open()
             if let told = try interrupted.sweep({ try connect(opened.fileKey) }) { warnings.append(told) }
-            return try body(
-                Opened(
-                    path: opened.path, fileKey: opened.fileKey,
-                    report: warnings.reduce(opened.report) { $0.warning($1) }))
+            var told = opened
+            told.report = warnings.reduce(opened.report) { $0.warning($1) }
+            return try body(told)
         }
     }
 
@@ -161,6 +166,7 @@ package struct StoreOpening {
             try SchemaMigrator(configuration: configuration).plan($0, recorded: facts.recorded)
         }
         do {
+            if mayEncryptLater { return try openToEncryptLater() }
             return try replace(.encrypted, facts) { finishing in
                 let (report, fileKey) = try upgrade.encrypt(inspector, finishing: finishing)
                 return (report, fileKey)
@@ -168,6 +174,18 @@ package struct StoreOpening {
         } catch let error as StoreError where opensPlaintext(after: error) {
             return try openPlaintext(stamped: false, warnings: [StoreError.reason(error)])
         }
+    }
+
+    /// Opens a legacy file as it is, to be encrypted while it is open.
+    private func openToEncryptLater() throws -> Opened {
+        let attempts = Attempts(paths: paths, options: options)
+        try attempts.check()
+        // Before any connection is closed: the last close would remove the log.
+        let keeper = try attempts.keepLog()
+        var opened = try openPlaintext(warnings: attempts.giveBackJournalMode())
+        opened.isEncryptedLater = true
+        opened.logKeeper = keeper
+        return opened
     }
 
     /// Whether a legacy file is opened as it is where its encryption failed so.

@@ -149,6 +149,8 @@ package final class ConnectionQueue: @unchecked Sendable {
     private func next() -> Start? {
         guard !isHeld, let job = waiting.first, let worker = idle.popLast() ?? newWorker() else { return nil }
         waiting.removeFirst()
+        // The slice would keep the job, and what its closure holds.
+        if waiting.isEmpty { waiting = [] }
         Self.circles.withLock { running.append(job) }
         return (job, worker)
     }

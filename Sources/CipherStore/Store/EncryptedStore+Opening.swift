@@ -73,15 +73,20 @@ extension EncryptedStore {
         }
         let events = EventLog(database: folder + "/" + configuration.databaseName, tell: options.events)
         return try events.opening {
-            try StoreOpening(
+            var opening = try StoreOpening(
                 configuration: configuration, directory: folder, provider: keyProvider,
-                options: options.upgrade(events.progress(progress), cancellation)
-            ).run { opened in
+                options: options.upgrade(events.progress(progress), cancellation))
+            opening.mayEncryptLater = configuration.encryption.when == .whileOpen
+            return try opening.run { opened in
                 var connections = StoreConnections(
                     path: opened.path, fileKey: opened.fileKey, extensions: configuration.extensions,
                     columnForms: configuration.columnForms, busyTimeout: options.busyTimeout)
                 connections.events = EventLog(database: opened.path, tell: options.events)
-                return try EncryptedStore(connections, maximumReaders: options.maximumReaders, report: opened.report)
+                let store = try EncryptedStore(
+                    connections, maximumReaders: options.maximumReaders, report: opened.report,
+                    isConverted: opened.isEncryptedLater)
+                store.beginConversion(opening.provider, opening.options, opened.logKeeper)
+                return store
             }
         } report: {
             $0.report

@@ -28,9 +28,10 @@ extension EncryptedStore {
     ///   where a backup of it tells its progress.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
-        guard !backups.encloseCaller else {
+        guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
             throw StoreError(
-                .misuse, path: path, "a backup of the store, which tells its progress, would wait for itself",
+                .misuse, path: path,
+                "a backup or the encryption of the store, which tells its progress, would wait for itself",
                 advice: "suspend the store on another thread")
         }
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in
@@ -55,12 +56,14 @@ extension EncryptedStore {
         }
         guard wasSuspended else { return }
         backups.release()
+        conversion?.resume()
         changes.resume()
         events(.resumed)
     }
 
     /// Has calls refused from now on.
     func beginSuspension(_ limit: Duration?) {
+        conversion?.suspend()
         let (reading, writing) = suspension.withLock { (readers.suspend(), writer.suspend()) }
         guard let limit else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + max(0, limit.inSeconds)) {
@@ -82,12 +85,16 @@ extension EncryptedStore {
     /// The writer's connection is the last one, and brings the log into the file.
     private func whenSuspended(_ body: @escaping @Sendable () -> Void) {
         let files = watch.current
-        readers.whenEnded { [readers, writer, backups, watch, events] in
+        let end: @Sendable () -> Void = { [readers, watch, events] in
+            watch.renew(files)
+            if readers.isSuspended { events(.suspended) }
+            body()
+        }
+        readers.whenEnded { [writer, backups, conversion] in
             backups.whenEnded {
                 writer.whenEnded {
-                    watch.renew(files)
-                    if readers.isSuspended { events(.suspended) }
-                    body()
+                    guard let conversion else { return end() }
+                    conversion.whenIdle(end)
                 }
             }
         }

@@ -21,6 +21,9 @@ public final class EncryptedStore: Sendable {
     public let report: OpenReport
     /// The database file, without symbolic links.
     public let path: String
+    /// The encryption that goes on in the background, where the configuration puts it there and the file was a legacy one;
+    /// else `nil`.
+    public let conversion: StoreConversion?
     let writer: ConnectionQueue
     let readers: ConnectionQueue
     /// Which file the connections are opened to.
@@ -44,7 +47,12 @@ public final class EncryptedStore: Sendable {
     }
 
     /// Opens the writer, so that what it cannot do is known now.
-    init(_ connections: StoreConnections, maximumReaders: Int, report: OpenReport) throws {
+    ///
+    /// - Parameter isConverted: Whether its database is to be encrypted while it is open.
+    init(
+        _ connections: StoreConnections, maximumReaders: Int, report: OpenReport, isConverted: Bool = false
+    ) throws {
+        conversion = isConverted ? StoreConversion() : nil
         path = connections.path
         file = connections.file
         reading = .readers(connections)
@@ -64,6 +72,7 @@ public final class EncryptedStore: Sendable {
 
     /// A store on a database in memory.
     init(inMemory connections: StoreConnections, report: OpenReport) {
+        conversion = nil
         path = connections.path
         file = connections.file
         reading = .writer
@@ -77,6 +86,7 @@ public final class EncryptedStore: Sendable {
 
     /// A store that only reads, one read at a time.
     init(readOnly file: StoreFile, _ events: EventLog, report: OpenReport, _ access: @escaping ConnectionAccess) {
+        conversion = nil
         path = file.path
         self.file = file
         identity = StoreIdentity(events)
@@ -226,6 +236,10 @@ public final class EncryptedStore: Sendable {
     ///
     /// The last one to close moves the log into the database file. A second call waits for the same end.
     public func close() async {
+        if let conversion {
+            conversion.cancel()
+            _ = try? await conversion.value
+        }
         let wasOpen = stop()
         await withCheckedContinuation { continuation in
             readers.close { [writer] in
@@ -240,11 +254,18 @@ public final class EncryptedStore: Sendable {
     /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
+        if conversion?.waitsForCaller == true {
+            throw StoreError(
+                .misuse, path: path, "the encryption of the store, which tells of an event, would wait for itself",
+                advice: "close the store on another thread")
+        }
         var wasOpen = false
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in
+            conversion?.cancel()
             wasOpen = stop()
             readers.close { [writer] in writer.close(done) }
         }
+        conversion?.endBlocking()
         if wasOpen { events(.closed) }
     }
 

@@ -1,5 +1,5 @@
-public import CipherErrors
-internal import CipherDatabaseConversion
+public import CipherDatabaseConversion
+internal import CipherErrors
 internal import CipherSystemFiles
 
 /// Something that a store did or met, for an app's log.
@@ -18,6 +18,12 @@ public struct StoreEvent: Sendable {
         case stage(UpgradeStage)
         /// The store is open; its warnings follow.
         case opened(OpenReport)
+        /// The legacy database was encrypted while the store was open.
+        case encrypted(EncryptionReport)
+        /// It cannot be encrypted now, for another process has it open or a read goes on; it is tried again soon.
+        case encryptionPostponed(any Error)
+        /// It could not be, and the store goes on with the plaintext file.
+        case encryptionFailed(any Error)
         /// A warning of the report.
         case warning(String)
         /// The store could not be opened.
@@ -52,6 +58,9 @@ extension StoreEvent: CustomStringConvertible {
         case .stage(let stage): "upgrade: \(stage.rawValue)"
         case .opened(let report):
             "\(report.outcome.rawValue), version \(report.migration.from.map { "\($0) to " } ?? "")\(report.migration.to)"
+        case .encrypted(let report): "encrypted while open, \(report.rows) rows"
+        case .encryptionPostponed(let error): "is not encrypted yet: \(error)"
+        case .encryptionFailed(let error): "could not be encrypted, and stays plaintext: \(error)"
         case .warning(let warning): "warning: \(warning)"
         case .openingFailed(let error): "could not be opened: \(error)"
         case .checkpointed(let isWhole): isWhole ? "checkpoint" : "checkpoint of a part of the log"

@@ -29,19 +29,22 @@ package final class StoreFile: @unchecked Sendable {
     /// Runs `body`, which may put another file in the place, while no connection is open and none is opened.
     ///
     /// - Parameter body: Is given the key, and changes it where the file has another one afterwards.
-    package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) rethrows -> Output {
+    package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
         var fileKey = lock.withLock {
             isReplacing = true
             return self.fileKey
         }
-        defer {
-            lock.withLock {
-                isReplacing = false
-                self.fileKey = fileKey
-                identity = nil
+        let result = Result { try body(&fileKey) }
+        lock.withLock {
+            isReplacing = false
+            self.fileKey = fileKey
+            switch result {
+            case .success: identity = nil
+            // Nobody had it open for a while: it is the same file, or another program's.
+            case .failure: isDoubtful = true
             }
         }
-        return try body(&fileKey)
+        return try result.get()
     }
 
     /// The key for a new connection.

@@ -44,13 +44,27 @@ package final class NewFile: Sendable {
         try setMode(0o600)
     }
 
-    private init(_ descriptor: Int32, _ name: String?, _ folder: Folder, _ path: String) throws {
+    /// Opens a file that another run of ours made; `nil` where the name leads to another file, or to none.
+    ///
+    /// - Parameter inode: Its number, as that run recorded it.
+    package convenience init?(madeBefore name: String, _ inode: UInt64, in folder: Folder) throws {
+        guard let found = try folder.status(name), found.isRegular, found.identity.inode == inode,
+            let descriptor = try folder.openFile(name)
+        else { return nil }
+        try self.init(descriptor, name, folder, folder.path(of: name), isNew: false)
+        // It may have been replaced in between.
+        guard identity == found.identity else { return nil }
+    }
+
+    private init(
+        _ descriptor: Int32, _ name: String?, _ folder: Folder, _ path: String, isNew: Bool = true
+    ) throws {
         do {
-            try FileSystem.dropInheritedAccess(descriptor, path)
+            if isNew { try FileSystem.dropInheritedAccess(descriptor, path) }
             identity = try FileSystem.status(ofDescriptor: descriptor, path).identity
         } catch {
             close(descriptor)
-            if let name { try folder.removeIfPresent(name) }
+            if isNew, let name { try folder.removeIfPresent(name) }
             throw error
         }
         self.folder = folder
@@ -76,6 +90,14 @@ package final class NewFile: Sendable {
         let result = name.withSystemPath { cs_name_nameless(descriptor, folder.descriptor, $0) }
         return result == 0 ? true : errno == EEXIST ? false : nil
     }
+
+    /// Locks the file (`flock`) until ``unlock()``, or until this file is let go.
+    ///
+    /// Returns whether no other process and no other part of this one has it locked.
+    package func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
+
+    /// Ends ``lock()``.
+    package func unlock() { _ = flock(descriptor, LOCK_UN) }
 
     /// Makes the content durable.
     ///

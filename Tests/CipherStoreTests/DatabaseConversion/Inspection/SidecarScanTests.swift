@@ -73,6 +73,21 @@ struct SidecarScanTests {
         #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
     }
 
+    @Test("A log whose pages a power loss took away is nobody else's", arguments: [1, 2, 40])
+    func lostPages(count: Int) throws {
+        let file = try file(.log, isEncrypted: false)
+        let paths = try DatabasePaths(file.path)
+        try edit(paths.wal) { log in
+            for frame in 0..<count {
+                let page = 32 + frame * (24 + 4_096) + 24
+                guard page + 4_096 <= log.count else { return }
+                log.replaceSubrange(page..<page + 4_096, with: Data(count: 4_096))
+            }
+        }
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: true))
+        #expect(try !SidecarScan.isStale(paths, databaseIsPlaintext: false))
+    }
+
     @Test("Beside a database that has neither, nothing is stale")
     func none() throws {
         let file = try LegacyFile { try $0.execute("CREATE TABLE t(a)") }

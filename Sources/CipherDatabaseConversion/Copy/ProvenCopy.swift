@@ -19,6 +19,8 @@ struct ProvenCopy {
     let options: ConversionOptions
     /// Keeps others from committing, where they may write the database; `nil` where it is at rest.
     var holdingWriters: (() throws -> any WriterHold)?
+    /// Is told that the copy was built and is not proven yet.
+    var whenBuilt: () throws -> Void = {}
 
     /// Fills the copy and shows that it is equal.
     ///
@@ -39,6 +41,7 @@ struct ProvenCopy {
             defer { hold?.end() }
             let original = try build(copy, copyKey, rebuildsIndexes: rebuildsIndexes, hold, observer)
             defer { original.end() }
+            try whenBuilt()
             try observer.begin(.proving)
             return try prove(original, copy, keys, hasRebuiltIndexes: rebuildsIndexes, observer)
         }

@@ -1,0 +1,114 @@
+internal import CipherCatalog
+internal import CipherSQLite
+
+/// Brings the changed rows of a plaintext database into its encrypted copy.
+///
+/// Rows that are equal stay as they are. Indexes are kept by SQLite, triggers do not fire, and what the definition of a table
+/// forbids was let in by the original.
+struct RangeCopy {
+    /// To the copy, with the original attached as `original`; in a transaction that sees one commit of it.
+    let connection: Connection
+
+    /// How many rows were added, less those that were removed.
+    func copy(_ changes: [TreeMap.Change]) throws -> Int64 {
+        try connection.withoutTriggers {
+            try changes.reduce(0) { count, change in
+                guard let ranges = change.ranges else { return try count + copyAll(change.table.name) }
+                return try count + copy(change.table.name, ranges)
+            }
+        }
+    }
+
+    /// The columns of a table that are on disk, and the rowid's name where there is one.
+    private func columns(of table: SchemaName) throws -> (list: SQL, rowid: SQL?) {
+        let all = try ColumnState.read(table: table, from: connection)
+        // A generated column is computed by SQLite, stored or not.
+        let list = all.filter { $0.generation == nil }.map { "\($0.schemaName)" as SQL }
+        return (list.joined(by: ", "), all.rowIDAlias.map { SQL(text: $0) })
+    }
+
+    private func copyAll(_ table: SchemaName) throws -> Int64 {
+        let list = try columns(of: table).list
+        try connection.execute("DELETE FROM main.\(table)")
+        let removed = connection.changes
+        try connection.execute("INSERT INTO main.\(table)(\(list)) SELECT \(list) FROM original.\(table)")
+        return Int64(connection.changes - removed)
+    }
+
+    private func copy(_ table: SchemaName, _ ranges: [TreeMap.RowIDs]) throws -> Int64 {
+        let (list, rowid) = try columns(of: table)
+        guard let rowid else {
+            throw DatabaseError(
+                extendedCode: DatabaseError.generic, message: "columns of \(table) have all names of the rowid")
+        }
+        var differences = Differences()
+        for range in ranges {
+            let condition = range.condition(rowid)
+            let rows = { (schema: SQL) -> SQL in
+                "SELECT \(rowid), \(list) FROM \(schema).\(table) NOT INDEXED \(condition) ORDER BY \(rowid)"
+            }
+            try differences.add(rows("original"), rows("main"), connection)
+        }
+        // All that goes first: a value that must be unique may have gone from one row to another.
+        for row in differences.stale {
+            try connection.execute("DELETE FROM main.\(table) WHERE \(rowid) = \(row)")
+        }
+        for row in differences.fresh {
+            try connection.execute(
+                """
+                INSERT INTO main.\(table)(\(rowid), \(list)) SELECT \(rowid), \(list) FROM original.\(table) NOT INDEXED
+                WHERE \(rowid) = \(row)
+                """)
+        }
+        return Int64(differences.fresh.count - differences.stale.count)
+    }
+}
+
+extension TreeMap.RowIDs {
+    /// What follows the name of the table.
+    func condition(_ rowid: SQL) -> SQL {
+        switch (above, below) {
+        case (nil, nil): ""
+        case (let above?, nil): "WHERE \(rowid) > \(above)"
+        case (nil, let below?): "WHERE \(rowid) < \(below)"
+        case (let above?, let below?): "WHERE \(rowid) > \(above) AND \(rowid) < \(below)"
+        }
+    }
+}
+
+/// The rows by which two results differ, each in the order of the rowid, which comes first.
+private struct Differences {
+    /// The rows of the copy that the original does not have so.
+    private(set) var stale: [Int64] = []
+    /// The rows of the original that the copy does not have so.
+    private(set) var fresh: [Int64] = []
+
+    mutating func add(_ original: SQL, _ copy: SQL, _ connection: Connection) throws {
+        try connection.withStatement(original) { original in
+            try connection.withStatement(copy) { copy in
+                var (hasOriginal, hasCopy) = (try original.step(), try copy.step())
+                while hasOriginal || hasCopy {
+                    let (row, copied) = (original.integer(0), copy.integer(0))
+                    if !hasCopy || hasOriginal && row < copied {
+                        fresh.append(row)
+                        hasOriginal = try original.step()
+                    } else if !hasOriginal || copied < row {
+                        stale.append(copied)
+                        hasCopy = try copy.step()
+                    } else {
+                        if !areEqual(original, copy) {
+                            stale.append(copied)
+                            fresh.append(row)
+                        }
+                        (hasOriginal, hasCopy) = (try original.step(), try copy.step())
+                    }
+                }
+            }
+        }
+    }
+
+    private func areEqual(_ one: Statement, _ other: Statement) -> Bool {
+        var size: Int64 = 0
+        return (1..<Int32(one.columnCount)).allSatisfy { one.column($0, equals: other, $0, size: &size) }
+    }
+}

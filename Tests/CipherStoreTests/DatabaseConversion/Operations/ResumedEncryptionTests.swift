@@ -1,0 +1,173 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// The encryption of an open database that an earlier launch had begun.
+@Suite(.timeLimit(.minutes(20)))
+struct ResumedEncryptionTests {
+    /// A database in WAL mode whose log outlasts a launch, and a copy of it.
+    private final class Subject {
+        let folder: TemporaryFolder
+        private(set) var app: Connection
+        private var seen = SeenStages()
+        var stages: [UpgradeStage] { seen.stages }
+        var path: String { folder.path("app.db") }
+
+        init(_ script: String) throws {
+            folder = try TemporaryFolder()
+            app = try Connection(path: folder.path("app.db"), mode: .create, busyTimeout: .milliseconds(20))
+            try app.executeScript(text: script)
+            _ = try app.value(String.self, "PRAGMA journal_mode = WAL")
+        }
+
+        /// A run of the first step, which leaves what a killed one leaves once it is let go.
+        func prepare(
+            _ key: @escaping @Sendable () throws -> CipherKey = { try TestKeys.raw() }
+        ) throws -> OpenEncryption {
+            let seen = SeenStages()
+            self.seen = seen
+            var options = ConversionOptions()
+            options.progress = { seen.add($0.stage) }
+            let encryption = try OpenEncryption(
+                DatabasePaths(path), provider: TestKeys.provider(key), options: options)
+            try encryption.prepare(UpgradeCancellation(), resting: {}) { [path] in
+                try LockedWriter(path, nil, extensions: SQLExtensions(), busyTimeout: .seconds(5))
+            }
+            return encryption
+        }
+
+        /// Ends the app's connection, as a close of the app does it, and begins it again.
+        func reopen() throws {
+            // A connection that has not used the log does not remove it.
+            try app.proveReadable()
+            app.close()
+            app = try Connection(path: path, mode: .readWrite, busyTimeout: .milliseconds(20))
+            try app.proveReadable()
+        }
+
+        /// The copy is swapped in, and is as the database was.
+        func finish(_ encryption: OpenEncryption, sourceLocation: SourceLocation = #_sourceLocation) throws {
+            let before = try DatabaseDump(app)
+            let version = try app.value(Int.self, "PRAGMA schema_version") ?? 0
+            app.close()
+            var key: FileKey?
+            _ = try encryption.finish(&key, UpgradeCancellation())
+            let fileKey = try #require(key)
+            let connection = try Connection(
+                path: path, mode: .readWrite, key: fileKey.key, settings: fileKey.settings, busyTimeout: .seconds(5))
+            #expect(
+                try connection.values(String.self, "PRAGMA integrity_check") == ["ok"], sourceLocation: sourceLocation)
+            try connection.executeScript(text: "DROP TABLE cipherstore_history; PRAGMA schema_version = \(version)")
+            let after = try DatabaseDump(connection)
+            connection.close()
+            #expect(after == before, "\(after.differences(from: before))", sourceLocation: sourceLocation)
+            #expect(try folder.names == ["app.db"], sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test(
+        "What was written since the launch that made the copy is in it, and it is not built again",
+        arguments: OpenEncryptionTests.cases.map(\.name))
+    func written(name: String) throws {
+        let (_, script, changes) = try #require(OpenEncryptionTests.cases.first { $0.name == name })
+        let subject = try Subject(script)
+        _ = try subject.prepare()
+        #expect(subject.stages.contains(.building))
+        for (number, change) in changes.enumerated() {
+            try subject.app.executeScript(text: change)
+            guard number % 2 == 1 else { continue }
+            _ = try subject.prepare()
+            #expect(subject.stages == [])
+        }
+        let encryption = try subject.prepare()
+        #expect(subject.stages == [])
+        try subject.finish(encryption)
+    }
+
+    @Test(
+        "Where the log is gone, all of the copy is compared, and it is built anew only if rows differ",
+        arguments: [false, true])
+    func withoutLog(isWritten: Bool) throws {
+        let subject = try Subject("CREATE TABLE t(id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        _ = try subject.prepare()
+        if isWritten { try subject.app.execute("UPDATE t SET a = 'z' WHERE id = 2") }
+        try subject.reopen()
+        let encryption = try subject.prepare()
+        #expect(subject.stages.contains(.proving))
+        #expect(subject.stages.contains(.building) == isWritten)
+        try subject.finish(encryption)
+    }
+
+    @Test("A copy of another schema, or under another key, is built anew", arguments: [false, true])
+    func unusable(hasOtherKey: Bool) throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        _ = try subject.prepare()
+        if !hasOtherKey { try subject.app.execute("ALTER TABLE t ADD COLUMN b DEFAULT 7") }
+        let encryption = try subject.prepare { try TestKeys.raw(hasOtherKey ? 12 : 7) }
+        #expect(subject.stages.contains(.building))
+        try subject.finish(encryption)
+    }
+
+    @Test("A copy that was written before the system was started again is built anew")
+    func otherStart() throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        _ = try subject.prepare()
+        let record = subject.folder.url.appending(path: "app.db-attempt")
+        let text = try String(contentsOf: record, encoding: .utf8)
+        let boot = try #require(FileSystem.bootIdentity())
+        #expect(text.contains(boot))
+        let other = String(boot.reversed())
+        try Data(text.replacing(boot, with: other).utf8).write(to: record)
+        let encryption = try subject.prepare()
+        #expect(subject.stages.contains(.building))
+        try subject.finish(encryption)
+    }
+
+    @Test("A copy that is being made is left alone by other runs, which are told so")
+    func beingMade() throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let encryption = try subject.prepare()
+        let names = try subject.folder.names
+        for attempt in 0..<2 {
+            let error = try #require(throws: StoreError.self) {
+                if attempt == 0 {
+                    _ = try subject.prepare()
+                } else {
+                    try Leftovers.sweep(DatabasePaths(subject.path))
+                }
+            }
+            #expect(error.code == .busy)
+            #expect(error.detail.contains("is encrypting the database while it is open"))
+        }
+        #expect(try Attempts(paths: DatabasePaths(subject.path), options: ConversionOptions()).settle(nil) == [])
+        #expect(try subject.folder.names == names)
+        try subject.finish(encryption)
+    }
+
+    @Test("What is ended leaves nothing")
+    func ended() throws {
+        let subject = try Subject("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+        let encryption = try subject.prepare()
+        #expect(try subject.folder.names.contains { $0.hasPrefix("app.db-upgrade-") })
+        encryption.end()
+        subject.app.close()
+        #expect(try subject.folder.names == ["app.db"])
+    }
+}
+
+/// The stages that a run has told of.
+private final class SeenStages: @unchecked Sendable {
+    // Read and written only under `lock`.
+    private var seen: [UpgradeStage] = []
+    private let lock = Lock()
+
+    var stages: [UpgradeStage] { lock.withLock { seen } }
+
+    func add(_ stage: UpgradeStage) {
+        lock.withLock { if seen.last != stage { seen.append(stage) } }
+    }
+}
