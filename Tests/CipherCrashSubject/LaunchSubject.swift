@@ -24,7 +24,7 @@ enum LaunchSubject {
     ///
     /// - Parameter change: `rekey` for an app whose key is another one now, `decrypt` for one that has turned encryption
     ///   off, `use` for one that works with the store then, `change-key` for one that changes its key while it writes,
-    ///   `recover` for one that recovers a damaged file.
+    ///   `encrypt-open` for one that is encrypted while it writes, `recover` for one that recovers a damaged file.
     static func run(_ path: String, change: String?) async throws -> String {
         let file = URL(filePath: path)
         let isOff = change == "decrypt"
@@ -33,6 +33,7 @@ enum LaunchSubject {
         var encryption = Configuration.Encryption(
             isEnabled: !isOff, sinceVersion: SchemaVersion(version), whenDisabled: isOff ? .decrypt : .refuse)
         encryption.onDamage = change == "recover" ? .recover : .rebuildIndexes
+        encryption.when = change == "encrypt-open" ? .whileOpen : .beforeOpening
         func open(_ provider: any KeyProvider) async throws -> EncryptedStore {
             try await EncryptedStore.open(
                 Configuration(
@@ -53,6 +54,7 @@ enum LaunchSubject {
         do {
             if change == "use" { try await use(store) }
             if change == "change-key", !isChanged { try await changeKey(store) }
+            if change == "encrypt-open" { try await OpenEncryptionSubject.use(store) }
             rows = try await store.read { try $0.value(Int.self, "SELECT count(*) FROM chat WHERE draft = 'none'") }
         } catch let error as DatabaseError {
             // What the app's own SQL met has the type of SQLite's failures.

@@ -35,9 +35,9 @@ enum StoreSubject {
             left -= 1
             let id = number
             try await store.write { connection in
-                try connection.execute("INSERT INTO t VALUES (\(id), \(body(id)))")
+                try connection.execute("INSERT INTO t VALUES (\(id), \(WrittenRows.body(id)))")
             }
-            acknowledge(id)
+            WrittenRows.acknowledge(id)
         }
         await store.close()
     }
@@ -51,7 +51,7 @@ enum StoreSubject {
             try connection.forEachRow("SELECT id, body FROM t ORDER BY id") { row in
                 let id = try row.get(Int.self, at: 0)
                 ids.append(id)
-                if try row.get([UInt8].self, at: 1) != body(id) { areWhole = false }
+                if try row.get([UInt8].self, at: 1) != WrittenRows.body(id) { areWhole = false }
             }
             return (ids, areWhole, try connection.value(String.self, "PRAGMA integrity_check"))
         }
@@ -62,25 +62,4 @@ enum StoreSubject {
         }
         print(ids.count)
     }
-
-    private static func body(_ id: Int) -> [UInt8] {
-        [UInt8](repeating: UInt8(truncatingIfNeeded: id), count: 100 + id * 37 % 3_000)
-    }
-
-    /// Not through a buffer: what is printed must be out before the next kill.
-    private static func acknowledge(_ id: Int) {
-        let line = Array("\(id)\n".utf8)
-        var sent = 0
-        while sent < line.count {
-            let part = line[sent...].withUnsafeBytes { send(1, $0.baseAddress, $0.count) }
-            guard part > 0 else { exit(4) }
-            sent += part
-        }
-    }
 }
-
-#if canImport(Glibc)
-    private let send = Glibc.write
-#else
-    private let send = Darwin.write
-#endif

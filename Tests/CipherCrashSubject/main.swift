@@ -16,9 +16,10 @@ import Foundation
 //   … FILE stay             the same for any operation, and the process lives until a line is said to it
 //   rekey FILE              the change to another key
 //   decrypt FILE            the way back
-//   launch FILE [rekey|decrypt|use|change-key|recover]   the whole flow of an app's launch: encrypt, migrate, open; or of
-//                           one whose key is another now, that has turned encryption off, that observes, writes and sleeps
-//                           then, that changes its key while it writes, or that recovers a damaged file
+//   launch FILE [rekey|decrypt|use|change-key|encrypt-open|recover]   the whole flow of an app's launch: encrypt, migrate,
+//                           open; or of one whose key is another now, that has turned encryption off, that observes, writes
+//                           and sleeps then, that changes its key while it writes, that is encrypted while several tasks
+//                           write, each row printed once it is acknowledged, or that recovers a damaged file
 //   rotate FOLDER [STAGE]   app.db opened as a store, from the key in FOLDER/old to a new one in FOLDER/new;
 //                           killed at a stage of the change, or "asked", "done", "dropped" by the provider
 //   backup FILE             a backup copy.db beside the file, or a look at the one that is there
@@ -26,12 +27,13 @@ import Foundation
 //   restore FILE            copy.db in the place of the file
 //   check FILE              prints "plaintext", "encrypted" or "rekeyed" where every row is there, with
 //                           "-damaged" where the overwritten page is there still, with "-migrated" where the schema is the
-//                           new one, and the journal mode
+//                           new one, the journal mode, and the numbers of the rows that were written by a launch
 //   settle FILE OPERATION…  what a crash left: a line with what check says of a copy, one with what the next
 //                           run of the operation says, and one with what check says of a copy of its result
 //   backfill FOLDER [in|behind N]   a backfill that is killed in or behind its Nth batch
 //   write FOLDER [ROWS]     a store written to row by row, each printed once it is acknowledged
 //   count FOLDER            the rows of that store
+//   serve FILE              a store that is encrypted while it does what lines on standard input say; ServedStore.swift
 //   exit FOLDER write|open  a store that goes on writing, or opening, while its process exits
 //   checkpoint FOLDER WAY RUNS [elsewhere]   checkpoints during which another connection, of another process even, makes
 //                           the log begin anew; CheckpointSubject.swift has the ways
@@ -182,6 +184,15 @@ enum Subject {
         let mode = try connection.value(String.self, "PRAGMA journal_mode") ?? "?"
         let form = isPlaintext ? "plaintext" : isRekeyed ? "rekeyed" : "encrypted"
         return "\(form)\(isDamaged ? "-damaged" : "")\(version == 23 ? "" : "-migrated") \(mode)"
+            + (try writtenRows(connection))
+    }
+
+    /// The numbers of the rows that a launch has written; nothing where there is no table of them.
+    private static func writtenRows(_ connection: Connection) throws -> String {
+        guard
+            try connection.value(Int.self, "SELECT count(*) FROM sqlite_master WHERE name = \(WrittenRows.table)") == 1
+        else { return "" }
+        return " rows=" + (try WrittenRows.ids(connection).map(String.init).joined(separator: ","))
     }
 
     /// Whether the page that was overwritten is there still; asked on a connection of which nothing else is expected.
@@ -303,6 +314,7 @@ do {
         try await BackfillSubject.run(place, place: more.first, batch: more.dropFirst().first.flatMap { Int($0) })
     case "write": try await StoreSubject.write(place, rows: more.first.flatMap { Int($0) })
     case "count": try await StoreSubject.count(place)
+    case "serve": try await ServedStore.run(place)
     case "exit": try ExitSubject.run(place, more.first)
     case "checkpoint":
         guard let way = more.first.flatMap({ CheckpointSubject.Way(rawValue: $0) }),

@@ -17,6 +17,8 @@ enum Fault: String, CaseIterable, Sendable {
     case lost = "LOST"
 
     var isMemory: Bool { self == .memory || self == .lastingMemory }
+    /// Whether it goes on to the end of the run.
+    var isLasting: Bool { self == .lastingMemory || self == .size }
 
     /// The system calls that can fail in this way, by their manual pages; a dash for a fault that concerns none.
     var calls: [String] {

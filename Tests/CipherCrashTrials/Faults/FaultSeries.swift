@@ -11,11 +11,19 @@ struct FaultSeries {
     /// The random part of the copy's name: chance stands still.
     private static let digits = "5a5a5a5a5a5a5a5a"
 
+    /// Calls that neither the loader of the program nor its standard output needs.
+    private static let ofFilesAlone: Set<String> = [
+        "pwrite64", "fsync", "fdatasync", "ftruncate", "fchmod", "fchown", "fsetxattr", "fremovexattr",
+    ]
+
     /// Only calls that have to do with these files: the loader of the program is not what is tested.
+    ///
+    /// A copy without a name cannot be told to strace, so a call that only files have is watched for all of them.
     private var watched: [String] {
         let folder = trial.worker.folder
         let copy = "\(trial.file)-upgrade-\(Self.digits)"
         if fault == .lost { return ["-P", copy] }
+        if Self.ofFilesAlone.contains(call) { return [] }
         let besides =
             ["-wal", "-shm", "-journal", "-attempt", "-plaintext", "-plaintext-\(Self.digits)"]
             + ["-damaged", "-damaged-wal", "-damaged-journal"]

@@ -93,6 +93,7 @@ struct Kills: Sendable {
             let order = (calls.firstIndex(of: call) ?? 0) << 32 + number
             harness.starts.keep(state, found.form, order: order)
         }
-        return (found, trial.untouchedLosses(state) + wholeness + losses)
+        let rows = found.losses(of: Saying(ending.output).acknowledged)
+        return (found, trial.untouchedLosses(state) + wholeness + rows + losses)
     }
 }

@@ -11,9 +11,9 @@ protocol Recorded {
     ///
     /// - Parameters:
     ///   - inodes: The inodes of the recorded run.
-    ///   - acknowledged: What the recorded run had acknowledged by then.
+    ///   - acknowledged: The rows that the recorded run had acknowledged by then.
     /// - Returns: Whether it is the new one, and what is lost.
-    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: Int?) throws -> (isNew: Bool, losses: [String])
+    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String])
 }
 
 /// What the states of one recording came to.
@@ -29,11 +29,11 @@ struct PowerLossOutcome {
 struct Experiment {
     let recorded: any Recorded
 
-    /// A state, and which row was the last to be acknowledged by then.
+    /// A state, and which rows were acknowledged by then.
     private struct Candidate {
         let place: String
         let state: FolderState
-        var acknowledged: Int?
+        var acknowledged: [Int]
     }
 
     private var folder: String { recorded.worker.folder }
@@ -93,10 +93,10 @@ struct Experiment {
         var disk = Disk(initial)
         var candidates: [Candidate] = []
         var known: [FolderState: Int] = [:]
-        var acknowledged: Int?
+        var acknowledged: [Int] = []
         for (number, operation) in operations.enumerated() {
             disk.apply(operation)
-            if case .acknowledge(let row) = operation.change { acknowledged = row }
+            if case .acknowledge(let row) = operation.change { acknowledged.append(row) }
             for (description, state) in disk.states(policy) {
                 if let index = known[state] {
                     candidates[index].acknowledged = acknowledged
@@ -112,11 +112,12 @@ struct Experiment {
 }
 
 extension Trial: Recorded {
-    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: Int?) throws -> (isNew: Bool, losses: [String]) {
+    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
         try state.lay(at: worker.folder, inodes)
         // As it lies there now: the record tells other inodes than on the disk.
         let laid = try FolderState(of: worker.folder)
         let (found, losses) = try settle(laid)
-        return (found.form == scenario.after, untouchedLosses(laid) + wholenessLosses(found) + losses)
+        let rows = found.losses(of: acknowledged)
+        return (found.form == scenario.after, untouchedLosses(laid) + wholenessLosses(found) + rows + losses)
     }
 }

@@ -21,10 +21,10 @@ struct WrittenStore: Recorded {
     var command: Command { subject.command(["write", worker.folder, String(Self.rows)]) }
 
     /// The store must come back with every acknowledged row, and one more at most.
-    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: Int?) throws -> (isNew: Bool, losses: [String]) {
+    func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
         try state.lay(at: worker.folder, inodes)
         let found = try worker.run(subject.command(["count", worker.folder])).output
-        let least = acknowledged ?? Self.earlierRows
+        let least = acknowledged.last ?? Self.earlierRows
         guard let rows = Int(found), (least...least + 1).contains(rows) else {
             return (false, ["\(least) rows acknowledged, found: \(found)"])
         }

@@ -37,6 +37,7 @@ struct Scenario: Sendable {
     /// A shadow proof never writes the database or its log.
     var isShadow: Bool { operation == ["shadow"] }
     var isLaunch: Bool { operation.first == "launch" }
+    var isOpenEncryption: Bool { operation == ["launch", "encrypt-open"] }
     /// A backup of a file that nobody has open never writes the database or its log either.
     var isBackup: Bool { operation == ["backup"] }
     /// A recovery to another name never writes the database, its log or its journal.
@@ -77,6 +78,10 @@ struct Scenario: Sendable {
         Scenario(
             name: "launch-change-key", start: .migrated, operation: ["launch", "change-key"],
             before: "encrypted-migrated", after: "rekeyed-migrated"),
+        // Encrypted while it is written to.
+        Scenario(
+            name: "launch-encrypt-open", start: .plaintextMigrated, operation: ["launch", "encrypt-open"],
+            before: "plaintext-migrated", after: "encrypted-migrated"),
         Scenario(
             name: "launch-rekey", start: .encrypted, operation: ["launch", "rekey"], before: "encrypted",
             after: "rekeyed-migrated", waiting: "encrypted-migrated"),

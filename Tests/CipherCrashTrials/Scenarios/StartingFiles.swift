@@ -22,6 +22,8 @@ final class StartingFiles: Sendable {
         case damagedHot
         /// Encrypted, and opened by the app's new version.
         case migrated
+        /// Not encrypted, and opened by the app's new version.
+        case plaintextMigrated
         /// Encrypted, beside a backup of the migrated one.
         case restorable
         /// What an encryption left that was killed, in one composition.
@@ -43,7 +45,7 @@ final class StartingFiles: Sendable {
                 throw TrialError(detail: "the subject cannot make a database: \(ending.output)")
             }
         }
-        func state(_ arguments: [String], having ending: String, launched: Bool = false) throws -> FolderState {
+        func state(_ arguments: [String], having ending: String, launched: [String]? = nil) throws -> FolderState {
             try? FileManager.default.removeItem(atPath: folder)
             mkdir(folder, 0o755)
             let file = folder + "/" + FolderState.database
@@ -54,11 +56,11 @@ final class StartingFiles: Sendable {
             guard try FolderState(of: folder).files[FolderState.database + ending]?.bytes.isEmpty == false else {
                 throw TrialError(detail: "the subject left nothing in \(FolderState.database)\(ending)")
             }
-            if launched { try run(["launch", file]) }
+            if let launched { try run(["launch", file] + launched) }
             return try FolderState(of: folder)
         }
         let encrypted = try state(["encrypted"], having: "-wal")
-        let migrated = try state(["encrypted"], having: "-wal", launched: true)
+        let migrated = try state(["encrypted"], having: "-wal", launched: [])
         try run(["backup", folder + "/" + FolderState.database])
         var restorable = encrypted
         restorable.files[Scenario.copy] = try FolderState(of: folder).files[Scenario.copy]
@@ -73,6 +75,7 @@ final class StartingFiles: Sendable {
             .encryptedDamaged: try state(["encrypted", "damaged"], having: "-wal"),
             .damagedHot: try state(["plaintext", "hot", "damaged"], having: "-journal"),
             .migrated: migrated,
+            .plaintextMigrated: try state(["plaintext"], having: "-wal", launched: ["decrypt"]),
             .restorable: restorable,
         ]
         try FileManager.default.removeItem(atPath: folder)

@@ -31,10 +31,37 @@ struct Finding: CustomStringConvertible, Sendable {
     let description: String
     /// Such as `encrypted-migrated`; what else it says where the database is not whole.
     let form: String
+    /// The form and the journal mode.
+    let state: String
+    /// The numbers of the rows that were written.
+    let rows: Set<Int>
 
     init(_ text: String) {
         description = text
-        form = text.split(separator: " ").count == 2 ? String(text.prefix { $0 != " " }) : text
+        let words = text.split(separator: " ")
+        let numbers = words.last.flatMap { $0.hasPrefix("rows=") ? $0.dropFirst(5) : nil }
+        let isWhole = words.count == (numbers == nil ? 2 : 3)
+        form = isWhole ? String(words[0]) : text
+        state = isWhole ? words.prefix(2).joined(separator: " ") : text
+        rows = Set((numbers ?? "").split(separator: ",").compactMap { Int($0) })
+    }
+
+    /// Those of the rows that were acknowledged and are not there.
+    func losses(of acknowledged: some Sequence<Int>) -> [String] {
+        let missing = Set(acknowledged).subtracting(rows)
+        return missing.isEmpty ? [] : ["acknowledged rows are missing: \(missing.sorted())"]
+    }
+}
+
+/// What a run of an operation said: the rows that it acknowledged, a line each, and all else.
+struct Saying {
+    var acknowledged: [Int] = []
+    var lines: [String] = []
+
+    init(_ output: String) {
+        for line in output.split(separator: "\n", omittingEmptySubsequences: false) {
+            if let row = Int(line) { acknowledged.append(row) } else { lines.append(String(line)) }
+        }
     }
 }
 
@@ -47,12 +74,14 @@ extension Trial {
     func settle(_ state: FolderState) throws -> (found: Finding, losses: [String]) {
         let key = Settled.Key(scenario, state)
         if let found = harness.settled[key] { return (found, []) }
-        let said = try worker.run(harness.subject.command(["settle", file] + scenario.operation)).output
-            .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        let found = Finding(said[0])
+        let saying = Saying(try worker.run(harness.subject.command(["settle", file] + scenario.operation)).output)
+        let said = saying.lines
+        let found = Finding(said.first ?? "")
         var losses = found.form == scenario.after ? try backupLosses(state) + damagedLosses(state) : []
         losses += try copyLosses(state)
-        losses += try endingLosses(said.count > 1 ? said[1] : "", last: said.dropFirst(2).joined(separator: " "))
+        let last = Finding(said.dropFirst(2).joined(separator: " "))
+        losses += try endingLosses(said.count > 1 ? said[1] : "", last)
+        if losses.isEmpty { losses = last.losses(of: found.rows.union(saying.acknowledged)) }
         if losses.isEmpty { harness.settled[key] = found }
         return (found, losses)
     }
@@ -83,12 +112,12 @@ extension Trial {
     }
 
     /// The next run must have finished, with the new file in its modes, its backup and nothing else beside it.
-    private func endingLosses(_ ending: String, last: String) throws -> [String] {
+    private func endingLosses(_ ending: String, _ last: Finding) throws -> [String] {
         guard Scenario.endings.contains(ending) else { return ["the next run says: \(ending)"] }
         let state = try FolderState(of: worker.folder)
         let left = strangers(state, allowing: (scenario.keepsBackup ? [Scenario.backup] : []) + scenario.kept)
         guard left.isEmpty else { return ["left beside after the next run: \(left.joined(separator: " "))"] }
-        guard last == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
+        guard last.state == "\(scenario.after) \(scenario.journalMode)" else { return ["at the end: \(last)"] }
         let mode = state.files[FolderState.database]?.mode
         guard mode == StartingFiles.mode else { return ["at the end the file's mode is \(mode ?? 0)"] }
         guard !scenario.makesCopy || state.files[Scenario.copy] != nil else { return ["there is no backup at the end"] }

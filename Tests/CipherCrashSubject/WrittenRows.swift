@@ -1,0 +1,49 @@
+internal import CipherSQLite
+import Foundation
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Rows whose number tells what they hold, and that are acknowledged on standard output.
+enum WrittenRows {
+    static let table = "written"
+
+    static func body(_ id: Int) -> [UInt8] {
+        [UInt8](repeating: UInt8(truncatingIfNeeded: id), count: 100 + id * 37 % 3_000)
+    }
+
+    /// The numbers of all rows of the table.
+    ///
+    /// - Throws: ``Failure`` where a row is not whole.
+    static func ids(_ connection: Connection) throws -> [Int] {
+        var ids: [Int] = []
+        try connection.forEachRow("SELECT id, body FROM \(identifier: table) ORDER BY id") { row in
+            let id = try row.get(Int.self, at: 0)
+            guard try row.get([UInt8].self, at: 1) == body(id) else {
+                throw Failure(text: "row \(id) of \(table) is damaged", status: 1)
+            }
+            ids.append(id)
+        }
+        return ids
+    }
+
+    /// Not through a buffer: what is printed must be out before the next kill.
+    static func acknowledge(_ id: Int) {
+        let line = Array("\(id)\n".utf8)
+        var sent = 0
+        while sent < line.count {
+            let part = line[sent...].withUnsafeBytes { send(1, $0.baseAddress, $0.count) }
+            guard part > 0 else { exit(4) }
+            sent += part
+        }
+    }
+}
+
+#if canImport(Glibc)
+    private let send = Glibc.write
+#else
+    private let send = Darwin.write
+#endif
