@@ -4,13 +4,20 @@ import Foundation
 // Connections that are there before a file is converted, or come meanwhile, and go on afterwards.
 //
 // Usage: CipherSchedules SEED COUNT [untold]
+//        CipherSchedules SEED COUNT online PROCESSES CHANGES
 //
 // Runs COUNT schedules, those of the next seed are others until all were run, and prints how many there were, how many
 // conversions were refused, how many rows were acknowledged and how many losses there were. With "untold" each file is
 // another user's, so that a process without CAP_LEASE cannot tell who has it open.
+//
+// With "online" it runs stores that are encrypted while eight threads write to them, of one process or of several, each
+// CHANGES times, and prints kills for refusals.
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 3, let seed = Int(arguments[1]), let count = Int(arguments[2]) else { exit(64) }
+if arguments.count == 6, arguments[3] == "online", let processes = Int(arguments[4]), let changes = Int(arguments[5]) {
+    exit(online(seed * count..<(seed + 1) * count, processes, changes))
+}
 let isUntold = arguments.dropFirst(3).first == "untold"
 var (refused, acknowledged, losses) = (0, 0, 0)
 for number in seed * count..<(seed + 1) * count {
@@ -27,5 +34,26 @@ for number in seed * count..<(seed + 1) * count {
     }
     fflush(nil)
 }
+
+/// Runs the schedules of numbers, and returns the exit status.
+func online(_ numbers: Range<Int>, _ processes: Int, _ changes: Int) -> Int32 {
+    var (kills, acknowledged, losses) = (0, 0, 0)
+    for number in numbers {
+        do {
+            let result = try OnlineTrial(seed: number, processes: processes, changes: changes).run()
+            kills += result.kills
+            acknowledged += result.acknowledged
+            losses += result.losses.count
+            for loss in result.losses { print("\(number): \(loss)") }
+        } catch {
+            losses += 1
+            print("\(number): \(error)")
+        }
+        fflush(nil)
+    }
+    print("schedules \(numbers.count) kills \(kills) acknowledged \(acknowledged) losses \(losses)")
+    return losses == 0 ? 0 : 1
+}
+
 print("schedules \(count) refused \(refused) acknowledged \(acknowledged) losses \(losses)")
 exit(losses == 0 ? 0 : 1)
