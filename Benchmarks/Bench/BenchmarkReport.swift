@@ -8,6 +8,8 @@ struct BenchmarkReport: Codable {
     var measurements: [Measurement] = []
     /// The seconds of each stage of the upgrade, in each run.
     var stages: [String: [Double]] = [:]
+    /// When each stage of an encryption began, while an app was at work.
+    var onlineStages: String?
     /// The upgrade over the size of the file.
     var curve: [UpgradeBenchmarks.Point] = []
 
@@ -37,6 +39,7 @@ struct BenchmarkReport: Codable {
                     + stages.sorted { $0.key < $1.key }
                     .map { "\($0.key) \(Self.number(Measurement.median($0.value), 2)) s" }.joined(separator: ", "))
         }
+        if let onlineStages { lines += ["", onlineStages] }
         if !curve.isEmpty {
             lines += ["", Self.line("the upgrade over the size", "MB", "s", "s/GB", "peak MB")]
             for point in curve {

@@ -65,7 +65,9 @@ struct UpgradeRun {
 
     func program(_ name: String) -> String { bin.appending(path: name).path(percentEncoded: false) }
 
-    private func copyLegacy() throws {
+    /// Returns the path of the copy.
+    @discardableResult
+    func copyLegacy() throws -> String {
         try? FileManager.default.removeItem(at: work)
         try FileManager.default.createDirectory(at: work, withIntermediateDirectories: true)
         for ending in ["", "-wal"] where FileManager.default.fileExists(atPath: legacy + ending) {
@@ -73,5 +75,6 @@ struct UpgradeRun {
         }
         // What the copying left to write would be written beside what is measured.
         sync()
+        return database
     }
 }

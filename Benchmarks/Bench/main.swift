@@ -8,6 +8,18 @@ import Foundation
 // commas; STATIC-TOOL is empty where the command line was not built so.
 
 let arguments = CommandLine.arguments
+// Usage: Bench app DATABASE MODE SECONDS, which is what the benchmark of an app at work runs.
+if arguments.count == 5, arguments[1] == OnlineApp.word, let mode = OnlineApp.Mode(rawValue: arguments[3]),
+    let seconds = Double(arguments[4])
+{
+    do {
+        try OnlineApp(database: URL(filePath: arguments[2]), mode: mode, seconds: seconds).run()
+        exit(0)
+    } catch {
+        FileHandle.standardError.write(Data("bench: \(error)\n".utf8))
+        exit(1)
+    }
+}
 guard arguments.count >= 11, let messages = Int(arguments[4]), let runs = Int(arguments[5]) else {
     print("usage: Bench PROGRAMS FOLDER SQLCIPHER MESSAGES RUNS SIZES STATIC-TOOL JSON SVG SECTION...")
     exit(64)
@@ -31,6 +43,10 @@ func measure(_ section: String, _ report: inout BenchmarkReport) throws {
             report.measurements += measurements
             report.curve = points
         }
+    case "online":
+        let (measurements, stages) = try OnlineBenchmarks(run: run, messages: messages, runs: runs).measure()
+        report.measurements += measurements
+        report.onlineStages = stages
     case "shapes": report.measurements += try ShapeBenchmarks(run: run).measure()
     case "tool":
         report.measurements += try ToolBenchmarks(
@@ -49,7 +65,7 @@ func measure(_ section: String, _ report: inout BenchmarkReport) throws {
 do {
     var report = BenchmarkReport()
     // Those that measure the memory of other programs first: what this one takes would be counted with theirs.
-    for section in ["upgrade", "curve", "shapes", "tool", "store", "migration", "statements"]
+    for section in ["upgrade", "curve", "online", "shapes", "tool", "store", "migration", "statements"]
     where arguments[10...].contains(section) { try measure(section, &report) }
     print(report.table)
     try report.json.write(to: URL(filePath: arguments[8]))
