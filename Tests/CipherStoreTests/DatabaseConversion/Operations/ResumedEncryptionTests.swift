@@ -70,7 +70,7 @@ struct ResumedEncryptionTests {
     }
 
     @Test(
-        "What was written since the launch that made the copy is in it, and it is not built again",
+        "What was written since the launch that made the copy is in it, which is built again only for another schema",
         arguments: OpenEncryptionTests.cases.map(\.name))
     func written(name: String) throws {
         let (_, script, changes) = try #require(OpenEncryptionTests.cases.first { $0.name == name })
@@ -84,7 +84,8 @@ struct ResumedEncryptionTests {
             #expect(subject.stages == [])
         }
         let encryption = try subject.prepare()
-        #expect(subject.stages == [])
+        let hasOtherSchema = changes.contains { $0.hasPrefix("DROP TABLE") }
+        #expect(subject.stages == (hasOtherSchema ? [.building, .proving] : []))
         try subject.finish(encryption)
     }
 

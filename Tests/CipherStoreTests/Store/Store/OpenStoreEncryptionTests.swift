@@ -133,12 +133,11 @@ struct OpenStoreEncryptionTests {
         let (store, conversion, gate) = try await openHeld()
         let (isDone, written) = (Gate(), Gate())
         let observed = Task {
-            var latest = 0
-            for try await count in store.observe({ try $0.value(Int.self, "SELECT count(*) FROM chat") ?? 0 }) {
-                latest = count
-                if isDone.count == 2 { break }
+            for try await bodies in store.observe({ try $0.values(String.self, "SELECT body FROM chat") })
+            where bodies.contains("last") {
+                return bodies.count
             }
-            return latest
+            return 0
         }
         let rows = try await withThrowingTaskGroup(of: [String].self) { group in
             for task in 0..<8 {
@@ -167,7 +166,6 @@ struct OpenStoreEncryptionTests {
         let bodies = try await store.bodies()
         #expect(Set(bodies) == Set(rows))
         #expect(bodies.count == rows.count)
-        isDone.arrive()
         try await store.insert("last")
         #expect(try await observed.value == rows.count + 1)
         try await check(store, isEncrypted: true, bodies: bodies + ["last"])
