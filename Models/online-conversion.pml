@@ -1,4 +1,4 @@
-/* The conversion while the app works (docs/ONLINE.md). Not built yet: this is its design.
+/* The encryption while the app works (docs/ONLINE.md), as FollowingCopy and OpenEncryption do it.
  *
  * A database in WAL mode, as far as the protocol depends on it: the file, the log's frames, its salts (a number that never
  * comes back), what is synced, what is backfilled, the readers' marks. The database has two units of conversion; a commit
@@ -16,6 +16,7 @@
  * also: -DREKEY -DCOMMITS=1
  * NO_COPY_LOCK: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
  * NO_FOLDER_LOCK: -DTWO_AT_ONCE -DCOMMITS=1 -DPOWER_LOSSES=0
+ * NO_LEAVING_OF_WAL: -DALONE -DKILLS=0 -DPOWER_LOSSES=0 -DSTARTS=1
  */
 
 #ifndef STARTS
@@ -38,9 +39,9 @@
 #define Other 3
 
 mtype = {
-    off, open_store, serve, claim, keep, first_frame, first_pin, read_salts, sync_log, apply_0, mark_part, apply_1, sync_copy,
-    write_mark, checkpoint, next_round, unpinned, gate, begin_immediate, last_delta, last_sync, last_mark,
-    end_immediate, leave_wal, read_log_again, close_all, look, rename, swept, back
+    off, open_store, serve, claim, keep, first_frame, first_pin, read_salts, clear_mark, apply_0, apply_1,
+    write_mark, checkpoint, next_round, unpinned, gate, lock_folder, begin_immediate, last_clear, last_delta, last_sync,
+    leave_wal, close_all, look, rename, swept, back
 };
 
 /* The file that has the name: the plaintext one, or the copy. */
@@ -58,18 +59,23 @@ bool unmapped[FRAMES + 1];
 byte truth[2];                           /* what was committed; a power loss may take what was never synced */
 byte commits;
 
-/* The copy and, in the record, its mark: where in which log it is, and which units it has. */
+/* The copy and, in the record, its mark: where in which log it is. There is none where the copy equals no commit. */
 byte copy[2], copy_disk[2];
-byte mark_salt, mark_frame, has_unit;    /* bits: the units that are known to be equal at the mark */
-bool first_is_done;
+byte mark_salt, mark_frame;
+bool has_mark;
+bool mark_is_of_this_start;              /* of the system: a power loss ends it */
+bool is_torn;                            /* a transaction on the copy was begun and not ended, and the copy has no journal */
+bool was_built, is_there = true;
+bool follows[2];                         /* a round of this run has ended, and its pin lasts */
 
 byte write_lock, exclusive, copy_lock, folder_lock;
-bool writers_wait;
+byte writers_wait;                       /* those of one launch */
 /* A log that ended while no launch could hold it, or in a gap of the switch: then a comparison is no waste. */
 bool log_was_lost;
 
 mtype at[2] = off;
 byte pin_salt[2], changed[2];
+byte pin_commits[2];                     /* what PRAGMA data_version tells */
 /* Readers: of each launch the pin, and, 2 further on, the keeper. One that begins where all of the log is in the file has the
  * mark 0: it keeps everybody from backfilling, and nobody from beginning the log anew. */
 bool reads[4], reads_file[4];
@@ -112,7 +118,7 @@ hidden byte i, limit, seen;
 
 hidden byte R_is_not_reached; /* fails where it is reached, for -DREACH_... */
 hidden byte I1_the_name_holds_a_proven_copy, I2_acknowledged_rows_are_there, I3_copy_equals_original_at_the_rename;
-hidden byte I4_copy_equals_the_snapshot, I6_no_plaintext_log_is_left, I7_the_app_works_on_in_wal_mode;
+hidden byte I4_copy_equals_the_snapshot, I4_copy_is_whole, I6_no_plaintext_log_is_left, I7_the_app_works_on_in_wal_mode;
 hidden byte I7_no_launch_has_the_old_file, I8_no_work_is_thrown_away;
 
 inline newest(u, last) {
@@ -238,64 +244,77 @@ inline unpin(p) {
     end_read(p);
     end_read(Keeper(p));
     pin_salt[p] = 0;
+    pin_commits[p] = 0;
     changed[p] = 0
 }
 
 inline end_process(p) {
     unpin(p);
+    follows[p] = false;
     if :: write_lock == p + 1 -> write_lock = Nobody :: else fi;
     if :: exclusive == p + 1 -> exclusive = Nobody :: else fi;
-    if :: copy_lock == p + 1 -> copy_lock = Nobody; writers_wait = false :: else fi;
+    if :: writers_wait == p + 1 -> writers_wait = Nobody :: else fi;
+    if :: copy_lock == p + 1 -> copy_lock = Nobody :: else fi;
     if :: folder_lock == p + 1 -> folder_lock = Nobody :: else fi;
     at[p] = off
 }
 
-/* A kill, or an app that quits: its connections keep the log from being deleted by their close. */
+/* A kill. A launch that outlives it does not keep the log. */
 inline end_launch(p) {
-    end_process(p);
-#ifdef NO_LOG_KEPT
-    if
-    :: is_wal && !other_is_connected && !Connected(0) && !Connected(1) -> end_log()
-    :: else
-    fi;
-#endif
-    skip
+    log_was_lost = log_was_lost || (copy_lock == p + 1 && Connected(1 - p));
+    end_process(p)
 }
 
-/* The units that frames from the mark to `last` change, and those that are not known to be equal: all of them where the mark
- * is of another log. Such a unit is compared, and copied where it differs. */
-inline find_changes(p, log_salt, last) {
+/* A close without a kill removes the copy; the last one ends the log. */
+inline quit(p) {
     if
+    :: copy_lock == p + 1 -> has_mark = false; was_built = false
+    :: else
+    fi;
+    end_process(p);
+    if
+    :: is_wal && !other_is_connected && !Connected(0) && !Connected(1) ->
+        end_log();
+        log_was_lost = true
+    :: else
+    fi
+}
+
+/* The units that frames change which are not in the copy. A run that follows has a pin since the last round: a log that began
+ * anew since holds all of what came after. Another run trusts the mark, if the log is the one it names; else each unit is
+ * compared, and copied where it differs. */
+inline find_changes(p, log_salt, last) {
+    i = mark_frame + 1;
+    if
+    :: follows[p] ->
+        if :: mark_salt != log_salt -> i = 1 :: else fi;
+        changed[p] = 0
 #ifndef NO_SALT_CHECK
-    :: mark_salt != log_salt || mark_frame > last ->
-#ifndef NO_RESUMPTION
-        I8_no_work_is_thrown_away = has_unit == 0 || log_was_lost;
-        assert(I8_no_work_is_thrown_away);
+    :: !follows[p] && (!has_mark || mark_salt != log_salt || mark_frame > last) ->
+#else
+    :: !follows[p] && !has_mark ->
 #endif
+        I8_no_work_is_thrown_away = !was_built || log_was_lost;
+        assert(I8_no_work_is_thrown_away);
 #ifdef REACH_COMPARISON_OF_ALL
-        R_is_not_reached = has_unit == 0;
+        R_is_not_reached = !has_mark;
         assert(R_is_not_reached);
 #endif
-        has_unit = 0;
+        i = last + 1;
         changed[p] = 3
-    :: else ->
-#else
-    :: true ->
-#endif
-        changed[p] = 3 - has_unit;
-        i = mark_frame + 1;
-        do
-        :: i <= last ->
+    :: else -> changed[p] = 0
+    fi;
+    do
+    :: i <= last ->
 #ifdef NO_WHOLE_TABLE_COMPARISON
-            changed[p] = changed[p] | (unmapped[i] -> 0 : (1 << unit[i]));
+        changed[p] = changed[p] | (unmapped[i] -> 0 : (1 << unit[i]));
 #else
-            changed[p] = changed[p] | (1 << unit[i]);
+        changed[p] = changed[p] | (1 << unit[i]);
 #endif
-            i++
-        :: else -> break
-        od;
-        i = 0
-    fi
+        i++
+    :: else -> break
+    od;
+    i = 0
 }
 
 inline apply(p, u) {
@@ -329,35 +348,47 @@ proctype App(byte me) {
     /* A launch: the folder's lock, a look at what has the name, the file opened. */
     :: atomic { at[me] == off && starts > 0 && !converted && (folder_lock == Nobody || no_folder_lock) ->
         starts--;
+        /* What a run left that died, and nobody has locked. */
+        if :: copy_lock == Nobody && !has_mark -> is_there = false; was_built = false :: else fi;
         at[me] = open_store }
     :: atomic { at[me] == open_store && converted -> at[me] = off }
     :: atomic { at[me] == open_store && !converted && exclusive == Nobody && (folder_lock == Nobody || no_folder_lock) ->
 #ifndef NO_MODE_RESTORED
         is_wal = true;
 #endif
+        /* Before the store's connections, whose checkpoints would let the log begin anew. */
+#ifndef NO_LOG_KEPT
+        if :: has_mark && mark_is_of_this_start -> begin_read(Keeper(me)) :: else fi;
+#endif
         at[me] = serve;
         check() }
     /* The mode that the app had is in the record: a kill may have left another one. */
     :: atomic { at[me] == serve ->
-        I7_the_app_works_on_in_wal_mode = is_wal && !writers_wait;
+        I7_the_app_works_on_in_wal_mode = is_wal && writers_wait != me + 1;
         assert(I7_the_app_works_on_in_wal_mode);
         at[me] = claim }
 
     /* One converts; the others serve, and try again. */
-    :: atomic { at[me] == claim && (copy_lock == Nobody || no_copy_lock) ->
+    :: atomic { at[me] == claim && (copy_lock == Nobody || no_copy_lock) && (folder_lock == Nobody || no_folder_lock) ->
         copy_lock = me + 1;
+        is_there = true;
 #ifdef NO_RESUMPTION
-        I8_no_work_is_thrown_away = has_unit == 0 || log_was_lost;
-        assert(I8_no_work_is_thrown_away);
-        has_unit = 0;
+        has_mark = false;
 #endif
+        /* What a power loss did to the copy and to the log nothing tells. */
+#ifndef NO_START_CHECK
+        has_mark = has_mark && mark_is_of_this_start;
+#endif
+        I4_copy_is_whole = !has_mark || !is_torn;
+        assert(I4_copy_is_whole);
         at[me] = keep }
 
     /* A reader, then a frame, then the pins: the reader keeps the frame out of the file. So the pins have marks above 0, and
      * the log cannot begin anew while they last, nor after a kill unless somebody else copies all of it. */
     :: atomic { at[me] == keep && exclusive == Nobody ->
+        /* A launch's own goes on where it is: an older mark keeps more. */
 #ifndef NO_KEEPER
-        begin_read(Keeper(me));
+        if :: !reads[Keeper(me)] -> begin_read(Keeper(me)) :: else fi;
 #endif
         at[me] = first_frame }
     :: atomic { at[me] == first_frame && write_lock == Nobody && exclusive == Nobody &&
@@ -375,41 +406,23 @@ proctype App(byte me) {
     /* A round. */
     :: atomic { at[me] == read_salts ->
         find_changes(me, pin_salt[me], mark[me]);
-        at[me] = sync_log }
-    /* A commit with synchronous NORMAL is seen before it is durable; the copy must not have what a power loss takes. */
-    :: atomic { at[me] == sync_log ->
-#ifndef NO_LOG_SYNC
-        if :: salt == pin_salt[me] && mark[me] > synced -> synced = mark[me] :: else fi;
+        at[me] = clear_mark }
+    /* The copy has no journal: what a kill leaves of a transaction is no database. */
+    :: atomic { at[me] == clear_mark ->
+#ifndef NO_MARK_CLEARED
+        if :: changed[me] != 0 -> has_mark = false; was_built = false :: else fi;
 #endif
+        is_torn = changed[me] != 0;
         at[me] = apply_0 }
-    :: atomic { at[me] == apply_0 ->
-        I8_no_work_is_thrown_away = (has_unit & 1) || !first_is_done || log_was_lost;
-        assert(I8_no_work_is_thrown_away);
-        apply(me, 0);
-        if
-        :: has_unit & 2 -> at[me] = apply_1
-        :: else -> at[me] = mark_part
-        fi }
-    /* A table is done: a kill costs no more than the one that is being copied or compared. */
-    :: atomic { at[me] == mark_part ->
-#ifndef NO_PART_MARK
-        copy_disk[0] = copy[0];
-        mark_salt = pin_salt[me];
-        mark_frame = mark[me];
-        has_unit = 1;
-#endif
-        first_is_done = true;
-        at[me] = apply_1 }
-    :: atomic { at[me] == apply_1 -> apply(me, 1); check_round(me); at[me] = sync_copy }
-    :: atomic { at[me] == sync_copy ->
-#ifndef NO_COPY_SYNC
-        copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
-#endif
-        at[me] = write_mark }
+    :: atomic { at[me] == apply_0 -> apply(me, 0); at[me] = apply_1 }
+    :: atomic { at[me] == apply_1 -> apply(me, 1); is_torn = false; check_round(me); at[me] = write_mark }
     :: atomic { at[me] == write_mark ->
         mark_salt = pin_salt[me];
         mark_frame = mark[me];
-        has_unit = 3;
+        mark_is_of_this_start = true;
+        has_mark = true;
+        was_built = true;
+        follows[me] = true;
         log_was_lost = log_was_lost && backfilled >= last_frame;
         changed[me] = 0;
         at[me] = checkpoint }
@@ -427,7 +440,11 @@ proctype App(byte me) {
 #ifndef NO_OVERLAPPING_PINS
     :: atomic { at[me] == next_round && write_lock == Nobody ->
         if
+#ifdef ALONE
         :: mark[me] < last_frame ->
+#else
+        :: true ->
+#endif
             reads[Keeper(me)] = true;
             reads_file[Keeper(me)] = reads_file[me];
             mark[Keeper(me)] = mark[me];
@@ -443,80 +460,74 @@ proctype App(byte me) {
 #endif
 
     /* The switch. The pin stays until nobody can commit, else the log could begin anew before its last frames are read. */
-    :: atomic { at[me] == gate && (folder_lock == Nobody || no_folder_lock) ->
+    :: atomic { at[me] == gate ->
         if
         :: others_connected -> at[me] = next_round /* in vain: the pin would be lost for nothing */
         :: else ->
-            folder_lock = me + 1;
-            writers_wait = true;
-            at[me] = begin_immediate
-        fi;
+            writers_wait = me + 1;
+            at[me] = lock_folder
+        fi }
+    :: atomic { at[me] == lock_folder && (folder_lock == Nobody || no_folder_lock) ->
+        folder_lock = me + 1;
 #ifdef NO_PIN_UNTIL_WRITE_LOCK
         unpin(me);
 #endif
-        skip }
+        at[me] = begin_immediate }
+    /* Held for this moment only: another program may commit from here on. */
     :: atomic { at[me] == begin_immediate && write_lock == Nobody ->
-        write_lock = me + 1;
         take_pin(me);
+        pin_commits[me] = commits;
         find_changes(me, pin_salt[me], mark[me]);
+        at[me] = last_clear }
+    :: atomic { at[me] == last_clear ->
+#ifndef NO_MARK_CLEARED
+        if :: changed[me] != 0 -> has_mark = false; was_built = false :: else fi;
+#endif
+        is_torn = changed[me] != 0;
         at[me] = last_delta }
     :: atomic { at[me] == last_delta ->
-        if :: mark[me] > synced -> synced = mark[me] :: else fi;
 #ifndef NO_LAST_DELTA
         apply(me, 0);
         apply(me, 1);
 #endif
+        is_torn = false;
         at[me] = last_sync }
     :: atomic { at[me] == last_sync ->
 #ifndef NO_COPY_SYNC
         copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
 #endif
-        at[me] = last_mark }
-    :: atomic { at[me] == last_mark ->
-        mark_salt = pin_salt[me];
-        mark_frame = mark[me];
-        has_unit = 3;
-        log_was_lost = log_was_lost && backfilled >= last_frame;
-        unpin(me);
-        at[me] = end_immediate }
-    /* SQLite leaves WAL mode only outside of a transaction: from here others can commit. A descriptor stays on the log. */
-    :: atomic { at[me] == end_immediate -> write_lock = Nobody; at[me] = leave_wal }
+        at[me] = leave_wal }
+    /* One connection has the lock of a writer that nobody shares, and has had the file open since before the last pin: it tells
+     * whether anybody has committed. */
     :: atomic { at[me] == leave_wal ->
+        seen = pin_commits[me];
+        unpin(me);
         if
         :: others_connected || write_lock != Nobody -> at[me] = back
+#ifndef NO_VERSION_CHECK
+        :: !others_connected && write_lock == Nobody && commits != seen ->
+#ifdef REACH_COMMIT_AT_THE_SWITCH
+            R_is_not_reached = false;
+            assert(R_is_not_reached);
+#endif
+            at[me] = back
+        :: !others_connected && write_lock == Nobody && commits == seen ->
+#else
         :: else ->
+#endif
             exclusive = me + 1;
             log_was_lost = true;
-#ifndef NO_LOG_READ_AGAIN
-            find_changes(me, salt, last_frame);
-            if :: mark_salt != salt -> changed[me] = 4 :: else fi;
-#endif
 #ifndef NO_LEAVING_OF_WAL
             end_log();
             is_wal = false;
 #endif
-            at[me] = read_log_again
-        fi;
-        check() }
-    /* The log that was unlinked, by the descriptor: what is behind the mark is the last delta. One with other salts may have
-     * had more frames before: then all is compared, in rounds. */
-    :: atomic { at[me] == read_log_again ->
-        if
-        :: changed[me] == 4 -> at[me] = back
-        :: else ->
-#ifdef REACH_DELTA_OF_THE_UNLINKED_LOG
-            R_is_not_reached = changed[me] == 0;
-            assert(R_is_not_reached);
-#endif
-            apply(me, 0);
-            apply(me, 1);
-            copy_disk[0] = copy[0]; copy_disk[1] = copy[1];
             was_written = false;
             at[me] = close_all
         fi;
-        changed[me] = 0 }
+        seen = 0;
+        check() }
     /* As offline: every connection closed for the lease, so others may come in once more. */
-    :: atomic { at[me] == close_all -> exclusive = Nobody; at[me] = look }
+    :: atomic { at[me] == close_all -> exclusive = Nobody; copy_lock = Nobody; at[me] = look }
     :: atomic { at[me] == look ->
         if
         :: others_connected || has_changed || has_log -> at[me] = back
@@ -525,7 +536,7 @@ proctype App(byte me) {
     :: atomic { at[me] == rename ->
         I3_copy_equals_original_at_the_rename = copy[0] == truth[0] && copy[1] == truth[1];
         assert(I3_copy_equals_original_at_the_rename);
-        I1_the_name_holds_a_proven_copy = has_unit == 3 && copy_disk[0] == copy[0] && copy_disk[1] == copy[1];
+        I1_the_name_holds_a_proven_copy = is_there && !is_torn && copy_disk[0] == copy[0] && copy_disk[1] == copy[1];
         assert(I1_the_name_holds_a_proven_copy);
         I6_no_plaintext_log_is_left = !is_wal && last_frame == 0;
         assert(I6_no_plaintext_log_is_left);
@@ -540,17 +551,25 @@ proctype App(byte me) {
         check() }
     :: atomic { at[me] == swept -> end_process(me) }
 
-    /* Whatever fails: the app works on, on the plaintext file, in WAL mode. */
+#ifndef ALONE
+    /* The app closes the store. */
+    :: atomic { at[me] == serve || at[me] == next_round -> quit(me); check() }
+#endif
+
+    /* Whatever fails: the app works on, on the plaintext file, in WAL mode, and the next copy is another one. */
     :: atomic { at[me] == back ->
+        has_mark = false;
+        was_built = false;
         exclusive = Nobody;
         if :: write_lock == me + 1 -> write_lock = Nobody :: else fi;
         folder_lock = Nobody;
 #ifndef NO_GIVING_BACK
         is_wal = true;
-        writers_wait = false;
+        writers_wait = Nobody;
 #endif
         unpin(me);
-        copy_lock = Nobody;
+        follows[me] = false;
+        if :: copy_lock == me + 1 -> copy_lock = Nobody :: else fi;
         log_was_lost = true;
         at[me] = serve;
         check() }
@@ -564,8 +583,9 @@ proctype App(byte me) {
 #define checkpoints_unguarded other_is_connected
 #endif
 
-/* Whoever writes: the app itself through its pool, where the gate is open, and the other program. */
-#define can_write (other_is_connected || ((Connected(0) || Connected(1)) && !writers_wait))
+/* Who writes: the app itself through its pool, where the gate is open, and the other program. */
+#define a_store_writes ((Connected(0) && writers_wait != 1) || (Connected(1) && writers_wait != 2))
+#define can_write (other_is_connected || a_store_writes)
 
 proctype Writers() {
     byte u;
@@ -594,6 +614,11 @@ end:
     :: atomic { other_is_connected && !converted && !is_wal && exclusive == Nobody -> is_wal = true }
 
 #ifndef ALONE
+    /* The store's own checkpoint, under the lock of a writer. */
+    :: atomic { a_store_writes && !converted && is_wal && exclusive == Nobody &&
+        write_lock == Nobody && backfilled < last_frame ->
+        backfill(last_frame);
+        check() }
     :: atomic { !other_is_connected && !converted && exclusive == Nobody -> other_is_connected = true }
 #endif
     :: atomic { other_is_connected && is_wal && write_lock == Nobody && backfilled < last_frame ->
@@ -634,6 +659,7 @@ end:
     :: atomic { kills > 0 && other_is_connected && !converted -> kills--; other_is_connected = false }
     :: atomic { power_losses > 0 ->
         power_losses--;
+        mark_is_of_this_start = false;
         end_process(0);
         end_process(1);
         other_is_connected = false;
@@ -648,7 +674,7 @@ end:
             od;
             synced = last_frame;
             backfilled = (last_frame == 0 -> 0 : backfilled);
-            log_was_lost = log_was_lost || (mark_salt == salt && mark_frame > last_frame);
+            log_was_lost = true;
             present(0); truth[0] = seen;
             present(1); truth[1] = seen
         fi;
