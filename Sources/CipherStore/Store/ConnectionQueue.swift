@@ -234,16 +234,16 @@ package final class ConnectionQueue: @unchecked Sendable {
         return (idle, ends)
     }
 
+    /// Closes the workers' connections, and calls who waits then.
+    ///
+    /// One after the other: the last one to close brings the log into the file, and of two that close at the same time each
+    /// takes the other for one that still uses it.
     private func close(_ rest: Rest?) {
         guard let rest else { return }
-        let closing = DispatchGroup()
-        for worker in rest.workers {
-            closing.enter()
-            worker.close { closing.leave() }
+        guard let worker = rest.workers.last else {
+            return DispatchQueue.global(qos: .userInitiated).async { for waiter in rest.waiters { waiter() } }
         }
-        closing.notify(queue: .global(qos: .userInitiated)) {
-            for waiter in rest.waiters { waiter() }
-        }
+        worker.close { [self] in close((rest.workers.dropLast(), rest.waiters)) }
     }
 
     var closedError: StoreError {

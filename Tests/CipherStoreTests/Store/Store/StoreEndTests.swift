@@ -247,4 +247,36 @@ struct StoreEndTests {
         #expect(try folder.names == ["app.db"])
         #expect(try await fixture.open().bodies() == ["one"])
     }
+
+    @Test("The last of several connections that are open moves the log into the file, whichever it is")
+    func lastConnection() async throws {
+        var fixture = StoreFixture(folder)
+        fixture.options.maximumReaders = 4
+        for _ in 0..<200 {
+            let store = try await fixture.open()
+            try await store.insert("row")
+            // The writer opens no connection before the next write.
+            await store.suspend()
+            store.resume()
+            let reading = Gate()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        try await store.read { db in
+                            reading.arrive()
+                            reading.block(until: 4)
+                            _ = try db.value(Int.self, "SELECT count(*) FROM chat")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            await store.close()
+            let names = try folder.names
+            guard names == ["app.db"] else {
+                Issue.record("left beside: \(names)")
+                break
+            }
+        }
+    }
 }
