@@ -39,8 +39,10 @@ struct FolderState: Hashable, Sendable {
 
     /// Makes the folder anew with these files.
     ///
-    /// - Parameter inodes: Those that an upgrade's record among the files tells of; it is corrected to the new ones.
-    func lay(at folder: String, _ inodes: Inodes) throws {
+    /// - Parameters:
+    ///   - inodes: Those that an upgrade's record among the files tells of; it is corrected to the new ones.
+    ///   - isAfterRestart: Whether the system was started again since the record was written.
+    func lay(at folder: String, _ inodes: Inodes, isAfterRestart: Bool = false) throws {
         try? FileManager.default.removeItem(atPath: folder)
         guard mkdir(folder, 0o755) == 0 else { throw TrialError(detail: "\(folder) cannot be made: \(errno)") }
         var laid: [Int: String] = [:]
@@ -60,7 +62,8 @@ struct FolderState: Hashable, Sendable {
                 // No file has inode 1.
                 return String(laid[number].flatMap(Inodes.inode) ?? 1)
             }
-            try FileBytes.write(corrected, to: folder + "/" + UpgradeRecord.name)
+            try FileBytes.write(
+                isAfterRestart ? UpgradeRecord.afterRestart(corrected) : corrected, to: folder + "/" + UpgradeRecord.name)
         }
         for (name, image) in files {
             guard chmod(folder + "/" + name, mode_t(image.mode)) == 0 else {

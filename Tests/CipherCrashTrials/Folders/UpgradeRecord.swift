@@ -1,3 +1,5 @@
+import Foundation
+
 /// The record that an upgrade keeps beside the database, which tells files by their inodes.
 enum UpgradeRecord {
     static let name = FolderState.database + "-attempt"
@@ -12,5 +14,15 @@ enum UpgradeRecord {
         let line = words.joined(separator: " ")
         lines[1] = line + String(repeating: " ", count: max(0, length - line.utf8.count))
         return Array(lines.joined(separator: "\n").utf8)
+    }
+
+    /// The record as another start of the system finds it, which tells itself from the one that wrote it.
+    static func afterRestart(_ record: [UInt8]) -> [UInt8] {
+        guard let start = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8) else {
+            return record
+        }
+        let word = start.trimmingCharacters(in: .whitespacesAndNewlines)
+        return Array(String(decoding: record, as: UTF8.self).replacingOccurrences(
+            of: word, with: String(word.reversed())).utf8)
     }
 }

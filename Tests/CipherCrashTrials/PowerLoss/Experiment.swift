@@ -113,7 +113,7 @@ struct Experiment {
 
 extension Trial: Recorded {
     func judge(_ state: FolderState, _ inodes: Inodes, acknowledged: [Int]) throws -> (isNew: Bool, losses: [String]) {
-        try state.lay(at: worker.folder, inodes)
+        try state.lay(at: worker.folder, inodes, isAfterRestart: true)
         // As it lies there now: the record tells other inodes than on the disk.
         let laid = try FolderState(of: worker.folder)
         let (found, losses) = try settle(laid)
