@@ -40,7 +40,7 @@
 
 mtype = {
     off, open_store, serve, claim, keep, first_frame, first_pin, read_salts, clear_mark, apply_0, apply_1,
-    write_mark, checkpoint, next_round, unpinned, gate, lock_folder, begin_immediate, last_clear, last_delta, last_sync,
+    write_mark, next_round, unpinned, gate, lock_folder, begin_immediate, last_clear, last_delta, last_sync,
     leave_wal, close_all, look, rename, swept, back
 };
 
@@ -423,28 +423,15 @@ proctype App(byte me) {
         has_mark = true;
         was_built = true;
         follows[me] = true;
-        log_was_lost = log_was_lost && backfilled >= last_frame;
+        log_was_lost = log_was_lost && (backfilled >= last_frame || mark_salt != salt);
         changed[me] = 0;
-        at[me] = checkpoint }
+        at[me] = next_round }
 
-    /* Under the lock of a writer, by a second connection: no log begins anew meanwhile. */
-#ifndef NO_CHECKPOINT_GUARD
-    :: atomic { at[me] == checkpoint && write_lock == Nobody ->
-        backfill(last_frame);
-        at[me] = next_round;
-        check() }
-#else
-    :: atomic { at[me] == checkpoint -> at[me] = next_round }
-#endif
     /* The pin becomes the keeper of the next one: between them the log cannot begin anew. */
 #ifndef NO_OVERLAPPING_PINS
     :: atomic { at[me] == next_round && write_lock == Nobody ->
         if
-#ifdef ALONE
-        :: mark[me] < last_frame ->
-#else
-        :: true ->
-#endif
+        :: mark[me] < last_frame || (backfilled == last_frame && !reads_file[me]) ->
             reads[Keeper(me)] = true;
             reads_file[Keeper(me)] = reads_file[me];
             mark[Keeper(me)] = mark[me];
@@ -618,6 +605,8 @@ end:
     :: atomic { a_store_writes && !converted && is_wal && exclusive == Nobody &&
         write_lock == Nobody && backfilled < last_frame ->
         backfill(last_frame);
+        /* Where nothing was committed since the last pin: after a kill nothing keeps the log. */
+        log_was_lost = log_was_lost || backfilled == last_frame;
         check() }
     :: atomic { !other_is_connected && !converted && exclusive == Nobody -> other_is_connected = true }
 #endif
