@@ -46,10 +46,16 @@ final class ResumableCopy {
                 attempts: last?.attempts ?? 0,
                 wasWriteAheadLog: try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog,
                 original: status.identity.inode)
-            try record.write(folder, paths, owner: status)
-            let file = try record.makeCopy(folder, paths)
-            _ = file.lock()
-            return ResumableCopy(file, record, folder, paths, options)
+            do {
+                try record.write(folder, paths, owner: status)
+                let file = try record.makeCopy(folder, paths)
+                _ = file.lock()
+                return ResumableCopy(file, record, folder, paths, options)
+            } catch {
+                // What cannot be removed the next launch removes, as the record tells.
+                _ = try? Attempts(paths: paths, options: options).settle(nil)
+                throw error
+            }
         }
     }
 

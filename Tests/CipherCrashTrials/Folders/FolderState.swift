@@ -63,7 +63,8 @@ struct FolderState: Hashable, Sendable {
                 return String(laid[number].flatMap(Inodes.inode) ?? 1)
             }
             try FileBytes.write(
-                isAfterRestart ? UpgradeRecord.afterRestart(corrected) : corrected, to: folder + "/" + UpgradeRecord.name)
+                isAfterRestart ? UpgradeRecord.afterRestart(corrected) : corrected,
+                to: folder + "/" + UpgradeRecord.name)
         }
         for (name, image) in files {
             guard chmod(folder + "/" + name, mode_t(image.mode)) == 0 else {

@@ -22,7 +22,9 @@ enum UpgradeRecord {
             return record
         }
         let word = start.trimmingCharacters(in: .whitespacesAndNewlines)
-        return Array(String(decoding: record, as: UTF8.self).replacingOccurrences(
-            of: word, with: String(word.reversed())).utf8)
+        return Array(
+            String(decoding: record, as: UTF8.self).replacingOccurrences(
+                of: word, with: String(word.reversed())
+            ).utf8)
     }
 }
