@@ -259,9 +259,10 @@ inline end_process(p) {
     at[p] = off
 }
 
-/* A kill. A launch that outlives it does not keep the log. */
+/* A kill. A launch that outlives it does not keep the log, and neither does the next one where all of it is in the file: a
+ * checkpoint when nothing was committed since the last pin. */
 inline end_launch(p) {
-    log_was_lost = log_was_lost || (copy_lock == p + 1 && Connected(1 - p));
+    log_was_lost = log_was_lost || (copy_lock == p + 1 && (Connected(1 - p) || backfilled == last_frame || mark_salt != salt));
     end_process(p)
 }
 
@@ -605,8 +606,6 @@ end:
     :: atomic { a_store_writes && !converted && is_wal && exclusive == Nobody &&
         write_lock == Nobody && backfilled < last_frame ->
         backfill(last_frame);
-        /* Where nothing was committed since the last pin: after a kill nothing keeps the log. */
-        log_was_lost = log_was_lost || backfilled == last_frame;
         check() }
     :: atomic { !other_is_connected && !converted && exclusive == Nobody -> other_is_connected = true }
 #endif

@@ -34,12 +34,16 @@ enum LaunchSubject {
             isEnabled: !isOff, sinceVersion: SchemaVersion(version), whenDisabled: isOff ? .decrypt : .refuse)
         encryption.onDamage = change == "recover" ? .recover : .rebuildIndexes
         encryption.when = change == "encrypt-open" ? .whileOpen : .beforeOpening
+        var options = EncryptedStore.Options()
+        // A lock that could not be ended is waited for by each call.
+        if change == "encrypt-open" { options.busyTimeout = .milliseconds(500) }
+        let settings = options
         func open(_ provider: any KeyProvider) async throws -> EncryptedStore {
             try await EncryptedStore.open(
                 Configuration(
                     databaseName: file.lastPathComponent, version: SchemaVersion(version), encryption: encryption,
                     schema: .tables(tables)),
-                directory: file.deletingLastPathComponent(), keyProvider: provider)
+                directory: file.deletingLastPathComponent(), keyProvider: provider, options: settings)
         }
         let store: EncryptedStore
         var isChanged = false

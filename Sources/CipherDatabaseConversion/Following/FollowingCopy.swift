@@ -23,8 +23,10 @@ final class FollowingCopy: CopyMadeAhead {
     private var report: EncryptionReport
     /// The database as the copy was when it was brought to rest; `nil` before.
     private var stateAtRest: OriginalFile.State?
-    /// Whether a round ended amidst its changes: the copy then equals no commit.
+    /// Whether a round ended amidst its changes, or found a difference: the copy then equals no commit.
     private(set) var isBroken = false
+    /// Whether nothing was written since all of the copy was compared with the database.
+    private(set) var isProven = false
 
     /// The database, while others write it.
     private struct Original {
@@ -82,26 +84,25 @@ final class FollowingCopy: CopyMadeAhead {
                     throw error
                 }
             },
-            whenBuilt: { [self] in try note(isProven: false) }
+            whenBuilt: { [self] in try note() }
         ).make(present(), keys, owner: status, observer, &report)
         guard let original else { return }
-        try note(isProven: true)
+        (isProven, isBroken) = (true, false)
         let map = try TreeMap(original.snapshot, tables(original)) { try observer.checkCancellation() }
         self.original?.map = map
     }
 
     /// Records that the copy equals the last snapshot.
-    private func note(isProven: Bool) throws {
-        try aside.note(CopyProgress(isProven: isProven, end: original?.snapshot.end))
-    }
+    private func note() throws { try aside.note(CopyProgress(end: original?.snapshot.end)) }
 
     /// Goes on with a copy that an earlier launch left; the next round brings it up to date.
     ///
-    /// - Returns: Whether its rows need no proof but of what has changed since; else the next round is to prove it all.
+    /// Where the log no longer tells what has changed since, only the comparison of all of it shows whether it is.
+    ///
     /// - Throws: ``SchemaChanged`` where the schema is another one by now; what reading the copy throws.
     func resume(
         _ progress: CopyProgress, _ observer: UpgradeObserver, holdingWriters: () throws -> any WriterHold
-    ) throws -> Bool {
+    ) throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         let keeper = try keepLog(holdingWriters)
         defer { keeper.close() }
@@ -114,14 +115,12 @@ final class FollowingCopy: CopyMadeAhead {
             var begun = try begin(pin, status.identity)
             guard try hasSchemaOfOriginal(writer) else { throw SchemaChanged() }
             hold.end()
-            let written = try begun.snapshot.pagesWritten(since: progress.end)
-            begun.missed = written ?? []
+            begun.missed = try begun.snapshot.pagesWritten(since: progress.end) ?? []
             begun.map = try TreeMap(begun.snapshot, tables(begun), writtenSince: begun.missed) {
                 try observer.checkCancellation()
             }
             original = begun
             report.bytesAfter = try present().size()
-            return progress.isProven && written != nil
         } catch {
             pin.close()
             throw error
@@ -227,17 +226,16 @@ final class FollowingCopy: CopyMadeAhead {
     /// Copies what was committed since the last round, and compares it.
     ///
     /// - Parameters:
-    ///   - isProven: Whether all of the copy is compared with all of the database afterwards.
+    ///   - proving: Whether all of the copy is compared with all of the database afterwards.
     ///   - isResumable: Whether it is recorded that the copy has what was committed.
     ///   - holdingWriters: Keeps others from committing for a moment.
     ///   - whileHeld: Runs at that moment.
     /// - Throws: ``SchemaChanged``; ``StoreError``, with `proofFailed` where the copy differs.
     func follow(
-        proving isProven: Bool, isResumable: Bool = true, _ observer: UpgradeObserver,
+        proving: Bool, isResumable: Bool = true, _ observer: UpgradeObserver,
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}
     ) throws -> Round {
         guard let former = original else { throw SchemaChanged() }
-        let wasProven = aside.record.progress?.isProven == true
         let pin = try connectReading()
         do {
             let writer = try connectWriting()
@@ -253,7 +251,7 @@ final class FollowingCopy: CopyMadeAhead {
             try comparing.pinSnapshot()
             try writer.execute("BEGIN")
             _ = try writer.value(Int.self, "SELECT count(*) FROM original.sqlite_master")
-            if isProven { reading = try reading.pinning() }
+            if proving { reading = try reading.pinning() }
             defer { reading.end() }
             try requireSame(former.identity)
             let snapshot = try Self.damageIsChange {
@@ -267,9 +265,10 @@ final class FollowingCopy: CopyMadeAhead {
                 database: former.database, identity: former.identity, pin: pin, snapshot: snapshot,
                 schema: former.schema, map: map)
             former.pin.close()
+            if proving { try proveAll(reading, observer) }
+            self.isProven = proving || isProven && written.isEmpty
             isBroken = false
-            if isProven { try proveAll(reading, observer) }
-            if isResumable { try note(isProven: isProven || wasProven) }
+            if isResumable { try note() }
             return Round(pages: written.count)
         } catch {
             if original?.pin !== pin { pin.close() }

@@ -19,8 +19,24 @@ package final class OpenEncryption: @unchecked Sendable {
     private var keys: UpgradeKeys?
     /// `nil` before it was claimed, and once the last step is over.
     private var copy: FollowingCopy?
-    /// Whether the copy has all rows of a commit.
-    private var isBuilt = false
+    private var state = State.absent
+
+    private enum State {
+        /// The copy is empty, or of no use.
+        case absent
+        /// An earlier launch left it.
+        case left(CopyProgress)
+        /// It was left so, and follows; that it is equal was not shown yet.
+        case resumed
+        case built
+
+        var isOfEarlierLaunch: Bool {
+            switch self {
+            case .left, .resumed: true
+            case .absent, .built: false
+            }
+        }
+    }
 
     /// How many pages may be left for the last step, unless there are more each time.
     private static let fewPages = 64
@@ -67,7 +83,8 @@ package final class OpenEncryption: @unchecked Sendable {
                 try makeCopy(observer(cancellation, resting), holdingWriters)
             }
         } catch {
-            if copy?.isBroken != false || !isBuilt || cancellation.isCancelled { end() }
+            if case .absent = state { end() }
+            if copy?.isBroken == true || cancellation.isCancelled { end() }
             throw error
         }
     }
@@ -75,22 +92,36 @@ package final class OpenEncryption: @unchecked Sendable {
     private func makeCopy(
         _ observer: UpgradeObserver, _ holdingWriters: @escaping () throws -> any WriterHold
     ) throws {
-        let copy = try copy ?? claim(observer, holdingWriters)
+        let copy = try copy ?? claim()
         for _ in 1...Self.mostCopies {
             do {
-                if !isBuilt { try build(copy, observer, holdingWriters) }
-                return try followUntilFew(copy, observer, holdingWriters)
+                try begin(copy, observer, holdingWriters)
+                try followUntilFew(copy, observer, holdingWriters)
+                if !copy.isProven {
+                    if case .resumed = state { try observer.begin(.proving) }
+                    // It shows that no round has missed anything.
+                    _ = try copy.follow(proving: true, observer, holdingWriters: holdingWriters)
+                    try followUntilFew(copy, observer, holdingWriters)
+                }
+                state = .built
+                return
             } catch is FollowingCopy.SchemaChanged {
-                isBuilt = false
+                state = .absent
+            } catch where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
+                // Whatever is wrong with the copy: what is wrong with the database, the next build tells.
+                try observer.checkCancellation()
+                state = .absent
             }
         }
         throw schemaKeepsChanging
     }
 
+    private static func isOfTheMoment(_ error: any Error) -> Bool {
+        (error as? StoreError).map { $0.code == .cancelled || $0.code == .busy } ?? false
+    }
+
     /// Takes the copy of a launch that was killed, or an empty one.
-    private func claim(
-        _ observer: UpgradeObserver, _ holdingWriters: () throws -> any WriterHold
-    ) throws -> FollowingCopy {
+    private func claim() throws -> FollowingCopy {
         let aside = try ResumableCopy.claim(paths, options)
         let progress = aside.record.progress
         let salt = try progress == nil || options.format.plaintextHeaderSize > 0 ? nil : aside.salt()
@@ -99,38 +130,24 @@ package final class OpenEncryption: @unchecked Sendable {
         self.keys = keys
         let copy = FollowingCopy(aside, of: paths, keys, options)
         self.copy = copy
-        isBuilt = try progress.map { try resume(copy, $0, observer, holdingWriters) } ?? false
+        state = progress.map { .left($0) } ?? .absent
         return copy
     }
 
-    /// - Returns: Whether the copy equals the database; else it is built anew.
-    private func resume(
-        _ copy: FollowingCopy, _ progress: CopyProgress, _ observer: UpgradeObserver,
-        _ holdingWriters: () throws -> any WriterHold
-    ) throws -> Bool {
-        do {
-            let isProven = try copy.resume(progress, observer, holdingWriters: holdingWriters)
-            if !isProven { try observer.begin(.proving) }
-            _ = try copy.follow(proving: !isProven, observer, holdingWriters: holdingWriters)
-            return true
-        } catch let error as StoreError where error.code == .cancelled || error.code == .busy {
-            throw error
-        } catch {
-            // Whatever is wrong with it: what is wrong with the database, the next build tells.
-            try observer.checkCancellation()
-            return false
-        }
-    }
-
-    private func build(
+    /// Has the copy follow the database.
+    private func begin(
         _ copy: FollowingCopy, _ observer: UpgradeObserver, _ holdingWriters: @escaping () throws -> any WriterHold
     ) throws {
-        try Preflight.checkRoom(for: Connection.size(paths.database), options.format, paths)
-        try copy.build(observer, holdingWriters: holdingWriters)
-        try followUntilFew(copy, observer, holdingWriters)
-        // It shows that no round has missed anything.
-        _ = try copy.follow(proving: true, observer, holdingWriters: holdingWriters)
-        isBuilt = true
+        switch state {
+        case .left(let progress):
+            try copy.resume(progress, observer, holdingWriters: holdingWriters)
+            state = .resumed
+        case .absent:
+            try Preflight.checkRoom(for: Connection.size(paths.database), options.format, paths)
+            try copy.build(observer, holdingWriters: holdingWriters)
+            state = .built
+        case .resumed, .built: break
+        }
     }
 
     private var schemaKeepsChanging: StoreError {

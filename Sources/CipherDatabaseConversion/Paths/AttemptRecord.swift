@@ -192,10 +192,11 @@ package struct AttemptRecord: Equatable {
 
     private var text: String {
         func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
+        // The second line has its end also where nothing follows: what is torn behind it leaves it whole.
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
-            + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")"
-            + (progress.map { "\n\($0.text)" } ?? "")
+            + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
+            + (progress?.text ?? "")
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 

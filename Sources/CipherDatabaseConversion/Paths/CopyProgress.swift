@@ -5,16 +5,13 @@ internal import CipherSystemFiles
 struct CopyProgress: Equatable {
     /// The start of the system in which the copy was written: a later one may lack what was not synced.
     let boot: String
-    /// Whether all of it was compared with the database, and not only what has changed since.
-    var isProven: Bool
     /// The last transaction in the log that the copy has; `nil` where the log does not tell it from another one.
     var end: LogHeader.TransactionEnd?
 
     /// `nil` where the system does not tell one start from another.
-    init?(isProven: Bool, end: LogHeader.TransactionEnd?) {
+    init?(end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot
-        self.isProven = isProven
         self.end = end?.isSealed == true ? end : nil
     }
 
@@ -23,15 +20,14 @@ struct CopyProgress: Equatable {
 
     // MARK: As text
 
-    var text: String { "\(isProven ? "proven" : "built") \(boot) \(end?.text ?? "-")" }
+    var text: String { "\(boot) \(end?.text ?? "-")" }
 
     /// `nil` for what is no such text.
     init?(text: String) {
         let words = text.split(separator: " ")
-        guard words.count == 3, words[0] == "proven" || words[0] == "built" else { return nil }
-        isProven = words[0] == "proven"
-        boot = String(words[1])
-        end = LogHeader.TransactionEnd(text: String(words[2]))
-        guard end != nil || words[2] == "-" else { return nil }
+        guard words.count == 2 else { return nil }
+        boot = String(words[0])
+        end = LogHeader.TransactionEnd(text: String(words[1]))
+        guard end != nil || words[1] == "-" else { return nil }
     }
 }
