@@ -107,7 +107,7 @@ package final class OpenEncryption: @unchecked Sendable {
                 return
             } catch is FollowingCopy.SchemaChanged {
                 state = .absent
-            } catch where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
+            } catch  where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
                 // Whatever is wrong with the copy: what is wrong with the database, the next build tells.
                 try observer.checkCancellation()
                 state = .absent
