@@ -221,6 +221,13 @@ void cs_fit_memory_to_limit(void) {
 #endif
 }
 
+int cs_limit_open_files(int most) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    if (limit.rlim_cur > (rlim_t)most) limit.rlim_cur = (rlim_t)most;
+    return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void cs_arguments_begin(void) {
     opterr = 0;
 #if defined(__APPLE__)

@@ -56,6 +56,9 @@ void cs_open_standard_streams(void);
 // for that, and where there is no room it tries again at every allocation.
 void cs_fit_memory_to_limit(void);
 
+// Lets the process have no more than so many files open at a time; -1 with errno where the system refuses.
+int cs_limit_open_files(int most);
+
 // What getopt_long(3) found. `index` counts in the caller's options and is -1 where it was not told.
 enum cs_argument_kind {
     CS_ARGUMENT_OPTION,

@@ -1,0 +1,152 @@
+/// The reports of a fleet's runs as one: of each file what became of it at last.
+///
+/// Holds some 200 bytes a file.
+struct MergedReport: Sendable {
+    /// What became of a file at last, and where.
+    struct File: Sendable {
+        /// The path relative to the folder.
+        let name: String
+        var result: FileResult
+        var bytesBefore: Int64
+        var bytesAfter: Int64
+        var seconds: Double
+        var finished: Double
+        var warnings: Int
+        var isPlaintext: Bool
+        var shard: ShardRuns.Key
+        /// Where it failed.
+        var failure: ReportEntry.Failure?
+    }
+
+    /// Which shards had a file that belongs to one.
+    struct GivenTwice: Sendable, Encodable {
+        let path: String
+        let shards: [Int]
+    }
+
+    /// What begins the first run; the others are of the same work.
+    private(set) var header: ReportHeader?
+    private(set) var files: [PathDigest: File] = [:]
+    private(set) var runs = ShardRuns()
+    private(set) var givenTwice: [GivenTwice] = []
+    private(set) var givenTwiceCount = 0
+    /// How many lines were cut or are otherwise no lines of a report.
+    private(set) var unreadable = 0
+    private(set) var started = Double.infinity
+    private(set) var finished = 0.0
+
+    /// How many files that two shards had are named.
+    private static let mostGivenTwice = 1_000
+
+    /// Reads reports.
+    ///
+    /// - Throws: ``CommandFailure`` where one is no report, or not one of the same work as the others; ``StoreError`` where
+    ///   one cannot be read.
+    init(_ paths: [String]) throws {
+        for path in paths {
+            var shard = ShardRuns.Key(index: 0, count: 1)
+            unreadable += try ReportReader.read(path) { line in
+                switch line {
+                case .header(let header):
+                    try (self.header ?? header).check(isOf: header, in: path)
+                    self.header = self.header ?? header
+                    shard = ShardRuns.Key(index: header.shard, count: header.shards)
+                    runs.begin(shard, at: header.started)
+                    started = min(started, header.started)
+                case .summary(let summary, let index):
+                    shard = ShardRuns.Key(index: index, count: shard.count)
+                    runs.end(shard, summary)
+                case .file(let entry):
+                    shard = ShardRuns.Key(index: entry.shard, count: shard.count)
+                    finished = max(finished, entry.finished)
+                    add(entry, shard)
+                }
+            }
+        }
+    }
+
+    private mutating func add(_ entry: ReportEntry, _ shard: ShardRuns.Key) {
+        let new = File(
+            name: entry.name, result: entry.result, bytesBefore: entry.bytesBefore ?? 0,
+            bytesAfter: entry.bytesAfter ?? 0, seconds: entry.seconds, finished: entry.finished,
+            warnings: entry.warnings?.count ?? 0, isPlaintext: entry.plaintext == true, shard: shard,
+            failure: entry.error)
+        let digest = PathDigest(new.name)
+        guard let old = files[digest] else {
+            files[digest] = new
+            return
+        }
+        // Of two counts of shards a file is in one shard each.
+        if old.shard.count == shard.count, old.shard.index != shard.index {
+            givenTwiceCount += 1
+            if givenTwice.count < Self.mostGivenTwice {
+                givenTwice.append(GivenTwice(path: new.name, shards: [old.shard.index, shard.index].sorted()))
+            }
+        }
+        files[digest] = old.finished <= new.finished ? old.followed(by: new) : new.followed(by: old)
+    }
+}
+
+extension MergedReport.File {
+    /// What became of the file by two lines, of which the second is the later one.
+    fileprivate func followed(by later: MergedReport.File) -> MergedReport.File {
+        let wasDone = result == .done || result == .unchanged
+        // Whoever was kept out by another run does not tell what that one did, and what was done stays so.
+        let tellsNothing =
+            later.failure?.code == "busy" || later.result == .unchanged && result == .done || later.result == .skipped
+        guard wasDone, tellsNothing else { return later }
+        var file = self
+        file.finished = later.finished
+        return file
+    }
+}
+
+/// Which runs of which shards there were, and how the last of each has ended.
+struct ShardRuns: Sendable {
+    struct Key: Hashable, Sendable {
+        let index: Int
+        let count: Int
+    }
+
+    private struct Run {
+        var started: Double
+        /// Whether it came to the end of its files.
+        var hasEnded: Bool
+    }
+
+    private var last: [Key: Run] = [:]
+
+    mutating func begin(_ key: Key, at started: Double) {
+        if let run = last[key], run.started > started { return }
+        last[key] = Run(started: started, hasEnded: false)
+    }
+
+    mutating func end(_ key: Key, _ summary: FleetSummary) {
+        last[key]?.hasEnded = summary.signal == nil && summary.left == 0
+    }
+
+    /// The count of shards that is judged: one of which every shard has ended or, where there is none, the last one begun.
+    var count: Int {
+        let counts = Set(last.keys.map(\.count)).sorted()
+        if let whole = counts.first(where: { count in missing(of: count).isEmpty && unended(of: count).isEmpty }) {
+            return whole
+        }
+        return last.max { $0.value.started < $1.value.started }?.key.count ?? 1
+    }
+
+    /// The shards that no report is of.
+    func missing(of count: Int) -> [Int] {
+        (0..<count).filter { last[Key(index: $0, count: count)] == nil }
+    }
+
+    /// The shards whose last run was killed or ended by a signal.
+    func unended(of count: Int) -> [Int] {
+        (0..<count).filter { last[Key(index: $0, count: count)]?.hasEnded == false }
+    }
+
+    /// Whether the last run of a shard came to its end; `nil` where there was none.
+    func hasEnded(_ key: Key) -> Bool? { last[key]?.hasEnded }
+
+    /// The shards that had a run, of whatever count.
+    var keys: [Key] { last.keys.sorted { ($0.count, $0.index) < ($1.count, $1.index) } }
+}
