@@ -9,13 +9,11 @@ struct MergedReport: Sendable {
         var result: FileResult
         var bytesBefore: Int64
         var bytesAfter: Int64
-        var seconds: Double
+        var seconds: Float
         var finished: Double
-        var warnings: Int
+        var warnings: Int32
         var isPlaintext: Bool
         var shard: ShardRuns.Key
-        /// Where it failed.
-        var failure: ReportEntry.Failure?
     }
 
     /// Which shards had a file that belongs to one.
@@ -27,6 +25,8 @@ struct MergedReport: Sendable {
     /// What begins the first run; the others are of the same work.
     private(set) var header: ReportHeader?
     private(set) var files: [PathDigest: File] = [:]
+    /// Why those files failed that did at last. Apart, since few do.
+    private(set) var failures: [PathDigest: ReportEntry.Failure] = [:]
     private(set) var runs = ShardRuns()
     private(set) var givenTwice: [GivenTwice] = []
     private(set) var givenTwiceCount = 0
@@ -68,12 +68,12 @@ struct MergedReport: Sendable {
     private mutating func add(_ entry: ReportEntry, _ shard: ShardRuns.Key) {
         let new = File(
             name: entry.name, result: entry.result, bytesBefore: entry.bytesBefore ?? 0,
-            bytesAfter: entry.bytesAfter ?? 0, seconds: entry.seconds, finished: entry.finished,
-            warnings: entry.warnings?.count ?? 0, isPlaintext: entry.plaintext == true, shard: shard,
-            failure: entry.error)
+            bytesAfter: entry.bytesAfter ?? 0, seconds: Float(entry.seconds), finished: entry.finished,
+            warnings: Int32(clamping: entry.warnings?.count ?? 0), isPlaintext: entry.plaintext == true, shard: shard)
         let digest = PathDigest(new.name)
         guard let old = files[digest] else {
             files[digest] = new
+            failures[digest] = entry.error
             return
         }
         // Of two counts of shards a file is in one shard each.
@@ -83,29 +83,42 @@ struct MergedReport: Sendable {
                 givenTwice.append(GivenTwice(path: new.name, shards: [old.shard.index, shard.index].sorted()))
             }
         }
-        files[digest] = old.finished <= new.finished ? old.followed(by: new) : new.followed(by: old)
+        let isLater = old.finished <= new.finished
+        let (earlier, later) = isLater ? (old, new) : (new, old)
+        let failure = isLater ? entry.error : failures[digest]
+        guard later.tells(failure, after: earlier) else {
+            files[digest] = earlier
+            files[digest]?.finished = later.finished
+            failures[digest] = nil
+            return
+        }
+        files[digest] = later
+        failures[digest] = failure
     }
 }
 
 extension MergedReport.File {
-    /// What became of the file by two lines, of which the second is the later one.
-    fileprivate func followed(by later: MergedReport.File) -> MergedReport.File {
-        let wasDone = result == .done || result == .unchanged
-        // Whoever was kept out by another run does not tell what that one did, and what was done stays so.
-        let tellsNothing =
-            later.failure?.code == "busy" || later.result == .unchanged && result == .done || later.result == .skipped
-        guard wasDone, tellsNothing else { return later }
-        var file = self
-        file.finished = later.finished
-        return file
+    /// Whether this line, with what failed, tells what has become of the file after an earlier line.
+    ///
+    /// Whoever was kept out by another run does not tell what that one did, and what was done stays so.
+    fileprivate func tells(_ failure: ReportEntry.Failure?, after earlier: MergedReport.File) -> Bool {
+        guard earlier.result == .done || earlier.result == .unchanged else { return true }
+        return failure?.code != "busy" && result != .skipped && (result != .unchanged || earlier.result != .done)
     }
 }
 
 /// Which runs of which shards there were, and how the last of each has ended.
 struct ShardRuns: Sendable {
     struct Key: Hashable, Sendable {
-        let index: Int
-        let count: Int
+        private let part: Int32
+        private let parts: Int32
+
+        init(index: Int, count: Int) {
+            (part, parts) = (Int32(clamping: index), Int32(clamping: count))
+        }
+
+        var index: Int { Int(part) }
+        var count: Int { Int(parts) }
     }
 
     private struct Run {

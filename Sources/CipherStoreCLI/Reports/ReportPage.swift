@@ -36,7 +36,7 @@ enum ReportPage {
         body += "<h2>Shards</h2>\n" + shards(totals)
         body += "<h2>Slowest files</h2>\n" + slowest(totals)
         body += "<h2>Failures</h2>\n" + failures(totals)
-        let rows = try Output.jsonText(Array(totals.failures.prefix(mostRows)))
+        let rows = try Output.jsonText(shownFailures(totals))
         // What closes a script or opens a comment inside of it is no part of a string.
         let data = rows.replacing("<", with: "\\u003c")
         return """
@@ -91,25 +91,25 @@ enum ReportPage {
         var text = ""
         if !totals.missingShards.isEmpty {
             text +=
-                "<li>\(number(totals.missingShards.count)) shards have no report: \(list(totals.missingShards))</li>"
+                "<li>Shards without a report (\(number(totals.missingShards.count))): \(list(totals.missingShards))</li>"
         }
         if !totals.unendedShards.isEmpty {
             text +=
-                "<li>\(number(totals.unendedShards.count)) shards did not come to their end: "
+                "<li>Shards that did not come to their end (\(number(totals.unendedShards.count))): "
                 + "\(list(totals.unendedShards))</li>"
         }
         if let missing = totals.missing, !missing.isEmpty {
-            text += "<li>\(number(missing.count)) databases that no report names<ul>\(names(missing))</ul></li>"
+            text += "<li>Databases that no report names (\(number(missing.count)))<ul>\(names(missing))</ul></li>"
         }
         if let vanished = totals.vanished, !vanished.isEmpty {
-            text += "<li>\(number(vanished.count)) reported files that are gone<ul>\(names(vanished))</ul></li>"
+            text += "<li>Reported files that are gone (\(number(vanished.count)))<ul>\(names(vanished))</ul></li>"
         }
         if totals.givenTwiceCount > 0 {
             let lines = totals.givenTwice.map { "\($0.path): shards \($0.shards[0]) and \($0.shards[1])" }
-            text += "<li>\(number(totals.givenTwiceCount)) files given to two shards<ul>\(names(lines))</ul></li>"
+            text += "<li>Files given to two shards (\(number(totals.givenTwiceCount)))<ul>\(names(lines))</ul></li>"
         }
         if totals.unreadableLines > 0 {
-            text += "<li>\(number(totals.unreadableLines)) lines of the reports cannot be read</li>"
+            text += "<li>Lines that cannot be read: \(number(totals.unreadableLines))</li>"
         }
         return text.isEmpty ? "" : "<ul class=remarks>\(text)</ul>\n"
     }
@@ -151,7 +151,8 @@ enum ReportPage {
                 + "</td></tr>"
         }
         let rest = totals.progress.count - shown.count
-        return "<div class=scroll><table><thead><tr><th>shard<th>state<th>done<th>failed<th>seconds<th class=wide>files"
+        return
+            "<div class=scroll><table><thead><tr><th>shard<th>state<th class=n>done<th class=n>failed<th class=n>seconds<th class=wide>files"
             + "</thead><tbody>\(rows)</tbody></table></div>\n"
             + (rest > 0 ? "<p>and \(number(rest)) more that ended</p>\n" : "")
     }
@@ -162,23 +163,36 @@ enum ReportPage {
                 + "<td class=n>\(number($0.bytesBefore))</td><td class=n>\($0.shard)</td></tr>"
         }
         return
-            "<table><thead><tr><th>file<th>seconds<th>bytes<th>shard</thead><tbody>\(rows.joined())</tbody></table>\n"
+            "<table><thead><tr><th>file<th class=n>seconds<th class=n>bytes<th class=n>shard</thead><tbody>\(rows.joined())</tbody></table>\n"
     }
 
     private static func failures(_ totals: ReportTotals) -> String {
         guard totals.failed > 0 else { return "<p>None.</p>\n" }
         let kinds = totals.failuresByCode.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "<li><b>\(number($0.value))</b> \(escaped($0.key))</li>" }
+        let shown = shownFailures(totals).count
         let cut =
-            totals.failed > mostRows
-            ? "<p>The table holds the first \(number(mostRows)) of \(number(totals.failed)) failures; all of them are in "
-                + "<code>cipherstore report --json</code>.</p>\n" : ""
+            shown < totals.failed
+            ? "<p>The table holds \(number(shown)) of \(number(totals.failed)) failures, some of each kind; all of them are "
+                + "in <code>cipherstore report --json</code>.</p>\n" : ""
         return "<ul class=kinds>\(kinds.joined())</ul>\n\(cut)"
             + "<p><input id=filter type=search placeholder=\"Filter\" aria-label=\"Filter the failures\"> "
             + "<span id=shown></span> <button id=previous>Previous</button> <button id=next>Next</button></p>\n"
             + "<table id=failures><thead><tr>"
-            + ["path", "code", "message", "advice", "bytes", "seconds", "shard"].map { "<th data-key=\($0)>\($0)" }
-            .joined() + "</thead><tbody></tbody></table>\n"
+            + ["path", "code", "message", "advice"].map { "<th data-key=\($0)>\($0)" }.joined()
+            + ["bytes", "seconds", "shard"].map { "<th class=n data-key=\($0)>\($0)" }.joined()
+            + "</thead><tbody></tbody></table>\n"
+    }
+
+    /// All failures or, of too many, as many of each kind.
+    private static func shownFailures(_ totals: ReportTotals) -> [ReportTotals.Failed] {
+        guard totals.failed > mostRows else { return totals.failures }
+        let most = max(1, mostRows / totals.failuresByCode.count)
+        var counts: [String: Int] = [:]
+        return totals.failures.filter {
+            counts[$0.code, default: 0] += 1
+            return counts[$0.code, default: 0] <= most
+        }
     }
 
     private static func number(_ number: some BinaryInteger) -> String { TerminalText.grouped(number) }

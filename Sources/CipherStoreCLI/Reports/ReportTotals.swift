@@ -82,8 +82,8 @@ struct ReportTotals: Encodable, Sendable {
             let state = merged.runs.hasEnded(key).map { $0 ? "ended" : "unended" } ?? "missing"
             progress[key] = Progress(shard: key.index, shards: key.count, state: state)
         }
-        for file in merged.files.values {
-            add(file)
+        for (digest, file) in merged.files {
+            add(file, merged.failures[digest])
             progress[file.shard]?.add(file)
         }
         self.progress = progress.values.sorted { ($0.shards, $0.shard) < ($1.shards, $1.shard) }
@@ -92,8 +92,8 @@ struct ReportTotals: Encodable, Sendable {
         slowest = Array(slowest.prefix(Self.mostSlow))
     }
 
-    private mutating func add(_ file: MergedReport.File) {
-        warnings += file.warnings
+    private mutating func add(_ file: MergedReport.File, _ failure: ReportEntry.Failure?) {
+        warnings += Int(file.warnings)
         if file.isPlaintext { plaintext += 1 }
         switch file.result {
         case .done: done += 1
@@ -107,19 +107,20 @@ struct ReportTotals: Encodable, Sendable {
         databases += 1
         bytesBefore += file.bytesBefore
         bytesAfter += file.bytesAfter
-        seconds += file.seconds
-        durations[Histogram.limits.firstIndex { file.seconds <= $0 } ?? Histogram.limits.count] += 1
+        let time = Double(file.seconds)
+        seconds += time
+        durations[Histogram.limits.firstIndex { time <= $0 } ?? Histogram.limits.count] += 1
         if file.result == .failed {
-            let code = file.failure?.code ?? "unknown"
+            let code = failure?.code ?? "unknown"
             failuresByCode[code, default: 0] += 1
             failures.append(
                 Failed(
-                    path: file.name, code: code, message: file.failure?.message ?? "",
-                    advice: file.failure?.advice ?? "", bytes: file.bytesBefore, seconds: file.seconds,
+                    path: file.name, code: code, message: failure?.message ?? "",
+                    advice: failure?.advice ?? "", bytes: file.bytesBefore, seconds: time,
                     shard: file.shard.index))
         }
         slowest.append(
-            Slow(path: file.name, seconds: file.seconds, bytesBefore: file.bytesBefore, shard: file.shard.index))
+            Slow(path: file.name, seconds: time, bytesBefore: file.bytesBefore, shard: file.shard.index))
         guard slowest.count >= 2_000 else { return }
         slowest.sort { $0.seconds > $1.seconds }
         slowest.removeLast(slowest.count - Self.mostSlow)
@@ -148,6 +149,6 @@ extension ReportTotals.Progress {
         case .failed: failed += 1
         case .skipped, .left: return
         }
-        seconds += file.seconds
+        seconds += Double(file.seconds)
     }
 }
