@@ -81,7 +81,9 @@ package final class MessageLanes {
         /// More messages than lanes, of unequal lengths.
         private static var probes: [Int] { (0..<17).map { 4016 - 16 * ($0 % 5) } }
 
-        /// Whether the library computes what libcrypto does. Found out once in a process, with keys that are no secret.
+        /// Whether the library computes what libcrypto does.
+        ///
+        /// Found out once in a process, with keys that are no secret.
         private static let agreesWithLibcrypto: Bool = (0..<32).map { UInt8($0 * 7 + 1) }.withUnsafeBytes {
             encryption in
             (0..<32).map { UInt8(255 - $0 * 5) }.withUnsafeBytes { authentication in

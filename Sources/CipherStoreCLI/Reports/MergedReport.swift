@@ -25,7 +25,9 @@ struct MergedReport: Sendable {
     /// What begins the first run; the others are of the same work.
     private(set) var header: ReportHeader?
     private(set) var files: [PathDigest: File] = [:]
-    /// Why those files failed that did at last. Apart, since few do.
+    /// Why those files failed that did at last.
+    ///
+    /// Apart, since few do.
     private(set) var failures: [PathDigest: ReportEntry.Failure] = [:]
     private(set) var runs = ShardRuns()
     private(set) var givenTwice: [GivenTwice] = []
