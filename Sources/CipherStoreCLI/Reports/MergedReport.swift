@@ -1,6 +1,6 @@
 /// The reports of a fleet's runs as one: of each file what became of it at last.
 ///
-/// Holds some 200 bytes a file.
+/// Holds some 350 bytes a file, its name included.
 struct MergedReport: Sendable {
     /// What became of a file at last, and where.
     struct File: Sendable {
