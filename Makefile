@@ -1,5 +1,5 @@
 # Shorter names for the scripts, which are all that is needed.
-scripts = setup demo test bench torture kills powerloss faults durability fuzz races secrets interop sanitize lint model packaged commoncrypto docs examples recording compare install
+scripts = setup demo test bench torture kills powerloss faults durability fuzz races secrets interop sanitize lint model packaged commoncrypto docs examples recording compare install fleet-slurm deploy image
 .PHONY: $(scripts)
 
 # For `make install`: see Scripts/install.

@@ -221,6 +221,7 @@ let package = Package(
                 "CipherErrors",
                 "CipherHistory",
                 "CipherKeyProviders",
+                "CipherPrimitives",
                 "CipherSQLite",
                 "CipherSchemaMigration",
                 "CipherSecretServiceKeys",

@@ -22,6 +22,25 @@ struct cs_lanes {
 static size_t (*manager_size)(void);
 static IMB_MGR *(*place_manager)(void *, uint64_t, unsigned);
 static void (*choose_instructions)(IMB_MGR *, IMB_ARCH *);
+// A manager as it is before its first job, without a key. The library tests itself whenever it makes one, which takes as
+// long as sealing a hundred pages, so that others are copies of it; null where the library cannot be used.
+static IMB_MGR *pristine;
+
+static IMB_MGR *make_pristine(void) {
+    void *memory = 0;
+    if (posix_memalign(&memory, 64, manager_size())) return 0;
+    memset(memory, 0, manager_size());
+    IMB_MGR *manager = place_manager(memory, 0, 1);
+    IMB_ARCH instructions = IMB_ARCH_NONE;
+    if (manager) choose_instructions(manager, &instructions);
+    // With two lanes, as SSE has, it is no faster than libcrypto.
+    if (!manager || manager->imb_errno || instructions < IMB_ARCH_AVX2
+        || (manager->features & IMB_FEATURE_SELF_TEST && !(manager->features & IMB_FEATURE_SELF_TEST_PASS))) {
+        free(memory);
+        return 0;
+    }
+    return manager;
+}
 
 // The structures of the library belong to one version of it: that of the header.
 static void load(void) {
@@ -32,6 +51,7 @@ static void load(void) {
     manager_size = (size_t (*)(void))dlsym(library, "imb_get_mb_mgr_size");
     place_manager = (IMB_MGR * (*)(void *, uint64_t, unsigned)) dlsym(library, "imb_set_pointers_mb_mgr");
     choose_instructions = (void (*)(IMB_MGR *, IMB_ARCH *))dlsym(library, "init_mb_mgr_auto");
+    if (manager_size && place_manager && choose_instructions) pristine = make_pristine();
 }
 
 // The state of SHA-512 behind the key's block. Source: RFC 2104, section 4.
@@ -43,22 +63,43 @@ static void absorb(const cs_lanes *lanes, const uint8_t *key, uint8_t pad, uint8
     OPENSSL_cleanse(block, sizeof block);
 }
 
+// Erased memory that was used before, since the system clears new pages: each has the size of all.
+enum { most_spare = 16 };
+static void *spare[most_spare];
+static int spare_count;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_memory(size_t size) {
+    void *memory = 0;
+    pthread_mutex_lock(&spare_lock);
+    if (spare_count > 0) memory = spare[--spare_count];
+    pthread_mutex_unlock(&spare_lock);
+    if (!memory && posix_memalign(&memory, 64, size)) return 0;
+    return memory;
+}
+
+static void give_memory(void *memory) {
+    pthread_mutex_lock(&spare_lock);
+    bool is_kept = spare_count < most_spare;
+    if (is_kept) spare[spare_count++] = memory;
+    pthread_mutex_unlock(&spare_lock);
+    if (!is_kept) free(memory);
+}
+
 cs_lanes *cs_lanes_open(const uint8_t *encryption_key, const uint8_t *authentication_key) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
-    if (!manager_size || !place_manager || !choose_instructions) return 0;
+    if (!pristine) return 0;
     size_t start = (sizeof(cs_lanes) + 63) / 64 * 64, size = start + manager_size();
-    void *memory = 0;
-    if (posix_memalign(&memory, 64, size)) return 0;
-    memset(memory, 0, size);
+    void *memory = take_memory(size);
+    if (!memory) return 0;
+    memset(memory, 0, start);
+    memcpy((uint8_t *)memory + start, pristine, manager_size());
     cs_lanes *lanes = memory;
     lanes->size = size;
-    IMB_MGR *manager = place_manager((uint8_t *)memory + start, 0, 1);
-    IMB_ARCH instructions = IMB_ARCH_NONE;
-    if (manager) choose_instructions(manager, &instructions);
-    // With two lanes, as SSE has, it is no faster than libcrypto.
-    if (!manager || manager->imb_errno || instructions < IMB_ARCH_AVX2
-        || (manager->features & IMB_FEATURE_SELF_TEST && !(manager->features & IMB_FEATURE_SELF_TEST_PASS))) {
+    // Points at its own parts instead of the original's.
+    IMB_MGR *manager = place_manager((uint8_t *)memory + start, pristine->flags, 0);
+    if (!manager || manager->imb_errno) {
         free(memory);
         return 0;
     }
@@ -72,7 +113,7 @@ cs_lanes *cs_lanes_open(const uint8_t *encryption_key, const uint8_t *authentica
 void cs_lanes_close(cs_lanes *lanes) {
     if (!lanes) return;
     OPENSSL_cleanse(lanes, lanes->size);
-    free(lanes);
+    give_memory(lanes);
 }
 
 static bool is_done(const IMB_JOB *job) { return job->status == IMB_STATUS_COMPLETED; }

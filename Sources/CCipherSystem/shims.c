@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef __GLIBC__
@@ -217,8 +219,33 @@ void cs_open_standard_streams(void) {
 void cs_fit_memory_to_limit(void) {
 #if defined(__GLIBC__) && defined(M_ARENA_MAX)
     struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        mallopt(M_ARENA_MAX, 1);
+        return;
+    }
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
 #endif
+}
+
+// Source: statx(2), STATX_ATTR_MOUNT_ROOT, since Linux 5.8.
+int cs_is_mount_point(const char *path) {
+#ifdef STATX_TYPE
+    const uint64_t mount_root = 0x2000;
+    struct statx status;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status) != 0) return -1;
+    if (!(status.stx_attributes_mask & mount_root)) return -1;
+    return (status.stx_attributes & mount_root) != 0;
+#else
+    return -1;
+#endif
+}
+
+int cs_limit_open_files(int most) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    if (limit.rlim_cur > (rlim_t)most) limit.rlim_cur = (rlim_t)most;
+    return setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void cs_arguments_begin(void) {

@@ -6,32 +6,37 @@ internal import CipherSQLite
 ///
 /// Filled by SQLite's thread. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs to the thread
 /// that seals it.
-// Unchecked, and safe between threads: the buffers, `numbers` and `result` are touched by one at a time, as said above, and
+// Unchecked, and safe between threads: the memory, `numbers` and `result` are touched by one at a time, as said above, and
 // the threads' lock orders them.
 final class PageBatch: @unchecked Sendable {
     static let capacity = 64
 
-    private let pages: UnsafeMutablePointer<UInt8>
-    private let sealed: UnsafeMutablePointer<UInt8>
+    /// Made for the first page: most files have fewer pages than there is room for in one batch.
+    private var memory: (pages: UnsafeMutablePointer<UInt8>, sealed: UnsafeMutablePointer<UInt8>)?
     private var result = SQLITE_OK
     /// The numbers of the pages, in the order of their arrival.
     private(set) var numbers: [UInt32] = []
 
-    init() {
-        pages = .allocate(capacity: Self.capacity * PageSealer.pageSize)
-        sealed = .allocate(capacity: Self.capacity * PageSealer.pageSize)
-        numbers.reserveCapacity(Self.capacity)
+    deinit {
+        memory?.pages.deallocate()
+        memory?.sealed.deallocate()
     }
 
-    deinit {
-        pages.deallocate()
-        sealed.deallocate()
+    private var buffers: (pages: UnsafeMutablePointer<UInt8>, sealed: UnsafeMutablePointer<UInt8>) {
+        if let memory { return memory }
+        let size = Self.capacity * PageSealer.pageSize
+        let made = (
+            pages: UnsafeMutablePointer<UInt8>.allocate(capacity: size),
+            sealed: UnsafeMutablePointer<UInt8>.allocate(capacity: size)
+        )
+        memory = made
+        return made
     }
 
     var isFull: Bool { numbers.count == Self.capacity }
     var isEmpty: Bool { numbers.isEmpty }
 
-    func page(at place: Int) -> UnsafeMutablePointer<UInt8> { pages + place * PageSealer.pageSize }
+    func page(at place: Int) -> UnsafeMutablePointer<UInt8> { buffers.pages + place * PageSealer.pageSize }
 
     /// Takes a page in, and returns its place.
     func append(_ number: UInt32, _ content: UnsafeRawPointer) -> Int {
@@ -72,7 +77,8 @@ final class PageBatch: @unchecked Sendable {
                     places.enumerated().map { slot, place in
                         PageSealer.Page(
                             content: page(at: place), number: numbers[place],
-                            vector: vectors + slot * PageSealer.vectorSize, sealed: sealed + slot * PageSealer.pageSize)
+                            vector: vectors + slot * PageSealer.vectorSize,
+                            sealed: buffers.sealed + slot * PageSealer.pageSize)
                     })
             }
         }
@@ -81,7 +87,7 @@ final class PageBatch: @unchecked Sendable {
         for slot in 1...places.count {
             if slot < places.count, numbers[places[slot]] == numbers[places[slot - 1]] + 1 { continue }
             let result = disk.write(
-                sealed + start * PageSealer.pageSize, count: (slot - start) * PageSealer.pageSize,
+                buffers.sealed + start * PageSealer.pageSize, count: (slot - start) * PageSealer.pageSize,
                 page: numbers[places[start]])
             guard result == SQLITE_OK else { return result }
             start = slot

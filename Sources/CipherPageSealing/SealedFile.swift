@@ -76,7 +76,11 @@ final class SealedFile: LayeredFile {
 
     /// Writes what is left, and waits for it.
     func flush() -> Int32 {
-        if !batches[current].isEmpty { submit() }
+        if !batches[current].isEmpty {
+            // It is waited for at once, so no thread is started for it.
+            threads.submit(batches[current], startsThread: false)
+            current = (current + 1) % batches.count
+        }
         for batch in batches.indices { settle(batch) }
         return failure
     }

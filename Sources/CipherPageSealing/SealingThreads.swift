@@ -36,11 +36,13 @@ final class SealingThreads: @unchecked Sendable {
     }
 
     /// Has a batch sealed and written on another thread.
-    func submit(_ batch: PageBatch) {
+    ///
+    /// - Parameter startsThread: Whether one may be started for it.
+    func submit(_ batch: PageBatch, startsThread: Bool = true) {
         let isThreadWanted = lock.withLock {
             submitted.append(batch)
             lock.wakeAll()
-            guard submitted.count > idleThreads, threadsToStart > 0 else { return false }
+            guard startsThread, submitted.count > idleThreads, threadsToStart > 0 else { return false }
             threadsToStart -= 1
             threads += 1
             return true

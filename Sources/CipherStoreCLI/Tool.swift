@@ -55,8 +55,9 @@ package enum Tool {
             return .done
         }
         let expected = command.operands
-        guard (expected.count { !$0.isOptional }...expected.count).contains(invocation.operands.count) else {
-            let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
+        let most = expected.last?.isRepeatable == true ? Int.max : expected.count
+        guard (expected.count { !$0.isOptional }...most).contains(invocation.operands.count) else {
+            let names = expected.isEmpty ? "no arguments" : expected.map(\.usage).joined(separator: " ")
             throw CommandFailure.usage(
                 "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")
         }

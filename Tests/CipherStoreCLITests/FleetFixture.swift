@@ -87,10 +87,8 @@ struct FleetLines {
         #expect(paths.count == lines.count, "a file has two lines")
         // Relative to the test's folder, whose name has a UUID.
         let strings = lines.map { path, object in
-            (
-                path.split(separator: "/").drop { !$0.hasPrefix("cipherstore-test-") }.dropFirst().joined(
-                    separator: "/"), object
-            )
+            let parts = path.split(separator: "/").drop { !$0.hasPrefix("cipherstore-test-") }.dropFirst()
+            return (parts.isEmpty ? path : parts.joined(separator: "/"), object)
         }
         self.lines = Dictionary(uniqueKeysWithValues: strings)
         self.summary = summary

@@ -17,7 +17,7 @@ internal import CipherSystemFiles
 /// lies beside a database counts by the content alone, and where that database exists it is told of and not entered.
 /// Nothing is found twice, and nothing outside of the folder: symbolic links are not followed, also where one takes the
 /// place of a folder meanwhile, and of several hard links to one file the first counts.
-package struct DatabaseSearch: Sendable {
+package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     /// Which names are those of databases.
     package enum Names: Sendable {
         /// Those that end as databases usually do, and any other whose content is a database's.
@@ -46,15 +46,18 @@ package struct DatabaseSearch: Sendable {
         package let kind: Kind
         /// In bytes.
         package let size: Int64
-        /// The folder in which it was seen.
-        let folder: FileIdentity
+        /// When it was written last: seconds and nanoseconds.
+        package let modified: [Int]?
+        /// The folder in which it was seen; `nil` where that was not found.
+        let folder: FileIdentity?
         fileprivate let file: FileIdentity?
 
-        fileprivate init(_ path: String, _ kind: Kind, in folder: FileIdentity, _ status: FileSystem.Status? = nil) {
+        init(_ path: String, _ kind: Kind, in folder: FileIdentity?, _ status: FileSystem.Status? = nil) {
             self.path = path
             self.kind = kind
             self.folder = folder
             size = status?.size ?? 0
+            modified = status?.modified
             file = status?.identity
         }
 
@@ -65,39 +68,59 @@ package struct DatabaseSearch: Sendable {
     }
 
     private let names: Names
+    private let begins: (part: Int, of: Int)
+    private let isWanted: @Sendable (String) -> Bool
+    /// The folders that are still to be looked through, the next one last.
+    private var folders: [Inner] = []
+    /// What was found and not yet returned.
     private var found: [Found] = []
+    private var returned = 0
     private var firstNames: [FileIdentity: String] = [:]
+    /// How many files are found ahead, as whole folders: a folder's names are judged before any of its databases is worked on.
+    private static let mostAhead = 64
 
-    /// Searches a folder, or takes the one database that a path leads to.
+    /// Begins a search of a folder, or takes the one database that a path leads to.
     ///
-    /// - Returns: What was found, folder by folder, by name.
+    /// What is found is returned folder by folder, by name. No more than one large folder is held in memory.
+    ///
+    /// - Parameters:
+    ///   - begins: Which part of the folders comes first, so that several searches of one folder begin in different places.
+    ///   - isWanted: Whether a path is to be found. What it refuses is not looked into. Of a name that a file beside a
+    ///     database would have, it is asked for that database's path, whether it exists or not.
     /// - Throws: ``StoreError`` where there is nothing of that name.
-    package static func run(in path: String, _ names: Names) throws -> [Found] {
+    package init(
+        in path: String, _ names: Names, begins: (part: Int, of: Int) = (0, 1),
+        isWanted: @escaping @Sendable (String) -> Bool = { _ in true }
+    ) throws {
+        self.names = names
+        self.begins = begins
+        self.isWanted = isWanted
         let root = try FileSystem.resolve(path)
         guard let status = try FileSystem.status(root) else {
             throw StoreError.missingFile(path, "there is no such file or folder")
         }
         guard status.isDirectory else {
-            return [Found(root, .database, in: try SearchedFolder(FileSystem.split(root).folder).identity, status)]
+            guard isWanted(root) else { return }
+            found = [Found(root, .database, in: try SearchedFolder(FileSystem.split(root).folder).identity, status)]
+            return
         }
-        var search = DatabaseSearch(names: names)
-        try search.walk(SearchedFolder(root))
-        return search.found
+        folders = try look(through: SearchedFolder(root))
     }
 
-    private init(names: Names) {
-        self.names = names
-    }
-
-    private mutating func walk(_ root: SearchedFolder) throws {
-        var folders = try look(through: root)
-        while let next = folders.popLast() {
+    /// The next of what is found; `nil` once all folders were looked through.
+    package mutating func next() -> Found? {
+        while found.count - returned < Self.mostAhead, let next = folders.popLast() {
+            found.removeFirst(returned)
+            returned = 0
             do {
                 folders += try look(through: SearchedFolder(next.path, seen: next.identity))
-            } catch let error as StoreError {
-                found.append(Found(next.path, .failure(error), in: next.identity))
+            } catch {
+                addFailure(error, next.path, isWanted: isWanted(next.path), next.identity)
             }
         }
+        guard returned < found.count else { return nil }
+        defer { returned += 1 }
+        return found[returned]
     }
 
     /// A folder that is still to be looked through.
@@ -115,13 +138,29 @@ package struct DatabaseSearch: Sendable {
                 } else if let kind = try kind(of: name, path, status, folder) {
                     found.append(Found(path, kind, in: folder.identity, status))
                 }
-            } catch let error as StoreError {
-                found.append(Found(path, .failure(error), in: folder.identity))
-            } catch let error as DatabaseError {
-                found.append(Found(path, .failure(StoreError(error, path: path, during: .use)), in: folder.identity))
+            } catch {
+                addFailure(error, path, isWanted: isWanted(Self.database(of: name, in: folder)), folder.identity)
             }
         }
-        return inner.reversed()
+        let first = begins.of > 0 ? inner.count * begins.part / begins.of : 0
+        return (inner[first...] + inner[..<first]).reversed()
+    }
+
+    private mutating func addFailure(_ error: any Error, _ path: String, isWanted: Bool, _ folder: FileIdentity) {
+        guard isWanted else { return }
+        let failure =
+            switch error {
+            case let error as StoreError: error
+            case let error as DatabaseError: StoreError(error, path: path, during: .use)
+            default: StoreError(.inputOutput, path: path, "the file could not be examined: \(type(of: error))")
+            }
+        found.append(Found(path, .failure(failure), in: folder))
+    }
+
+    /// The path of the database that a name would belong to: of one that SQLite or we give a file beside a database, that
+    /// one's, whether it exists or not; else its own.
+    private static func database(of name: String, in folder: SearchedFolder) -> String {
+        FileName.inFolder(folder.path, DatabasePaths.database(besideWhich: name) ?? name)
     }
 
     /// What a file is to the search; `nil` where it is no database.
@@ -130,6 +169,10 @@ package struct DatabaseSearch: Sendable {
     ) throws -> Found.Kind? {
         guard let isNamed = isNamed(name) else { return nil }
         let other = DatabasePaths.database(besideWhich: name)
+        guard isWanted(Self.database(of: name, in: folder)) else {
+            if status.isRegular, status.links > 1 { noteName(path, of: status.identity) }
+            return nil
+        }
         if status.isSymbolicLink {
             return try other == nil && FileSystem.status(path)?.isRegular == true ? .symbolicLink : nil
         }
@@ -138,9 +181,16 @@ package struct DatabaseSearch: Sendable {
             return .beside(database: FileName.inFolder(folder.path, other))
         }
         guard status.links > 1 else { return .database }
-        if let first = firstNames[status.identity] { return .otherName(of: first) }
-        firstNames[status.identity] = path
-        return .database
+        let first = noteName(path, of: status.identity)
+        return first.isSameName(as: path) ? .database : .otherName(of: first)
+    }
+
+    /// Takes note of a name of a file with several, and returns the first one.
+    @discardableResult
+    private mutating func noteName(_ path: String, of file: FileIdentity) -> String {
+        if let first = firstNames[file] { return first }
+        firstNames[file] = path
+        return path
     }
 
     /// Whether the name is a database's; `nil` where it is none's, whatever the content.

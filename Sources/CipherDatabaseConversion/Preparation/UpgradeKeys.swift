@@ -19,8 +19,10 @@ struct UpgradeKeys {
     init(_ key: CipherKey, again: CipherKey, settings: CipherSettings, salt: SecretBytes? = nil) throws {
         let salt = try key.salt ?? salt ?? SecretBytes.random(count: CipherKey.saltLength)
         self.again = again
-        building = BackgroundTask("key") { _ in try FileKey(key, salt: salt, settings) }
-        proving = BackgroundTask("proof key") { _ in try again.rawKey(salt: salt, settings: settings) }
+        // Of a raw key there is next to nothing to derive.
+        let isLong = key.form == .passphrase
+        building = BackgroundTask("key", isLong: isLong) { _ in try FileKey(key, salt: salt, settings) }
+        proving = BackgroundTask("proof key", isLong: isLong) { _ in try again.rawKey(salt: salt, settings: settings) }
     }
 
     /// Waits for both threads: a process that ends meanwhile takes libcrypto away under them.

@@ -126,7 +126,9 @@ package struct CopyProof {
         let records =
             try reader == .records
             ? RecordProof(plan.tables, original: original, copy: copyWithDerivedKey, source) : nil
-        let recordHelper = records.map { records in
+        // A small file is compared before a second worker has begun.
+        let isLarge = try FileSystem.size(original.path) ?? 0 >= 1 << 20
+        let recordHelper = (isLarge ? records : nil).map { records in
             BackgroundTask("record proof") { cancellation in
                 try records.work { try progress.add($0, checking: cancellation) }
             }
@@ -140,9 +142,9 @@ package struct CopyProof {
         let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
         defer { pair.copy.close() }
         try compareSchemaAndHeader(plan, pair)
-        if let records, let recordHelper {
+        if let records {
             try records.work(advance)
-            try recordHelper.wait()
+            try recordHelper?.wait()
             try records.settle(pair, advance)
             // Counted before the second worker begins, which settles them.
             outcome.comparedBySQL = plan.unsettled

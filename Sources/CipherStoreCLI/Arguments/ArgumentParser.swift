@@ -45,7 +45,7 @@ package enum ArgumentParser {
         argv.append(nil)
         table.append(CCipherSystem.option(name: nil, has_arg: 0, flag: nil, val: 0))
 
-        var values: [String: String] = [:]
+        var values: [String: [String]] = [:]
         var operands: [String] = []
         cs_arguments_begin()
         while true {
@@ -57,7 +57,8 @@ package enum ArgumentParser {
                 // A shell variable that is not set gives such a value, and no option means anything by it.
                 guard option.value == nil || !value.isEmpty else { throw valueMissing(option) }
                 let given = try option.kind.namesFile ? value : text(value, of: option.usage)
-                guard values.updateValue(given, forKey: option.name) == nil else {
+                values[option.name, default: []].append(given)
+                guard option.isRepeatable || values[option.name]?.count == 1 else {
                     throw CommandFailure.usage("--\(option.name) is given twice")
                 }
             case CS_ARGUMENT_OPERAND:

@@ -9,15 +9,24 @@ package struct Command: Sendable {
         let help: String
         /// Whether its command can do without it.
         package let isOptional: Bool
+        /// Whether more of the kind may follow; it is the last one then.
+        package let isRepeatable: Bool
 
-        init(_ name: String, kind: ArgumentKind = .text, isOptional: Bool = false, _ help: String) {
+        init(
+            _ name: String, kind: ArgumentKind = .text, isOptional: Bool = false, isRepeatable: Bool = false,
+            _ help: String
+        ) {
             self.name = name
             self.kind = kind
             self.isOptional = isOptional
+            self.isRepeatable = isRepeatable
             self.help = help
         }
 
         static let database = Operand("DB", kind: .file, "The database file; a symbolic link is followed.")
+        /// How it is written, such as `FILE...`.
+        var usage: String { name + (isRepeatable ? "..." : "") }
+
         static let databases = Operand(
             "DB", kind: .file, "The database file, or with --recursive a folder; a symbolic link is followed.")
     }
@@ -73,7 +82,7 @@ extension Command {
         Group(
             title: "An app's database, by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
-        Group(title: "Other", commands: [keygen, help, completions, manual]),
+        Group(title: "Other", commands: [report, keygen, help, completions, manual]),
     ]
 
     package static let all: [Command] = groups.flatMap(\.commands)

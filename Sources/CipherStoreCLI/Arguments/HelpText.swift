@@ -49,7 +49,7 @@ package enum HelpText {
     /// How a command is written, with the arguments that it cannot do without.
     static func usage(_ command: Command) -> String {
         let words =
-            ["cipherstore", command.name] + command.operands.filter { !$0.isOptional }.map(\.name)
+            ["cipherstore", command.name] + command.operands.filter { !$0.isOptional }.map(\.usage)
             + command.options.filter(\.isRequired).map(\.usage) + ["[options]"]
         return words.joined(separator: " ")
     }

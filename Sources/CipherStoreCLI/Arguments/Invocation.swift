@@ -1,10 +1,10 @@
 /// The options and operands that a command was given.
 package struct Invocation: Sendable {
-    private let values: [String: String]
+    private let values: [String: [String]]
     /// The operands, as many as the command has.
     package var operands: [String]
 
-    init(values: [String: String], operands: [String]) {
+    init(values: [String: [String]], operands: [String]) {
         self.values = values
         self.operands = operands
     }
@@ -13,7 +13,15 @@ package struct Invocation: Sendable {
     package func has(_ option: Option) -> Bool { values[option.name] != nil }
 
     /// The value of an option; `nil` where it was not given.
-    subscript(_ option: Option) -> String? { values[option.name] }
+    subscript(_ option: Option) -> String? { values[option.name]?.last }
+
+    /// The values of an option that may be given several times.
+    func all(_ option: Option) -> [String] { values[option.name] ?? [] }
+
+    /// The options that were given, but for some, each with its value.
+    func given(except others: [Option]) -> [String: String] {
+        values.filter { name, _ in !others.contains { $0.name == name } }.compactMapValues(\.last)
+    }
 
     /// The value of an option that the command cannot do without.
     func required(_ option: Option) throws -> String {
@@ -43,10 +51,10 @@ package struct Invocation: Sendable {
     }
 
     /// The value of an option that is a number from 1 up.
-    func count(_ option: Option, default fallback: Int) throws -> Int {
+    func count(_ option: Option, default fallback: Int, from least: Int = 1) throws -> Int {
         guard let text = self[option] else { return fallback }
-        guard let number = Int(text), (1...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) takes a number from 1 up")
+        guard let number = Int(text), (least...Int(Int32.max)).contains(number) else {
+            throw CommandFailure.usage("--\(option.name) takes a number from \(least) up")
         }
         return number
     }

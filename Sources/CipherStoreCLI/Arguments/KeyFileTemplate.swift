@@ -16,6 +16,12 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
         template = path
     }
 
+    /// What stands in braces in a path and is no placeholder, such as `{tenant}`; `nil` where there is nothing of the kind.
+    package static func unknownPlaceholder(in path: String) -> String? {
+        path.matches(of: /\{[^{}\/]*\}/.matchingSemantics(.unicodeScalar)).map { String($0.output) }
+            .first { !["{name}", "{folder}"].contains($0) }
+    }
+
     package func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try FileKeyProvider.file(path(for: database)).key(for: purpose, database: database)
     }

@@ -58,7 +58,14 @@ struct KeyOptions: Sendable {
     }
 
     /// Asks for the key that all files of a fleet share, so that a missing one ends the run before it begins.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` where the path of key files has a placeholder that stands for nothing.
     func checkShared(_ invocation: Invocation, in folder: String) throws {
+        if let path = invocation[file], let unknown = KeyFileTemplate.unknownPlaceholder(in: path) {
+            throw CommandFailure.usage(
+                "--\(file.name): \(unknown) stands for nothing",
+                advice: "{name} stands for the database's name without its ending, {folder} for that of its folder")
+        }
         guard let provider = try provider(invocation), !(provider is KeyFileTemplate) else { return }
         _ = try provider.key(for: .existing, database: folder)
     }

@@ -10,15 +10,19 @@ package struct Option: Sendable {
     let help: String
     /// Whether its command cannot do without it.
     package let isRequired: Bool
+    /// Whether it may be given several times.
+    let isRepeatable: Bool
 
     init(
-        _ name: String, value: String? = nil, kind: ArgumentKind = .text, isRequired: Bool = false, _ help: String
+        _ name: String, value: String? = nil, kind: ArgumentKind = .text, isRequired: Bool = false,
+        isRepeatable: Bool = false, _ help: String
     ) {
         self.name = name
         self.value = value
         self.kind = kind
         self.help = help
         self.isRequired = isRequired
+        self.isRepeatable = isRepeatable
     }
 
     /// How the option is written, such as `--key-file FILE`.

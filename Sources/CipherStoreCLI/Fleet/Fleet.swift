@@ -1,5 +1,12 @@
 internal import CipherDatabaseConversion
+internal import CipherErrors
 internal import CipherSystemFiles
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// A command on all databases below a folder.
 ///
@@ -15,26 +22,61 @@ struct Fleet {
     private let verb: String
     private let options: ConversionOptions
     private let jobs: Int
-    private let progress: ProgressBar.Mode
-    private let files: [DatabaseSearch.Found]
-    private let apart: [FleetResult]
-    private let beside: [DatabaseSearch.Found]
+    private let shard: Shard
+    private let files: FleetFiles
+    private let bar: FleetBar?
+    private let report: FleetReport?
+    private let pace: FleetPace?
     private let cancellation = UpgradeCancellation()
 
-    /// Finds the databases.
+    /// Begins to look for the databases.
     ///
-    /// - Throws: ``StoreError`` where there is no such folder, or where the key that all files share cannot be had.
+    /// - Throws: ``StoreError`` where there is no such folder, or where the key that all files share cannot be had;
+    ///   ``CommandFailure`` where options are wrong or a report is not one of the same work.
     init(_ invocation: Invocation, in folder: String, _ names: DatabaseSearch.Names, verb: String) throws {
         self.invocation = invocation
         self.verb = verb
         options = try UpgradeOptions.waiting(invocation)
-        jobs = try FleetOptions.jobs(invocation)
-        progress = try invocation.choice(.progress, default: .auto)
+        let progress = try invocation.choice(.progress, default: ProgressBar.Mode.auto)
+        let shard = try Shard.asked(invocation, ProcessInfo.processInfo.environment)
+        let names = try FleetOptions.names(invocation, default: names)
+        pace = try FleetOptions.bytesPerSecond(invocation).map { [cancellation] in
+            FleetPace(bytesPerSecond: $0, cancellation: cancellation)
+        }
+        jobs = try FleetLimits.apply(invocation)
         for key in [KeyOptions.key, .newKey] { try key.checkShared(invocation, in: folder) }
-        let found = try DatabaseSearch.run(in: folder, FleetOptions.names(invocation, default: names))
-        files = found.filter { if case .database = $0.kind { true } else { false } }
-        apart = found.compactMap { Self.result(withoutWorkOn: $0) }
-        beside = found.filter { if case .beside = $0.kind { true } else { false } }
+        self.shard = shard
+
+        let header = try ReportHeader(invocation, goal: verb, folder: FleetFiles.root(of: folder), shard)
+        let resumed = try ResumedFiles(
+            invocation.all(FleetOptions.resume), report: invocation[FleetOptions.report], of: header, shard)
+        if resumed.unreadable > 0 {
+            Output.complain("warning: \(resumed.unreadable) lines of the reports are cut; their files are done again")
+        }
+        if let list = invocation[FleetOptions.filesFrom] {
+            files = try .list(list, in: folder, shard, resumed)
+            bar = FleetBar(progress) { nil }
+        } else {
+            files = try .search(in: folder, names, shard, resumed)
+            bar = try FleetBar(progress) {
+                let all = try FleetFiles.search(in: folder, names, shard, resumed)
+                return Self.total(of: all)
+            }
+        }
+        report = try invocation[FleetOptions.report].map { [files] in try FleetReport($0, header, files) }
+        if let origin = shard.origin, origin != "--\(FleetOptions.shard.name)" {
+            Output.complain("shard \(shard.index)/\(shard.count), by \(origin)")
+        }
+    }
+
+    private static func total(of files: FleetFiles) -> FleetBar.Total {
+        var total = FleetBar.Total(files: 0, weight: 0)
+        while let file = files.next() {
+            guard case .database = file.kind else { continue }
+            total.files += 1
+            total.weight += FleetBar.weight(file)
+        }
+        return total
     }
 
     /// What was left alone for its name, unless it was an upgrade's and was swept when its database had its turn.
@@ -47,69 +89,92 @@ struct Fleet {
         return FleetResult(.failed, "failed", path: found.path, failure: FailureReport(failure))
     }
 
-    /// What is not entered is told of all the same.
-    private static func result(withoutWorkOn found: DatabaseSearch.Found) -> FleetResult? {
-        switch found.kind {
-        case .database, .beside: nil
-        case .symbolicLink: FleetResult(.skipped, "skipped", path: found.path, reason: "a symbolic link")
-        case .otherName(let first):
-            FleetResult(.skipped, "skipped", path: found.path, reason: "another name (hard link) of \(first)")
-        case .failure(let error): FleetResult(error, path: found.path)
-        }
-    }
-
     /// Works through the files, and tells of each as soon as it has had its turn.
     func run(_ work: @escaping Work) throws -> ExitStatus {
         let began = ContinuousClock.now
-        let bar = FleetBar(progress, files)
         try SignalWatch.cancel(cancellation)
-        let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) { [cancellation, options] file in
+        let workers = try FleetWorkers(files, jobs: jobs, cancellation: cancellation) {
+            [cancellation, options, bar, pace] file in
+            switch file.kind {
+            // What is not entered is told of all the same.
+            case .symbolicLink: return FleetResult(.skipped, "skipped", path: file.path, reason: "a symbolic link")
+            case .otherName(let first):
+                return FleetResult(
+                    .skipped, "skipped", path: file.path, reason: "another name (hard link) of \(first)")
+            case .failure(let error): return FleetResult(error, path: file.path)
+            case .beside: return Self.notTouched(file)
+            case .database: break
+            }
+            pace?.wait(for: file.size)
             var options = options
             options.cancellation = cancellation
             if let bar { options.progress = { bar.update(file, $0.fraction) } }
-            let result: FleetResult
-            do {
-                result = try work(DatabasePaths(file), options)
-            } catch {
-                result = FleetResult(error, path: file.path)
-            }
+            let result = Self.turn(of: file) { try work(DatabasePaths(file), options) }
             bar?.finish(file, failed: result.kind == .failed)
             return result
         }
         var account = Account(summary: FleetSummary(), bar: bar)
-        for result in apart { tell(result, &account) }
         while let result = workers.nextResult() { tell(result, &account) }
-        for file in beside where (try? file.isStillThere()) != false { tell(Self.notTouched(file), &account) }
-        for file in workers.notBegun { tell(FleetResult(.left, "left", path: file.path), &account) }
+        for file in files.beside where (try? file.isStillThere()) != false { tell(Self.notTouched(file), &account) }
+        // Of a list nobody knows how long the rest is.
+        while cancellation.isCancelled, files.endsByItself, let file = files.next() {
+            if case .database = file.kind { tell(FleetResult(.left, "left", path: file.path), &account) }
+        }
         bar?.erase()
+        account.summary.addResumed(files.resumedFiles)
+        account.summary.signal = SignalWatch.received
         account.summary.seconds = (ContinuousClock.now - began).inSeconds
+        do {
+            try report?.end(account.summary)
+        } catch {
+            account.outputFailure = account.outputFailure ?? error
+        }
+        if let failure = files.failure { throw failure }
         guard let failure = account.outputFailure else { return try end(account.summary) }
         let report = FailureReport(failure)
         Output.complain(report.line)
         return account.summary.left > 0 ? report.status : account.summary.status
     }
 
+    /// Does the work on a file, and takes note of what the file was and is.
+    private static func turn(of file: DatabaseSearch.Found, _ work: () throws -> FleetResult) -> FleetResult {
+        let began = ContinuousClock.now
+        var result: FleetResult
+        do {
+            result = try work()
+        } catch {
+            result = FleetResult(error, path: file.path)
+        }
+        let after = try? FileSystem.status(file.path, followLinks: false)
+        result.turn = FleetResult.Turn(
+            bytesBefore: file.size,
+            after: after.map { ResumedFiles.FileState(size: $0.size, modified: $0.modified) },
+            seconds: ((ContinuousClock.now - began).inSeconds * 1e6).rounded() / 1e6)
+        return result
+    }
+
     /// What has become of the files so far.
     private struct Account {
         var summary: FleetSummary
         let bar: FleetBar?
-        /// Why standard output cannot be written.
+        /// Why standard output or the report cannot be written.
         var outputFailure: (any Error)?
     }
 
     private func tell(_ result: FleetResult, _ account: inout Account) {
-        account.summary.add(result)
+        account.summary.add(result.kind, warnings: result.warnings.count, isPlaintext: result.isPlaintext)
         if result.failure != nil || !result.warnings.isEmpty { account.bar?.erase() }
         if let failure = result.failure { Output.complain(failure.line) }
         for warning in result.warnings { Output.complain("warning: \(result.path): \(warning)") }
-        guard invocation.has(.json), account.outputFailure == nil else { return }
         do {
+            try report?.add(result)
+            guard invocation.has(.json), account.outputFailure == nil else { return }
             try Output.json(result)
             // A line that was read is a file that was done, whatever becomes of this process.
             try Output.flush()
         } catch {
             // The reader is gone: the files in hand are given back, and no other is begun.
-            account.outputFailure = error
+            account.outputFailure = account.outputFailure ?? error
             cancellation.cancel()
         }
     }

@@ -13,8 +13,8 @@ internal import CipherSystemFiles
 package final class FleetBar: @unchecked Sendable {
     // Everything that changes is read and written only under `lock`.
     private let lock = Lock()
-    private let total: Int
-    private let totalWeight: Double
+    /// How many files there are, with their weight; `nil` where it is not known before the last.
+    private let total: Total?
     private let began = ContinuousClock.now
     private var drawn: ContinuousClock.Instant?
     private var status = StatusLine()
@@ -24,18 +24,22 @@ package final class FleetBar: @unchecked Sendable {
     /// By the bytes of the path.
     private var fractions: [[UInt8]: (weight: Double, fraction: Double)] = [:]
 
-    init?(_ mode: ProgressBar.Mode, _ files: [DatabaseSearch.Found]) {
+    typealias Total = (files: Int, weight: Double)
+
+    /// A line, where one is to be drawn.
+    ///
+    /// - Parameter count: Counts the files, which only who looks at the line waits for.
+    init?(_ mode: ProgressBar.Mode, counting count: () throws -> Total?) rethrows {
         switch mode {
         case .always: break
         case .never: return nil
         case .auto: guard isatty(2) == 1 else { return nil }
         }
-        total = files.count
-        totalWeight = max(1, files.reduce(0) { $0 + Self.weight($1) })
+        total = try count()
     }
 
     /// A file costs something before its first byte: the derivation of its key, syncs.
-    private static func weight(_ file: DatabaseSearch.Found) -> Double { Double(file.size) + 1e6 }
+    static func weight(_ file: DatabaseSearch.Found) -> Double { Double(file.size) + 1e6 }
 
     /// Takes note of how far a file is.
     func update(_ file: DatabaseSearch.Found, _ fraction: Double) {
@@ -65,11 +69,22 @@ package final class FleetBar: @unchecked Sendable {
         let now = ContinuousClock.now
         if let drawn, now - drawn < .milliseconds(100) { return }
         drawn = now
+        guard let total else { return status.draw(Self.line(finished: finished, failed: failed)) }
         let underWay = fractions.values.reduce(0) { $0 + $1.weight * $1.fraction }
         status.draw(
             Self.line(
-                finished: finished, failed: failed, total: total, fraction: min(1, (weight + underWay) / totalWeight),
+                finished: finished, failed: failed, total: total.files,
+                fraction: min(1, (weight + underWay) / max(1, total.weight)),
                 seconds: (now - began).inSeconds, width: StatusLine.terminalWidth))
+    }
+
+    /// The line of a run whose end is not known.
+    private static func line(finished: Int, failed: Int) -> String {
+        TerminalText.grouped(finished) + " databases" + failures(failed)
+    }
+
+    private static func failures(_ failed: Int) -> String {
+        failed > 0 ? "  \(TerminalText.grouped(failed)) failed" : ""
     }
 
     /// The line, shorter than the terminal is wide.
@@ -77,7 +92,7 @@ package final class FleetBar: @unchecked Sendable {
         finished: Int, failed: Int, total: Int, fraction: Double, seconds: Double, width: Int
     ) -> String {
         let tail =
-            " " + StatusLine.percentage(fraction) + (failed > 0 ? "  \(TerminalText.grouped(failed)) failed" : "")
+            " " + StatusLine.percentage(fraction) + failures(failed)
             + StatusLine.remaining(fraction, seconds: seconds)
         return StatusLine.bar(
             "\(TerminalText.grouped(finished)) of \(TerminalText.grouped(total))", fraction: fraction, tail,

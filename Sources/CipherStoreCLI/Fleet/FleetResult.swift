@@ -5,21 +5,8 @@ internal import CipherStore
 
 /// How it went with one file of a fleet; a line of `--json`.
 struct FleetResult: Encodable, Sendable {
-    /// What counts for the summary.
-    enum Kind: Sendable {
-        /// Done in this run.
-        case done
-        /// There was nothing to do: it was done before.
-        case unchanged
-        case failed
-        /// A link to a file that has its own place.
-        case skipped
-        /// A signal ended the run before the file was begun, or while it could still be given back as it was.
-        case left
-    }
-
     let path: String
-    let kind: Kind
+    let kind: FileResult
     /// What the same command says of a single file, or `failed`, `damaged`, `skipped`, `left`.
     let outcome: String
     /// Why the file was skipped.
@@ -30,9 +17,19 @@ struct FleetResult: Encodable, Sendable {
     let warnings: [String]
     /// Whether the file is plaintext where an encrypted one was expected.
     var isPlaintext = false
+    /// What a report tells of it besides.
+    var turn: Turn?
+
+    /// The file before and after its turn.
+    struct Turn: Sendable {
+        let bytesBefore: Int64
+        /// `nil` where it is gone.
+        let after: ResumedFiles.FileState?
+        let seconds: Double
+    }
 
     init(
-        _ kind: Kind, _ outcome: String, path: String, reason: String? = nil, failure: FailureReport? = nil,
+        _ kind: FileResult, _ outcome: String, path: String, reason: String? = nil, failure: FailureReport? = nil,
         report: (any Encodable & Sendable)? = nil, warnings: [String] = []
     ) {
         self.path = path
@@ -66,7 +63,7 @@ struct FleetResult: Encodable, Sendable {
 extension FleetResult {
     /// How an encryption, a change of key or their like went.
     init(_ report: EncryptionReport, path: String) {
-        let kind: Kind =
+        let kind: FileResult =
             switch report.outcome {
             case .encrypted, .created, .decrypted, .rekeyed, .shadow, .backedUp, .restored, .vacuumed,
                 .recovered:

@@ -1,7 +1,7 @@
 internal import CipherDatabaseConversion
 internal import CipherSystemFiles
 
-/// Threads that work through a list of files, each taking the next one.
+/// Threads that work through files, each taking the next one.
 ///
 /// What they have in hand is bounded: so many jobs, and so many results that wait to be told of.
 final class FleetWorkers: @unchecked Sendable {
@@ -9,10 +9,9 @@ final class FleetWorkers: @unchecked Sendable {
 
     // Everything that changes is read and written only under `lock`.
     private let lock = Lock()
-    private let files: [DatabaseSearch.Found]
+    private let files: FleetFiles
     private let work: @Sendable (DatabaseSearch.Found) -> FleetResult
     private let cancellation: UpgradeCancellation
-    private var next = 0
     private var running = 0
     private var results: [FleetResult] = []
 
@@ -20,13 +19,13 @@ final class FleetWorkers: @unchecked Sendable {
     ///
     /// - Throws: ``StoreError`` where it gives none.
     init(
-        _ files: [DatabaseSearch.Found], jobs: Int, cancellation: UpgradeCancellation,
+        _ files: FleetFiles, jobs: Int, cancellation: UpgradeCancellation,
         work: @escaping @Sendable (DatabaseSearch.Found) -> FleetResult
     ) throws {
         self.files = files
         self.cancellation = cancellation
         self.work = work
-        running = min(jobs, files.count)
+        running = jobs
         for begun in 0..<running {
             do {
                 try DetachedThread.start("job \(begun + 1)") { [self] in
@@ -51,11 +50,6 @@ final class FleetWorkers: @unchecked Sendable {
         }
     }
 
-    /// The files that no job has taken, once all jobs have ended.
-    var notBegun: ArraySlice<DatabaseSearch.Found> {
-        lock.withLock { files[next...] }
-    }
-
     private func takeAll() {
         while let file = take() {
             let result = work(file)
@@ -74,11 +68,7 @@ final class FleetWorkers: @unchecked Sendable {
     }
 
     private func take() -> DatabaseSearch.Found? {
-        lock.withLock {
-            while results.count >= Self.mostWaiting { lock.wait() }
-            guard next < files.count, !cancellation.isCancelled else { return nil }
-            next += 1
-            return files[next - 1]
-        }
+        lock.withLock { while results.count >= Self.mostWaiting { lock.wait() } }
+        return cancellation.isCancelled ? nil : files.next()
     }
 }

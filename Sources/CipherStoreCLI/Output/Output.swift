@@ -24,11 +24,15 @@ enum Output {
 
     /// A value as one JSON object, on a line of its own.
     static func json(_ value: some Encodable) throws {
+        try standardOutput.write(jsonText(value) + "\n")
+    }
+
+    /// A value as one JSON object without line ends.
+    static func jsonText(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Bytes of names that are not UTF-8 would be read as characters that no name has.
-        let text = SystemPath.printable(json: String(decoding: try encoder.encode(value), as: UTF8.self))
-        try standardOutput.write(text + "\n")
+        return SystemPath.printable(json: String(decoding: try encoder.encode(value), as: UTF8.self))
     }
 
     /// Takes what is printed from now on for a report on work that is done by then: the exit status tells of the work,

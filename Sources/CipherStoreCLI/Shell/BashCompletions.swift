@@ -40,7 +40,11 @@ enum BashCompletions {
 
             for ((index = 2; index < COMP_CWORD; index++)); do
                 given=${COMP_WORDS[index]}
-                if [[ $given != -* ]]; then operands=("${operands[@]:1}"); continue; fi
+                if [[ $given != -* ]]; then
+                    # One with dots may follow itself.
+                    if [[ ${operands[0]} != *... ]]; then operands=("${operands[@]:1}"); fi
+                    continue
+                fi
                 if [[ ${COMP_WORDS[index + 1]} == "=" ]]; then ((index += 2))
                 elif [[ $options == *" $given="* ]]; then ((++index)); fi
                 # It is not given twice.
@@ -52,7 +56,7 @@ enum BashCompletions {
                 for option in $options; do names+=${option%%=*},; done
                 _cipherstore_propose "$names"
             elif ((${#operands[@]} > 0)); then
-                _cipherstore_propose "${operands[0]}"
+                _cipherstore_propose "${operands[0]%...}"
             fi
         }
 
@@ -65,7 +69,7 @@ enum BashCompletions {
         let options = command.allOptions.map { option in
             "--\(option.name)" + (option.value == nil ? "" : "=" + word(option.kind))
         }
-        let operands = command.operands.map { word($0.kind) }
+        let operands = command.operands.map { word($0.kind) + ($0.isRepeatable ? "..." : "") }
         return "        \(command.name)) operands=(\(operands.joined(separator: " "))) "
             + "options=' \(options.joined(separator: " ")) ' ;;"
     }

@@ -43,10 +43,11 @@ enum ZshCompletions {
     private static func command(_ command: Command) -> String {
         let options = command.allOptions.map { option in
             // Nothing goes with --help.
-            quoted((option.name == Option.help.name ? "(- *)" : "") + specification(option))
+            quoted(
+                (option.name == Option.help.name ? "(- *)" : option.isRepeatable ? "*" : "") + specification(option))
         }
         let operands = command.operands.enumerated().map { index, operand in
-            quoted("\(index + 1):\(operand.name):\(action(operand.kind))")
+            quoted("\(operand.isRepeatable ? "*" : "\(index + 1)"):\(operand.name):\(action(operand.kind))")
         }
         let lines = (options + operands).joined(separator: " \\\n                ")
         return "        \(command.name))\n            _arguments \\\n                \(lines) ;;"

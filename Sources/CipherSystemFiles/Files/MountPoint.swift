@@ -1,3 +1,4 @@
+internal import CCipherSystem
 internal import CipherErrors
 
 #if canImport(Glibc)
@@ -12,9 +13,12 @@ internal import CipherErrors
 package enum MountPoint {
     /// Whether a file is one.
     ///
-    /// On Linux the table of mounts tells: in an overlay the files of one folder may be of several devices.
+    /// On Linux the system tells of a path, or of older ones the table of mounts: in an overlay the files of one folder may be
+    /// of several devices.
     package static func isOne(_ path: String, _ status: FileSystem.Status, in folder: Folder) throws -> Bool {
         #if os(Linux)
+            let answer = path.withSystemPath { cs_is_mount_point($0) }
+            guard answer < 0 else { return answer == 1 }
             guard let table = try? SmallFile(path: "/proc/self/mountinfo").bytes(limit: 1 << 20) else { return false }
             return points(table).contains(SystemPath.bytes(path))
         #else

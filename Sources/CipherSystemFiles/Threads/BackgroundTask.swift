@@ -10,10 +10,18 @@ package final class BackgroundTask<Output>: @unchecked Sendable {
     private let cancellation: UpgradeCancellation
 
     /// Starts `body`, which looks at the cancellation now and then.
-    package init(_ name: String, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output) {
+    ///
+    /// - Parameter isLong: Whether it takes longer than starting a thread for it; else it is done here and now.
+    package init(
+        _ name: String, isLong: Bool = true, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
+    ) {
         cancellation = UpgradeCancellation()
         self.body = body
         group.enter()
+        guard isLong else {
+            end(Result { try body(cancellation) })
+            return
+        }
         do {
             try DetachedThread.start(name) { [self] in
                 end(Result { try self.body.map { try $0(cancellation) } })

@@ -20,7 +20,7 @@ struct DatabaseSearchTests {
     }
 
     private func found(_ names: DatabaseSearch.Names = .usual) throws -> [String] {
-        try DatabaseSearch.run(in: folder.path(""), names).map { found in
+        try DatabaseSearch(in: folder.path(""), names).map { found in
             let name = found.path.split(separator: "/").last.map(String.init) ?? ""
             switch found.kind {
             case .database: return name
@@ -124,7 +124,7 @@ struct DatabaseSearchTests {
         }
         try make("inner/app.db")
         try FileManager.default.copyItem(atPath: folder.path("inner/app.db"), toPath: outside.path("inner/app.db"))
-        let found = try #require(try DatabaseSearch.run(in: folder.path(""), .usual).first)
+        let found = try #require(try Array(DatabaseSearch(in: folder.path(""), .usual)).first)
         let verify = { try Verification.run(at: DatabasePaths(found), provider: TestKeys.provider(), formats: []) }
         #expect(try verify().isSound)
         try FileManager.default.removeItem(atPath: folder.path(name))
@@ -156,7 +156,7 @@ struct DatabaseSearchTests {
     @Test("A file is taken for the one database, and nothing is an error")
     func single() throws {
         try make("app")
-        #expect(try DatabaseSearch.run(in: folder.path("app"), .usual).count == 1)
-        #expect(try storeError { try DatabaseSearch.run(in: folder.path("none"), .usual) }?.code == .missingFile)
+        #expect(try Array(DatabaseSearch(in: folder.path("app"), .usual)).count == 1)
+        #expect(try storeError { _ = try DatabaseSearch(in: folder.path("none"), .usual) }?.code == .missingFile)
     }
 }

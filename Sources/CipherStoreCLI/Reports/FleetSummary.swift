@@ -1,5 +1,18 @@
+/// What became of a file, as far as it counts.
+enum FileResult: String, Codable, Sendable {
+    /// Done in this run.
+    case done
+    /// There was nothing to do: it was done before.
+    case unchanged
+    case failed
+    /// A link to a file that has its own place.
+    case skipped
+    /// A signal ended the run before the file was begun, or while it could still be given back as it was.
+    case left
+}
+
 /// How it went with a fleet; the last line of `--json`.
-struct FleetSummary: Encodable {
+struct FleetSummary: Codable, Sendable {
     /// The highest exit status that counts failures: from 64 on the numbers are those of sysexits(3).
     static let mostFailuresTold: Int32 = 63
 
@@ -11,12 +24,16 @@ struct FleetSummary: Encodable {
     private(set) var left = 0
     private(set) var warnings = 0
     private(set) var plaintext = 0
+    /// How many were left out, because a report says that they are done and they are unchanged; `nil` for none.
+    private(set) var resumed: Int?
     var seconds = 0.0
+    /// The signal that ended the run; `nil` where it came to its end.
+    var signal: Int32?
 
-    mutating func add(_ result: FleetResult) {
-        warnings += result.warnings.count
-        if result.isPlaintext { plaintext += 1 }
-        switch result.kind {
+    mutating func add(_ result: FileResult, warnings count: Int, isPlaintext: Bool) {
+        warnings += count
+        if isPlaintext { plaintext += 1 }
+        switch result {
         case .done: done += 1
         case .unchanged: unchanged += 1
         case .failed: failed += 1
@@ -26,6 +43,10 @@ struct FleetSummary: Encodable {
             return
         }
         databases += 1
+    }
+
+    mutating func addResumed(_ count: Int) {
+        if count > 0 { resumed = (resumed ?? 0) + count }
     }
 
     /// The number of failures, as far as the numbers go.
@@ -39,6 +60,7 @@ struct FleetSummary: Encodable {
         sheet.add("databases", TerminalText.grouped(databases))
         sheet.add(verb, TerminalText.grouped(done))
         sheet.add("before", count(unchanged, "had that done before"))
+        sheet.add("resumed", count(resumed ?? 0, "left out: done before by the report, and unchanged"))
         sheet.add("plaintext", count(plaintext, "not encrypted, as told on standard error"))
         sheet.add("skipped", count(skipped, "symbolic or hard links"))
         sheet.add("failed", count(failed, "failed, as told on standard error"))

@@ -1,0 +1,62 @@
+extension Shard {
+    /// The shard that the options say or, where they say nothing, that a scheduler has put into the environment.
+    ///
+    /// - Throws: ``CommandFailure`` with `usage` where it cannot be told.
+    static func asked(_ invocation: Invocation, _ environment: [String: String]) throws -> Shard {
+        if let text = invocation[FleetOptions.shard] {
+            guard !invocation.has(FleetOptions.shards) else {
+                throw CommandFailure.usage("--shard and --shards cannot be given together")
+            }
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, let index = Int(parts[0]), let count = Int(parts[1]) else {
+                throw CommandFailure.usage("--shard takes K/N, such as 0/8")
+            }
+            return try Shard(index: index, of: count, origin: "--shard")
+        }
+        let count = try invocation.count(FleetOptions.shards, default: 0)
+        for variable in ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"] {
+            guard let index = try number(variable, environment) else { continue }
+            if count > 0 { return try Shard(index: index, of: count, origin: "\(variable) and --shards") }
+            guard variable == "SLURM_ARRAY_TASK_ID" else {
+                throw CommandFailure.usage(
+                    "\(variable) is set, and does not say how many shards there are",
+                    advice: "give the job's completions with --shards N, or --shard 0/1 for all files")
+            }
+            return try inArray(index, environment)
+        }
+        guard count == 0 else {
+            throw CommandFailure.usage(
+                "--shards needs the number of this shard in SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX",
+                advice: "give both with --shard K/N")
+        }
+        return .whole
+    }
+
+    /// A task of a Slurm array.
+    ///
+    /// Source: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES".
+    private static func inArray(_ index: Int, _ environment: [String: String]) throws -> Shard {
+        let names = ["SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT"]
+        let numbers = try names.compactMap { try number($0, environment) }
+        guard numbers.count == 3 else {
+            throw CommandFailure.usage(
+                "SLURM_ARRAY_TASK_ID is set, and not all of \(names.joined(separator: ", ")) are",
+                advice: "give the shard with --shard K/N")
+        }
+        // Of a part of an array the numbers would mean other shards than those of the whole.
+        guard numbers[1] - numbers[0] + 1 == numbers[2] else {
+            throw CommandFailure.usage(
+                "the array's numbers have gaps, so that they do not tell the shard",
+                advice: "give it with --shard K/N, where N is what it was in the first run")
+        }
+        return try Shard(index: index - numbers[0], of: numbers[2], origin: "SLURM_ARRAY_TASK_ID")
+    }
+
+    private static func number(_ variable: String, _ environment: [String: String]) throws -> Int? {
+        guard let text = environment[variable] else { return nil }
+        guard let number = Int(text), (0...Int(Int32.max)).contains(number) else {
+            throw CommandFailure.usage("\(variable) is no number", advice: "give the shard with --shard K/N")
+        }
+        return number
+    }
+}

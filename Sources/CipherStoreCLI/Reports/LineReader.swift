@@ -1,0 +1,93 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Reads a file, or standard input, piece by piece and splits it at a byte.
+///
+/// It holds one piece and one unfinished line, however long the file is.
+struct LineReader: ~Copyable {
+    private let descriptor: Int32
+    private let path: String
+    private let isOwned: Bool
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var hasEnded = false
+    /// Whether the last line that was returned ended with the separator.
+    private(set) var wasWhole = true
+
+    private static let piece = 256 << 10
+
+    /// Opens a file, or takes standard input for `-`.
+    ///
+    /// - Throws: ``StoreError`` where it cannot be read.
+    init(_ path: String) throws {
+        self.path = path
+        isOwned = path != "-"
+        descriptor = isOwned ? path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC) } : 0
+        guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
+    }
+
+    deinit {
+        if isOwned { close(descriptor) }
+    }
+
+    /// Whether a byte stands among the first bytes; reads so many, or up to the first such byte or the end.
+    mutating func begins(with byte: UInt8, within count: Int) throws -> Bool {
+        while buffer.count < count, !hasEnded, !buffer.contains(byte) { try fill() }
+        return buffer.prefix(count).contains(byte)
+    }
+
+    /// The next line without its separator; `nil` at the end.
+    ///
+    /// - Throws: ``StoreError`` where reading fails, or `notAFile` where a line is longer than `longest`.
+    mutating func next(separator: UInt8, longest: Int) throws -> ArraySlice<UInt8>? {
+        var looked = start
+        while true {
+            if let end = buffer[looked...].firstIndex(of: separator) {
+                defer { start = end + 1 }
+                wasWhole = true
+                return buffer[start..<end]
+            }
+            let unfinished = buffer.count - start
+            guard !hasEnded else {
+                guard unfinished > 0 else { return nil }
+                defer { start = buffer.count }
+                wasWhole = false
+                return buffer[start...]
+            }
+            guard unfinished <= longest else {
+                throw StoreError(
+                    .notAFile, path: path, "this is no such list: a line has more than \(longest) bytes",
+                    advice: "give another file")
+            }
+            looked = unfinished
+            try fill()
+        }
+    }
+
+    /// Reads one more piece, in place of what was returned.
+    private mutating func fill() throws {
+        buffer.removeFirst(start)
+        start = 0
+        let held = buffer.count
+        buffer += [UInt8](repeating: 0, count: Self.piece)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { bytes in
+                read(descriptor, bytes.baseAddress?.advanced(by: held), Self.piece)
+            }
+            if count < 0, errno == EINTR { continue }
+            let reason = errno
+            buffer.removeLast(Self.piece - max(0, count))
+            guard count >= 0 else { throw FileSystem.failure("be read", path, reason) }
+            hasEnded = count == 0
+            return
+        }
+    }
+}

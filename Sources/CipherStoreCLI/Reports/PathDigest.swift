@@ -1,0 +1,19 @@
+internal import CipherErrors
+internal import CipherPrimitives
+
+/// The first half of the SHA-256 of a file's relative path, by which shards are cut and lines of reports are found again.
+struct PathDigest: Hashable, Sendable {
+    /// The first eight bytes, the most significant first.
+    let high: UInt64
+    private let low: UInt64
+
+    /// The digest of a path relative to the folder of its fleet.
+    init(_ path: String) {
+        guard let digest = SystemPath.bytes(path).withUnsafeBytes({ Cryptography.sha256($0) }) else {
+            // SQLCipher's pages need the same library's SHA-2.
+            preconditionFailure("the cryptographic library has no SHA-256")
+        }
+        high = digest[..<8].reduce(0) { $0 << 8 | UInt64($1) }
+        low = digest[8..<16].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

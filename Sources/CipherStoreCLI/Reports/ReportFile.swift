@@ -1,0 +1,97 @@
+internal import CipherErrors
+internal import CipherSystemFiles
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A report that a run adds its lines to.
+///
+/// Each line is one write at the end of the file, so that it is there as a whole or not at all when the process is killed.
+/// Used by the main thread only.
+final class ReportFile: @unchecked Sendable {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Opens a report, or makes it, and writes the line that begins a run.
+    ///
+    /// - Throws: ``CommandFailure`` where the file is no report, or one of another work or count of shards, or where another
+    ///   run adds to it; ``StoreError`` where it cannot be written.
+    init(_ path: String, _ header: ReportHeader) throws {
+        self.path = path
+        descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o666) }
+        guard descriptor >= 0 else { throw FileSystem.failure("be written", path) }
+        try FileSystem.checkRegular(FileSystem.status(ofDescriptor: descriptor, path), path)
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            guard errno == EWOULDBLOCK else { throw FileSystem.failure("be locked", path) }
+            throw CommandFailure(
+                .tryAgain, "busy", path: path, "another run is writing this report",
+                advice: "give each run a report of its own, or wait until the other has ended")
+        }
+        _ = try ReportReader.read(path) { line in
+            if case .header(let before) = line { try header.check(continues: before, in: path) }
+        }
+        if try !endsWithLine() { try write([UInt8(ascii: "\n")]) }
+        try append(.header(header))
+    }
+
+    deinit { close(descriptor) }
+
+    /// Adds a line.
+    ///
+    /// - Throws: ``StoreError`` where it cannot be written.
+    func append(_ content: ReportLine.Content) throws {
+        try write(Array((Output.jsonText(ReportLine(content: content)) + "\n").utf8))
+    }
+
+    /// Has the system write what was added to the disk.
+    func sync() throws {
+        guard fsync(descriptor) == 0 else { throw FileSystem.failure("be synced", path) }
+    }
+
+    private func write(_ line: [UInt8]) throws {
+        let reason = FileDescriptorStream.writeAll(line, to: descriptor)
+        guard reason == 0 else { throw FileSystem.failure("be written", path, reason) }
+    }
+
+    /// Whether nothing is cut at the end.
+    private func endsWithLine() throws -> Bool {
+        let size = try FileSystem.status(ofDescriptor: descriptor, path).size
+        guard size > 0 else { return true }
+        var last: UInt8 = 0
+        guard pread(descriptor, &last, 1, off_t(size - 1)) == 1 else { throw FileSystem.failure("be read", path) }
+        return last == UInt8(ascii: "\n")
+    }
+}
+
+extension ReportHeader {
+    /// - Throws: ``CommandFailure`` with `usage` where a run of this header does not go on with the work of another one.
+    func check(continues other: ReportHeader, in path: String) throws {
+        try check(isOf: other, in: path)
+        guard shards == other.shards else {
+            throw CommandFailure.usage(
+                "\(path) is a report of \(other.shards) shards, and this run is of \(shards)",
+                advice: "give another --report, and this one with --resume")
+        }
+    }
+
+    /// - Throws: ``CommandFailure`` with `usage` where what another run has done is not what this one is to do.
+    func check(isOf other: ReportHeader, in path: String) throws {
+        let difference: String? =
+            if goal != other.goal {
+                "of files that were to be \(other.goal), and here they are to be \(goal)"
+            } else if !folder.isSameName(as: other.folder) {
+                "of the folder \(other.folder)"
+            } else {
+                Set(options.keys).union(other.options.keys).sorted().first { options[$0] != other.options[$0] }
+                    .map { "of a run with another --\($0)" }
+            }
+        if let difference {
+            throw CommandFailure.usage("\(path) is a report \(difference)", advice: "give the report of the same work")
+        }
+    }
+}

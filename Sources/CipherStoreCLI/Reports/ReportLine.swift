@@ -1,0 +1,112 @@
+internal import CipherErrors
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What begins each run of a report: what is done to which files, and by whom.
+struct ReportHeader: Codable, Sendable, Equatable {
+    /// What the run does to a file, such as `encrypted`.
+    let goal: String
+    /// The folder that paths are relative to.
+    let folder: String
+    /// The options that decide what is done to a file, with their values; of a key where it is, never the key.
+    let options: [String: String]
+    let shard: Int
+    let shards: Int
+    /// What said which shard it is; `nil` where the run is the whole.
+    let shardFrom: String?
+    let host: String
+    let process: Int32
+    /// In seconds since 1970.
+    let started: Double
+    let version: String
+}
+
+/// How it went with one file, as a line of a report.
+struct ReportEntry: Codable, Sendable {
+    /// The path relative to the folder, with bytes that are not UTF-8 as `\xff`.
+    let path: String
+    /// The bytes of a path that is not UTF-8.
+    let pathBase64: String?
+    /// What counts for the summary.
+    let result: FileResult
+    /// What the command says of a single file.
+    let outcome: String
+    /// The size of the file before and after, in bytes.
+    let bytesBefore: Int64?
+    let bytesAfter: Int64?
+    /// When the file was written last, as seconds and nine decimals since 1970.
+    let modified: String?
+    /// The wall time.
+    let seconds: Double
+    let error: Failure?
+    /// Why the file was skipped.
+    let reason: String?
+    let warnings: [String]?
+    /// Whether the file is plaintext where an encrypted one was expected.
+    let plaintext: Bool?
+    let shard: Int
+    /// In seconds since 1970.
+    let finished: Double
+
+    struct Failure: Codable, Sendable {
+        let code: String
+        let message: String
+        let advice: String
+        let stage: String?
+    }
+
+    /// The path as text without loss, by which files are told apart.
+    var name: String {
+        guard let pathBase64, let bytes = Data(base64Encoded: pathBase64) else { return path }
+        return SystemPath.text(bytes)
+    }
+
+    static func base64(of path: String) -> String? {
+        let bytes = SystemPath.bytes(path)
+        return path.utf8.elementsEqual(bytes) ? nil : Data(bytes).base64EncodedString()
+    }
+}
+
+/// A line of a report, of which exactly one of the three is there.
+struct ReportLine: Sendable {
+    enum Content: Sendable {
+        case header(ReportHeader)
+        case file(ReportEntry)
+        /// How the run of a shard ended.
+        case summary(FleetSummary, shard: Int)
+    }
+
+    let content: Content
+}
+
+extension ReportLine: Codable {
+    private enum CodingKeys: String, CodingKey { case fleet, summary, shard }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        if let header = try container.decodeIfPresent(ReportHeader.self, forKey: .fleet) {
+            content = .header(header)
+        } else if let summary = try container.decodeIfPresent(FleetSummary.self, forKey: .summary) {
+            content = .summary(summary, shard: try container.decode(Int.self, forKey: .shard))
+        } else {
+            content = .file(try ReportEntry(from: decoder))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        switch content {
+        case .file(let entry): try entry.encode(to: encoder)
+        case .header(let header):
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(header, forKey: .fleet)
+        case .summary(let summary, let shard):
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(shard, forKey: .shard)
+            try container.encode(summary, forKey: .summary)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+internal import CipherErrors
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Reads reports line by line.
+enum ReportReader {
+    /// Longer than any line of a report.
+    private static let longestLine = 8 << 20
+
+    /// Lends each line of a report.
+    ///
+    /// - Returns: How many lines were cut or are otherwise no lines of a report; a run that was killed may leave one.
+    /// - Throws: ``StoreError`` where the file cannot be read, and ``CommandFailure`` where it is no report.
+    static func read(_ path: String, _ body: (ReportLine.Content) throws -> Void) throws -> Int {
+        var reader = try LineReader(path)
+        let decoder = JSONDecoder()
+        var (hasHeader, unreadable) = (false, 0)
+        while let bytes = try reader.next(separator: UInt8(ascii: "\n"), longest: longestLine) {
+            guard let line = try? decoder.decode(ReportLine.self, from: Data(bytes)) else {
+                unreadable += 1
+                // A file of another kind is not read to its end.
+                guard hasHeader || unreadable < 10 else { throw notAReport(path) }
+                continue
+            }
+            if case .header = line.content { hasHeader = true }
+            guard hasHeader else { throw notAReport(path) }
+            try body(line.content)
+        }
+        guard hasHeader || unreadable == 0 else { throw notAReport(path) }
+        return unreadable
+    }
+
+    private static func notAReport(_ path: String) -> CommandFailure {
+        CommandFailure(
+            .badData, "notAReport", path: path, "this is no report of a fleet: its first line does not say of which",
+            advice: "give a file that --report has written")
+    }
+}

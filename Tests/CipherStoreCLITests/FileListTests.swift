@@ -1,0 +1,100 @@
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// Fleets whose files an operator lists, and what a run may take from the machine.
+@Suite struct FileListTests {
+    private let fixture: FleetFixture
+
+    init() throws { fixture = try FleetFixture() }
+
+    /// Runs a command on the names of a list.
+    private func run(_ names: String, _ arguments: String..., command: String = "encrypt") throws -> ToolRun {
+        let list = try fixture.tool.keys.write(names, to: "list")
+        return try fixture.tool.run([command] + fixture.common + ["--files-from", list] + arguments)
+    }
+
+    @Test("The files of a list are worked on and no others, by line or by NUL, also from standard input")
+    func lists() throws {
+        for name in ["a.db", "b/no-ending", "c.db", "two\nlines.db"] { try fixture.make(name) }
+        let lines = try FleetLines(try run("a.db\n\n./b//no-ending\n"))
+        #expect(lines.outcomes == ["a.db": "encrypted", "b/no-ending": "encrypted"])
+        let absolute = fixture.tool.folder.path("a.db")
+        let again = try FleetLines(try run("\(absolute)\0two\nlines.db"))
+        #expect(again.outcomes == ["a.db": "alreadyEncrypted", "two\nlines.db": "encrypted"])
+        let input = try fixture.tool.run(
+            shell: "printf 'c.db\\n' | \"$@\"", ["encrypt"] + fixture.common + ["--files-from", "-"])
+        #expect(try FleetLines(input).outcomes == ["c.db": "encrypted"])
+    }
+
+    @Test("A name that leads out of the folder, to nothing, to a link or to a folder is a failure or skipped")
+    func wrongNames() throws {
+        let outside = try ToolFixture()
+        try outside.make()
+        try fixture.make("a/app.db")
+        let folder = fixture.tool.folder
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("link.db"), withDestinationPath: outside.database)
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path("linked"), withDestinationPath: outside.folder.path(""))
+        let before = try outside.snapshot()
+        let run = try run(
+            "../x.db\n\(outside.database)\nnone.db\nnone/app.db\na\nlinked/app.db\nlink.db\na/../a/app.db\n")
+        #expect(run.status == 7, "\(run.errors)")
+        let lines = try FleetLines(run)
+        #expect(lines.outcomes["link.db"] == "skipped")
+        #expect(lines.errorCodes["none.db"] == "missingFile")
+        #expect(lines.errorCodes["none/app.db"] == "missingFile")
+        #expect(lines.errorCodes["a"] == "notAFile")
+        #expect(Set(lines.errorCodes.values) == ["missingFile", "notAFile"])
+        #expect(try outside.snapshot() == before)
+        #expect(try fixture.run("encrypt").status == 0)
+    }
+
+    @Test("A list is cut into shards as a search is")
+    func shards() throws {
+        let names = (0..<8).map { "\($0 % 2)/\($0).db" }
+        for name in names { try fixture.make(name) }
+        for index in 0..<3 {
+            let listed = try FleetLines(try run(names.joined(separator: "\n"), "--shadow", "--shard", "\(index)/3"))
+            let found = try FleetLines(try fixture.run("encrypt", "--shadow", "--shard", "\(index)/3"))
+            #expect(listed.outcomes == found.outcomes)
+        }
+    }
+
+    @Test("Limits of open files, priority and speed let a run end as without them")
+    func limits() throws {
+        for number in 0..<6 { try fixture.make("\(number).db") }
+        let run = try fixture.run(
+            "encrypt", "--jobs", "8", "--max-open", "64", "--nice", "5", "--bytes-per-second", "100M")
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(try FleetLines(run).summary["done"] == 6)
+    }
+
+    static let wrong: [(arguments: [String], says: String)] = [
+        (["--max-open", "10"], "--max-open takes a number from 56 up"),
+        (["--nice", "20"], "from 1 to 19"),
+        (["--bytes-per-second", "fast"], "such as 50M"),
+        (["--bytes-per-second", "0"], "such as 50M"),
+        (["--name", "*.db", "--files-from", "list"], "cannot be given together"),
+    ]
+
+    @Test("Limits that cannot be are refused before the run begins", arguments: wrong)
+    func wrongLimits(_ given: (arguments: [String], says: String)) throws {
+        let run = try fixture.tool.run(["encrypt"] + fixture.common + given.arguments)
+        #expect(run.status == 64, "\(run.errors)")
+        #expect(run.errors.contains(given.says), "\(run.errors)")
+    }
+
+    @Test(
+        "A path of key files with a placeholder that stands for nothing is refused",
+        arguments: ["{tenant}", "{}", "{Name}"])
+    func placeholder(_ placeholder: String) throws {
+        try fixture.make("a.db")
+        let path = fixture.tool.keys.path("\(placeholder).key")
+        let run = try fixture.tool.run(
+            "encrypt", fixture.tool.folder.path(""), "--recursive", "--key-file", path)
+        #expect(run.status == 64, "\(run.errors)")
+        #expect(run.errors.contains("\(placeholder) stands for nothing"))
+    }
+}
