@@ -388,9 +388,7 @@ proctype App(byte me) {
      * the log cannot begin anew while they last, nor after a kill unless somebody else copies all of it. */
     :: atomic { at[me] == keep && exclusive == Nobody ->
         /* A launch's own goes on where it is: an older mark keeps more. */
-#ifndef NO_KEEPER
         if :: !reads[Keeper(me)] -> begin_read(Keeper(me)) :: else fi;
-#endif
         at[me] = first_frame }
     :: atomic { at[me] == first_frame && write_lock == Nobody && exclusive == Nobody &&
         (last_frame < FRAMES || (backfilled >= last_frame && !pins_hold)) ->
