@@ -6,7 +6,7 @@ package import CipherSQLite
 /// Source: SQLite, "Database File Format", section 1.3.
 package struct FileHeader {
     package static let length = 112
-    private static let smallestPage = 512
+    package static let smallestPage = 512
     private static let magic = Array("SQLite format 3\0".utf8)
 
     private let bytes: [UInt8]

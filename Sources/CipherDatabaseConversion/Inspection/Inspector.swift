@@ -148,10 +148,28 @@ package struct Inspector {
     }
 
     package func keyDoesNotFit() -> StoreError {
-        StoreError(
+        if let other = try? notADatabase() {
+            return StoreError(
+                .keyDoesNotFit, path: paths.database, "this does not look like a database: \(other)",
+                advice: "check the path", changed: .nothing)
+        }
+        return StoreError(
             .keyDoesNotFit, path: paths.database,
             "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
             advice: "check the key", changed: .nothing)
+    }
+
+    /// Says what a file is that is neither a plaintext database nor has the size and shape of an encrypted one.
+    ///
+    /// - Returns: `nil` where the file may be an encrypted database.
+    package func notADatabase() throws -> String? {
+        let file = try DatabaseFile(path: paths.database)
+        let kind = try ContentKind(file)
+        if kind.isText { return "it holds text" }
+        if kind.isBlank { return "it holds nothing but zeros" }
+        if let name = kind.name { return "it looks like \(name)" }
+        let size = try file.size()
+        return size < FileHeader.smallestPage ? "it has \(size) bytes, which is less than a page" : nil
     }
 
     package func staleSidecar() -> StoreError {

@@ -53,7 +53,7 @@ enum ConversionFacts {
         }
         sheet.add(
             "size",
-            "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"
+            "\(TerminalText.size(report.bytesBefore)) before, \(TerminalText.size(report.bytesAfter)) after"
         )
         var time = "\(TerminalText.decimal(report.seconds, 2)) s"
         let speed = report.seconds > 0 ? Double(report.bytesBefore) / 1e6 / report.seconds : 0

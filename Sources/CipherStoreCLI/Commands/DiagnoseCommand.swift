@@ -78,7 +78,7 @@ enum DiagnoseCommand {
         func print() throws {
             var sheet = FactSheet()
             sheet.add("path", diagnosis.path)
-            sheet.add("size", "\(TerminalText.grouped(diagnosis.size)) bytes")
+            sheet.add("size", TerminalText.size(diagnosis.size))
             if diagnosis.causes.isEmpty { sheet.add("opens", "with what was given") }
             for cause in diagnosis.causes {
                 sheet.add("cause", "\(cause.kind.rawValue): \(cause.detail)")

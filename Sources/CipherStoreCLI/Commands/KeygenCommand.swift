@@ -28,7 +28,8 @@ enum KeygenCommand {
         if invocation.has(.json) {
             try Output.json(Made(created: path))
         } else {
-            try Output.line("made the key file \(path)")
+            try Output.line(
+                "made the key file \(path): without it the database cannot be opened, so keep a copy in a safe place")
         }
         return .done
     }
