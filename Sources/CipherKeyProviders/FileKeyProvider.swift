@@ -20,10 +20,17 @@ public struct FileKeyProvider: KeyProvider {
     package let path: String
     /// Whether a new random key is stored where there is no file and a key may be made.
     let createIfMissing: Bool
+    /// What to do where there is no file.
+    private let advice: String
 
-    package init(path: String, createIfMissing: Bool = false) {
+    package init(
+        path: String, createIfMissing: Bool = false,
+        advice: String = "give the path of the file with the key of this database; for a database that is to be "
+            + "encrypted, create one with createIfMissing"
+    ) {
         self.path = path
         self.createIfMissing = createIfMissing
+        self.advice = advice
     }
 
     /// Gives the file's key.
@@ -98,8 +105,7 @@ public struct FileKeyProvider: KeyProvider {
             failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
             "the key file cannot be used: \(failure)",
             advice: failure == .missing
-                ? "restore the file with the key of this database, or give the right path"
-                : "give a readable file that holds a passphrase or x'64 hex digits'")
+                ? advice : "give a readable file that holds a passphrase or x'64 hex digits'")
     }
 }
 

@@ -47,7 +47,7 @@ import Testing
         let run = try ToolRun.run(try #require(Shells.path("groff")), ["-man", "-ww", "-Tascii", page])
         #expect(run.status == 0)
         #expect(run.errors.isEmpty)
-        for command in Command.all { #expect(run.output.contains("cipherstore \(command.name) ")) }
+        for command in Command.all { #expect(run.output.contains("cipherstore \(command.name)")) }
     }
 
     @Test("The changelog begins with the version")

@@ -9,11 +9,15 @@ import Testing
         (["inspct", "x"], "is inspect meant?"),
         (["shrink", "x"], "unknown command"),
         (["decrypt", "x"], "a key is needed"),
+        (["encrypt", "x"], "cipherstore keygen FILE makes a key file"),
         (["rekey", "x", "--new-key-file", "y"], "a key is needed"),
         (["rekey", "x", "--key-env", "K", "--plaintext-header", "7"], "--plaintext-header takes 0"),
         (["rekey", "x", "--key-env", "K", "--new-key-env", "L", "--new-key-file", "y"], "cannot be given together"),
         (["--verson"], "is --version meant?"),
-        (["--json", "inspect"], "the command comes first"),
+        (["--json", "inspect"], "write cipherstore inspect and then the options"),
+        (["--json"], "a command is missing"),
+        (["encrypt", "a", "b", "--key-env", "K"], "run cipherstore encrypt DIR --recursive"),
+        (["rekey", "x", "--key-file", "-", "--new-key-file", "-"], "only one key can come from standard input"),
         (["inspect"], "takes DB"),
         (["inspect", "a", "b"], "takes DB"),
         (["inspect", "x", "--kye-file", "k"], "is --key-file meant?"),
@@ -70,6 +74,20 @@ import Testing
         #expect(try fixture.folder.names.isEmpty)
     }
 
+    @Test("Without a command the commands are listed, and the exit status is 64")
+    func noCommand() throws {
+        let run = try ToolFixture().run()
+        #expect(run.status == 64)
+        #expect(run.output == (try ToolFixture().run("help").output))
+    }
+
+    @Test("-h is --help, with a command and without one", arguments: [[], ["encrypt"]])
+    func shortHelp(_ command: [String]) throws {
+        let run = try ToolFixture().run(command + ["-h"])
+        #expect(run.status == 0)
+        #expect(run.output == (try ToolFixture().run(command + ["--help"]).output))
+    }
+
     @Test("A wrong command line is told as JSON where JSON is asked for")
     func wrongCommandLineAsJSON() throws {
         let run = try ToolFixture().run("encrypt", "x", "--json")
@@ -123,6 +141,7 @@ import Testing
     func version() throws {
         let run = try ToolFixture().run("--version")
         #expect(run.status == 0)
+        #expect(run.output == (try ToolFixture().run("version").output))
         #expect(run.output.hasPrefix("cipherstore "))
         #expect(run.output.contains("SQLCipher "))
     }

@@ -169,7 +169,8 @@ package struct Inspector {
         if kind.isBlank { return "it holds nothing but zeros" }
         if let name = kind.name { return "it looks like \(name)" }
         let size = try file.size()
-        return size < FileHeader.smallestPage ? "it has \(size) bytes, which is less than a page" : nil
+        guard size < FileHeader.smallestPage else { return nil }
+        return "it has \(size) byte\(size == 1 ? "" : "s"), which is less than a page"
     }
 
     package func staleSidecar() -> StoreError {

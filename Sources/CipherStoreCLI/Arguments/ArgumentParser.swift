@@ -62,6 +62,8 @@ package enum ArgumentParser {
                 }
             case CS_ARGUMENT_OPERAND:
                 if let text = found.text { operands.append(SystemPath.text(cString: text)) }
+            case CS_ARGUMENT_UNKNOWN where found.letter == Int32(UInt8(ascii: "h")) && offersHelp(options):
+                values[Option.help.name] = ""
             case CS_ARGUMENT_END:
                 // getopt has moved nothing: behind `--` the arguments are where they were.
                 operands += arguments.dropFirst(Int(found.rest) - 1)
@@ -70,6 +72,10 @@ package enum ArgumentParser {
                 throw failure(found, options)
             }
         }
+    }
+
+    private static func offersHelp(_ options: [Option]) -> Bool {
+        options.contains { $0.name == Option.help.name }
     }
 
     /// An argument that is text and no name of a file.
@@ -91,7 +97,7 @@ package enum ArgumentParser {
         default:
             guard let text = found.text else {
                 let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
-                return .usage("unknown option -\(letter)", advice: "options are long ones, such as --help")
+                return .usage("unknown option -\(letter)", advice: "options are long, such as --help; only -h is short")
             }
             let name = SystemPath.text(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)

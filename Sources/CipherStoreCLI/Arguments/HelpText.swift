@@ -28,7 +28,7 @@ package enum HelpText {
         for (status, meaning) in ExitStatus.meanings {
             text += TextLayout.entry("\(status.code)", meaning, indent: narrowIndent)
         }
-        return text + "\n" + TextLayout.paragraph("`cipherstore COMMAND --help` tells about a command.")
+        return text + "\n" + TextLayout.paragraph("`cipherstore help COMMAND` describes a command and its options.")
     }
 
     static func command(_ command: Command) -> String {

@@ -10,7 +10,8 @@ enum UpgradeOptions {
         _ invocation: Invocation, _ body: (ConversionOptions) throws -> Result
     ) throws -> Result {
         var options = try waiting(invocation)
-        let bar = ProgressBar.make(try invocation.choice(.progress, default: .auto))
+        let bar = ProgressBar.make(
+            try invocation.choice(.progress, default: .auto), isRehearsal: invocation.has(EncryptCommand.shadow))
         if let bar { options.progress = { bar.update($0) } }
         let cancellation = UpgradeCancellation()
         options.cancellation = cancellation

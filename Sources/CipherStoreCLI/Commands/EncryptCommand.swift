@@ -66,6 +66,7 @@ enum EncryptCommand {
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
+        try KeyOptions.key.confirm(invocation)
         let settings = try CipherOptions.newSettings(invocation)
         let proof = try invocation.choice(Self.proof, default: ProofReader.records)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {

@@ -1,7 +1,7 @@
 extension Command {
     static let help = Command(
         name: "help",
-        summary: "Tell about a command, or about all of them.",
+        summary: "Describe a command, or list all of them.",
         operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; without it the overview.")],
         examples: ["help encrypt"],
         printsText: true,

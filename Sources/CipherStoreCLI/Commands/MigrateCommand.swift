@@ -33,6 +33,7 @@ enum MigrateCommand {
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)
+        try KeyOptions.key.confirm(invocation)
         let opened = try UpgradeOptions.run(invocation) { options in
             try ConfigurationOptions.opening(invocation, provider: provider, options: options).run()
         }

@@ -29,6 +29,7 @@ enum RekeyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let oldKey = try KeyOptions.key.requiredProvider(invocation)
         let newKey = try KeyOptions.newKey.provider(invocation)
+        try KeyOptions.newKey.confirm(invocation)
         let settings = try CipherOptions.newSettings(invocation)
         let formats = try CipherOptions.oldFormats(invocation)
         let rekey = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in
