@@ -67,7 +67,12 @@ package enum Tool {
             invocation.operands[index] = try ArgumentParser.text(invocation.operands[index], of: operand.name)
         }
         if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
-            throw CommandFailure.usage("\(missing.usage) is required")
+            let isConfiguration = missing.name == ConfigurationOptions.configuration.name
+            throw CommandFailure.usage(
+                "\(missing.usage) is required",
+                advice: isConfiguration
+                    ? "give a property list or JSON file that describes the database; "
+                        + "to encrypt a file without one, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)

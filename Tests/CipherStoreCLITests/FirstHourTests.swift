@@ -108,6 +108,7 @@ struct FirstHourTests {
         #expect(inspection.output.contains("opaque (encrypted or damaged: only a key tells"))
         let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
         #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
+        #expect(run.errors.contains("cipherstore diagnose with the same options says why"), "\(run.errors)")
     }
 
     @Test("A rehearsal draws no swap")

@@ -106,7 +106,8 @@ package struct Preflight {
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
             throw StoreError.noSpace(
-                paths.database, "the copy needs \(needed) bytes and the disk has \(room.disk) free", changed: .nothing)
+                paths.database, "the copy needs \(needed) bytes, and the disk has \(room.disk) bytes free",
+                changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(

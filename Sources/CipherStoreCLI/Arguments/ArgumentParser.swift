@@ -110,6 +110,12 @@ package enum ArgumentParser {
 
     private static func unknown(_ name: String, _ options: [Option]) -> CommandFailure {
         let meant = options.map(\.name).filter { $0.hasPrefix(name) }
+        let keys = options.map(\.name).filter { $0.hasPrefix("key-") }
+        if ["key", "password", "passphrase"].contains(name), !keys.isEmpty {
+            return .usage(
+                "--\(name) is not an option: other users can read a key on the command line",
+                advice: "put it in a file and give one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
+        }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")
             return .usage("--\(name) is not an option by itself", advice: "one of \(names) may be meant")

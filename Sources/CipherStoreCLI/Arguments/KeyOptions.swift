@@ -101,8 +101,8 @@ struct KeyOptions: Sendable {
     /// The provider of a command that cannot do without.
     func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
         guard let provider = try provider(invocation) else {
-            throw CommandFailure.usage(
-                "a key is needed",
+            throw CommandFailure(
+                .usage, "usage", path: invocation.operands.first, "a key is needed",
                 advice:
                     "give one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
         }
