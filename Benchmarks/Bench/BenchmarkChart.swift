@@ -21,11 +21,14 @@ extension BenchmarkReport {
             aria-label="Time and memory of an encryption by the size of the database">
             <rect width="760" height="300" fill="white"/>
             """
-        let legend = [(60.0, Panel.oursColor, "cipherstore encrypt, with the proof"), (330.0, Panel.theirsColor, "sqlcipher_export, no proof")]
-            .map { x, color, name in
-                "<path d=\"M\(x) 20h24\" stroke=\"\(color)\" stroke-width=\"3\"/>"
-                    + "<text x=\"\(x + 32)\" y=\"24\">\(name)</text>"
-            }
+        let lines = [
+            (60.0, Panel.oursColor, "cipherstore encrypt, with the proof"),
+            (330.0, Panel.theirsColor, "sqlcipher_export, no proof"),
+        ]
+        let legend = lines.map { x, color, name in
+            "<path d=\"M\(x) 20h24\" stroke=\"\(color)\" stroke-width=\"3\"/>"
+                + "<text x=\"\(x + 32)\" y=\"24\">\(name)</text>"
+        }
         return ([head] + legend + panels.map(\.svg) + ["</svg>", ""]).joined(separator: "\n")
     }
 
@@ -59,10 +62,11 @@ extension BenchmarkReport {
                 let share = Double(step) / 4, y = top + height * (1 - share)
                 parts.append("<path d=\"M\(x) \(y)h\(width)\" stroke=\"#e2e8f0\"/>")
                 parts.append(
-                    "<text x=\"\(x - 8)\" y=\"\(y + 4)\" text-anchor=\"end\" fill=\"#4a5568\">\(Self.label(roof * share))</text>")
+                    "<text x=\"\(x - 8)\" y=\"\(y + 4)\" text-anchor=\"end\" fill=\"#4a5568\">"
+                        + "\(Self.label(roof * share))</text>")
                 parts.append(
-                    "<text x=\"\(x + width * share)\" y=\"\(top + height + 20)\" text-anchor=\"middle\" fill=\"#4a5568\">"
-                        + "\(Self.label(end * share))</text>")
+                    "<text x=\"\(x + width * share)\" y=\"\(top + height + 20)\" text-anchor=\"middle\" "
+                        + "fill=\"#4a5568\">\(Self.label(end * share))</text>")
             }
             parts.append(
                 "<text x=\"\(x + width / 2)\" y=\"\(top + height + 42)\" text-anchor=\"middle\" fill=\"#4a5568\">"
