@@ -35,8 +35,8 @@ public struct FileKeyProvider: KeyProvider {
 
     /// Gives the file's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` where the file is missing or not readable, `keyFileInsecure` and
-    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` where a new key cannot be stored.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, `keyFileInsecure` and
+    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let mayCreate = createIfMissing && purpose == .createOrExisting
         do {

@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 extension Connection {
     /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.
     ///
-    /// Waits as `sqlite3_busy_timeout` does, which asks nobody meanwhile. The corresponding C function is
+    /// Waits as `sqlite3_busy_timeout` does, which asks no one meanwhile. The corresponding C function is
     /// `sqlite3_busy_handler`.
     func waitForLocks() {
         sqlite3_busy_handler(

@@ -74,7 +74,7 @@ import Testing
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0, notes: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
-        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which an upgrade of the app's own left, was removed"))
+        #expect(runs.migrate.errors.contains("dbLocalTemp.db, left by an upgrade of the app, was removed"))
         #expect(try fixture.folder.names == [TemplateApp.database])
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
     }

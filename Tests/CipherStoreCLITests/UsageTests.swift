@@ -1,3 +1,4 @@
+internal import CipherSQLite
 internal import CipherStoreCLI
 import CipherTestSupport
 import Testing
@@ -43,13 +44,13 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--lock-timeout", "soon"], "number of seconds"),
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
         (["encrypt", "x", "--key-file", "a", "--on-damage", "heal"], "refuse, rebuildIndexes"),
-        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a number from 1 up"),
+        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a number of at least 1"),
         (["encrypt", "x", "--key-file", "a", "--jobs", "2"], "--jobs is for --recursive"),
         (["verify", "x", "--name", "*.db"], "--name is for --recursive"),
         (["verify", "/", "--recursive", "--jobs", "0"], "--jobs takes a number"),
         (["encrypt", "x", "--key-file", "a", "--shadow", "--keep-backup"], "cannot be given together"),
-        (["migrate", "x", "--config", "c", "--directory", "."], "DIR is for --recursive"),
-        (["migrate", "x", "--config", "c", "--directory", ".", "--recursive"], "in place of --directory"),
+        (["migrate", "x", "--config", "c", "--directory", "."], "DIR needs --recursive"),
+        (["migrate", "x", "--config", "c", "--directory", ".", "--recursive"], "instead of --directory"),
         (["migrate", "--config", "c", "--recursive"], "takes the folder as DIR"),
         (["plan", "--directory", "."], "--config FILE is required"),
         (["migrate", "--config", "c"], "is required"),
@@ -147,6 +148,7 @@ import Testing
         #expect(run.output == (try ToolFixture().run("version").output))
         #expect(run.output.hasPrefix("cipherstore "))
         #expect(run.output.contains("SQLCipher "))
+        #expect(run.output.contains("PRAGMA wal_autocheckpoint = 0") == Engine.current.hasWALResetFault)
     }
 
     @Test(

@@ -7,10 +7,10 @@ struct CopyProgress: Equatable {
     let boot: String
     /// Whether all of it was compared with the database, and not only what has changed since.
     var isProven: Bool
-    /// The last transaction in the log that the copy has; `nil` where the log does not tell it from another one.
+    /// The last transaction in the log that the copy has; `nil` if the log does not tell it from another one.
     var end: LogHeader.TransactionEnd?
 
-    /// `nil` where the system does not tell one start from another.
+    /// `nil` if the system does not tell one start from another.
     init?(isProven: Bool, end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot

@@ -14,7 +14,8 @@ package enum StoreTransaction: Sendable {
 
     /// Runs `body` in its transaction.
     ///
-    /// - Throws: What `body` throws, ``StoreError`` with `misuse` where it ended the transaction, and why the job was cancelled.
+    /// - Throws: What `body` throws, ``StoreError`` with `misuse` if it ended the transaction, and why the job was
+    ///   cancelled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -98,7 +99,7 @@ package enum StoreTransaction: Sendable {
     private func transactionEnded(_ connection: Connection) -> StoreError {
         StoreError(
             .misuse, path: connection.path,
-            "SQLite rolled the transaction back before its closure ended, and the closure went on",
-            advice: "let errors of the database through", changed: .nothing)
+            "SQLite rolled the transaction back, but its closure continued",
+            advice: "let the closure rethrow database errors", changed: .nothing)
     }
 }

@@ -118,7 +118,7 @@ package enum ArgumentParser {
         }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")
-            return .usage("--\(name) is not an option by itself", advice: "one of \(names) may be meant")
+            return .usage("--\(name) is ambiguous", advice: "one of \(names) may be meant")
         }
         let suggestion = Suggestion.nearest(to: name, among: options.map(\.name))
         return .usage("unknown option --\(name)", advice: suggestion.map { "is --\($0) meant?" } ?? "")

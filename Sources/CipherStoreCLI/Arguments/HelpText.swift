@@ -11,8 +11,13 @@ package enum HelpText {
 
     package static var version: String {
         "cipherstore \(Tool.version) (SQLCipher \(Engine.current.cipherVersion), "
-            + "SQLite \(Engine.current.sqliteVersion))\n"
+            + "SQLite \(Engine.current.sqliteVersion))\n" + (Engine.current.hasWALResetFault ? walResetFault : "")
     }
+
+    private static let walResetFault = TextLayout.paragraph(
+        "This SQLite can lose commits of a file in WAL mode when several programs write it; it was corrected in SQLite "
+            + "3.51.3 and SQLCipher 4.14. cipherstore avoids that; another program that writes the same file must set "
+            + "PRAGMA wal_autocheckpoint = 0.")
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"

@@ -12,7 +12,7 @@ package struct Invocation: Sendable {
     /// Whether an option was given.
     package func has(_ option: Option) -> Bool { values[option.name] != nil }
 
-    /// The value of an option; `nil` where it was not given.
+    /// The value of an option; `nil` if it was not given.
     subscript(_ option: Option) -> String? { values[option.name] }
 
     /// The value of an option that the command cannot do without.
@@ -46,7 +46,7 @@ package struct Invocation: Sendable {
     func count(_ option: Option, default fallback: Int) throws -> Int {
         guard let text = self[option] else { return fallback }
         guard let number = Int(text), (1...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) takes a number from 1 up")
+            throw CommandFailure.usage("--\(option.name) takes a number of at least 1")
         }
         return number
     }

@@ -44,9 +44,9 @@ struct KeyOptions: Sendable {
 
     var all: [Option] { [file, environment, credential, secretService] }
 
-    /// The provider that was asked for; `nil` where none was.
+    /// The provider that was asked for; `nil` if none was.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` where more than one was.
+    /// - Throws: ``CommandFailure`` with `usage` if more than one was.
     func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {

@@ -5,13 +5,13 @@ internal import CipherKeyProviders
 extension Command {
     static let inspect = Command(
         name: "inspect",
-        summary: "Tell what a database file is, and change nothing.",
+        summary: "Report what a database file is, without changing it.",
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
-                + "only a key tells), needsRecovery (a journal of a crashed writer must be rolled back first) and "
-                + "staleSidecar (a -wal or -journal of another generation lies beside the file).",
+                + "only a key tells), needsRecovery (the journal of a writer that crashed must be rolled back first) and "
+                + "staleSidecar (a -wal or -journal of another copy lies beside the file).",
             "The exit status is 0 for every state but missing, which is 66; 65 for a key that does not fit and for a "
                 + "damaged plaintext file.",
         ],

@@ -56,7 +56,7 @@ extension ExitStatus {
             }
     }
 
-    /// A failure that SQLite reported and nobody gave a meaning to.
+    /// A failure that SQLite reported and no one gave a meaning to.
     init(_ error: DatabaseError) {
         self =
             if error.isBusy || error.needsRecovery {

@@ -26,7 +26,7 @@ package final class ProgressBar: @unchecked Sendable {
 
     private init(isRehearsal: Bool) { self.isRehearsal = isRehearsal }
 
-    /// A bar; `nil` where none is to be drawn.
+    /// A bar; `nil` if none is to be drawn.
     ///
     /// - Parameter isRehearsal: Whether nothing is swapped at the end.
     static func make(_ mode: Mode, isRehearsal: Bool = false) -> ProgressBar? {

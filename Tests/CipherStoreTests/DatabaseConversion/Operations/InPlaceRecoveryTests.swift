@@ -310,7 +310,7 @@ import Testing
         }
         let report = try file.recovery().runLocked()
         #expect(report.tables.map(\.rows) == [3, 0])
-        #expect(report.notes.contains { $0.contains("of another database") }, "\(report.notes)")
+        #expect(report.notes.contains { $0.contains("belongs to another copy") }, "\(report.notes)")
     }
 
     @Test("Another key is not taken for the file's where the hot journal of a database with that key lies beside it")

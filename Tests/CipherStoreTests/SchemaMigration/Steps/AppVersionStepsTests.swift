@@ -83,7 +83,7 @@ struct AppVersionStepsTests {
     // MARK: Half-done states
 
     @Test(
-        "An app whose steps are its own versions is of an unknown version where it has tables and no record, and no first install",
+        "An app whose steps are its own versions has an unknown version if it has tables and no record, and is not a first install",
         arguments: [true, false])
     func refusesUnknown(hasTable: Bool) throws {
         var fixture = try fixture("1.2.0", updates: ["1.2.0"])
@@ -92,7 +92,7 @@ struct AppVersionStepsTests {
         }
         let error = try fixture.refusal()
         #expect(error.code == .recordedVersion)
-        #expect(error.detail.contains("unknown version"))
+        #expect(error.detail.contains("version is unknown"))
         #expect(error.advice.contains("recordedVersion.assume"))
         // The rows of another account tell nothing.
         fixture.configuration.assumedVersion = SchemaVersion("1.2.0")

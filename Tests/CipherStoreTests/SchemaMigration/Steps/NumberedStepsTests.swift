@@ -222,7 +222,7 @@ struct NumberedStepsTests {
             try connection.execute("UPDATE app_data SET value = 'dark' WHERE key = 'theme'")
         }
         let report = try fixture.open()
-        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows are there already"))
+        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows exist already"))
         let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
         #expect(rows == ["languageen", "themedark"])
     }
@@ -293,7 +293,7 @@ struct NumberedStepsTests {
         }
         let report = try fixture.open()
         #expect(
-            report.warnings == ["the table t, which a step takes away, is still there with 1 row and is kept"])
+            report.warnings == ["the table t, which a step removes, still exists with 1 row and is kept"])
         #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 

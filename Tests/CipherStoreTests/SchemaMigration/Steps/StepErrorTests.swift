@@ -28,8 +28,8 @@ struct StepErrorTests {
             ("sql_update_3.plist", "<plist><array>", "is not valid property list"),
             ("sql_launch.plist", "DELETE FROM t", "neither a property list nor JSON"),
             ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist are both the step to version 03"),
-            ("sql_update_x.plist", "[]", "the name of the update names no version"),
-            ("sql_update_4.plist~", "[]", "the name of the update names no version"),
+            ("sql_update_x.plist", "[]", "the name of the update contains no version"),
+            ("sql_update_4.plist~", "[]", "the name of the update contains no version"),
             ("sql_update_4.plist", "[]", "sql_update_4.plist is a step to version 4, and the app's version is 3"),
             ("sql_update_1.plist", "[]", "sql_update_1.plist would never run"),
             ("sql_update_2.5.plist", "[]", nil),
@@ -81,7 +81,9 @@ struct StepErrorTests {
         let dotted = try #require(SchemaVersion("1.2"))
         let late = MigrationSteps(numbering: .appVersions, baseline: step, updates: [.init(3, step)])
         #expect(try refusal(late, dotted)?.contains("update 3 is a step to version 3") == true)
-        #expect(try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("one by one") == true)
+        #expect(
+            try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("numbered consecutively") == true
+        )
     }
 
     // MARK: SQL

@@ -69,11 +69,11 @@ struct ConfigurationErrorTests {
             (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled: must be \"refuse\" or \"decrypt\", and is"),
             (#"{"unexpectedPlaintext": true}"#, "encryption.unexpectedPlaintext: must be \"refuse\" or \"encrypt\""),
             (#"{"pageSize": 300}"#, "encryption.pageSize: must be a whole number from 512 to 65536"),
-            (#"{"pageSize": 5000}"#, "encryption: a page has 512 to 65536 bytes, and a power of two"),
+            (#"{"pageSize": 5000}"#, "encryption: a page size must be a power of two from 512 to 65536 bytes"),
             (#"{"pageSize": 512}"#, "encryption: a page of 512 bytes has no room for its HMAC"),
             (#"{"kdfIterations": 0}"#, "encryption.kdfIterations: must be a whole number from 1 to"),
             (#"{"hmacAlgorithm": "sha265"}"#, "encryption.hmacAlgorithm: must be \"sha1\" or \"sha256\" or \"sha512\""),
-            (#"{"cipherCompatibility": 3, "kdfAlgorithm": "sha512"}"#, "formats before 4 know SHA-1 alone"),
+            (#"{"cipherCompatibility": 3, "kdfAlgorithm": "sha512"}"#, "formats before 4 support only SHA-1"),
             (#"{"formerFormats": 3}"#, "encryption.formerFormats: must be a list, and is a whole number"),
             (#"{"formerFormats": [0]}"#, "encryption.formerFormats[0]: must be a whole number from 1 to 4"),
             (#"{"formerFormats": [3, {}]}"#, "formerFormats[1]: the key \"cipherCompatibility\" is missing"),
@@ -143,7 +143,7 @@ struct ConfigurationErrorTests {
             ),
             (
                 #"{"source": "migrations", "identifiers": ["a"], "merged": {"m": ["b"]}}"#,
-                "recordedVersion.merged: \"b\", of \"m\", is none of identifiers"
+                "recordedVersion.merged: \"b\", of \"m\", is not in identifiers"
             ),
             (#"{"source": "migrations", "identifiers": [true]}"#, "recordedVersion.identifiers[0]: must be text"),
             (

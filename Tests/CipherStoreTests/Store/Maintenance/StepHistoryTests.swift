@@ -75,7 +75,7 @@ struct StepHistoryTests {
         #expect(
             try opening.validate().sentences == [
                 "the database has version 3, and the configuration only knows 2",
-                "step 3 (sql_update_3.plist) was applied and is missing now",
+                "step 3 (sql_update_3.plist) was applied but is missing now",
             ])
     }
 
