@@ -67,7 +67,9 @@ struct RejectedValues {
         }
         return finding(nulls, "holds \(nulls.of("NULL")), which SQLite would number")
             + finding(others, "\(others.of("value")) of it cannot be whole numbers")
-            + finding(duplicates, "\(duplicates.of("value")) of it occur more than once")
+            + finding(
+                duplicates,
+                "\(duplicates.of("value")) of it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
     }
 
     private func misfits(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {

@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Command {
     static let diagnose = Command(
         name: "diagnose",
-        summary: "Report why a database does not open with a key, without changing it.",
+        summary: "Report why a key does not open a database, without changing it.",
         operands: [.database],
         options: KeyOptions.key.all
             + [

@@ -5,7 +5,7 @@ internal import CipherStore
 extension Command {
     static let recover = Command(
         name: "recover",
-        summary: "Make a new, encrypted database from what a damaged one still contains.",
+        summary: "Make a new, encrypted database from a damaged one.",
         operands: [.database],
         options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template, RecoverCommand.configuration]
             + KeyOptions.key.all + KeyOptions.newKey.all

@@ -237,7 +237,7 @@ struct KeyRotationTests {
         for _ in 0..<2 {
             let report = try open(file, rotation(Log())).report
             #expect(report.outcome == .opened)
-            #expect(report.warnings.contains { $0.contains("begun 5 times") })
+            #expect(report.warnings.contains { $0.contains("started 5 times") })
         }
         #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
     }

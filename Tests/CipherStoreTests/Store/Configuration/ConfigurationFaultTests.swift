@@ -79,11 +79,17 @@ struct ConfigurationFaultTests {
                 "{\"dbTables\": [1, 2,]}",
                 "dbTables: line 1, column 20: the file is not valid JSON: a comma stands before"
             ),
-            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: what stands here is no number"),
-            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: what stands here"),
+            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a number"),
+            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this is not"),
             ("{\"dbVersion\": }", "dbVersion: line 1, column 15: the file is not valid JSON: a value is missing"),
-            ("{\"dbName\": \"a\tb\"}", "line 1, column 14: the file is not valid JSON: a line break, tab or control"),
-            ("{\"dbName\": \"a\n\"}", "line 1, column 14: the file is not valid JSON: a line break, tab or control"),
+            (
+                "{\"dbName\": \"a\tb\"}",
+                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+            ),
+            (
+                "{\"dbName\": \"a\n\"}",
+                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+            ),
             (
                 "{\"dbName\": \"a",
                 "line 1, column 12: the file is not valid JSON: the text that begins here does not end"
