@@ -73,7 +73,7 @@ struct TableDifference {
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
                     kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
-                        "; it holds \(values.of("value"))"
+                        "; it contains \(values.of("value"))"
                     }
                     ?? ""
                 withheld.append(
