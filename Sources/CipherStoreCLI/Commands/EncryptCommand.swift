@@ -88,7 +88,9 @@ enum EncryptCommand {
             return try Fleet(invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted")
                 .run { FleetResult(try encrypt($0, $1), path: $0.database) }
         }
-        let report = try UpgradeOptions.run(invocation) { try encrypt(DatabasePaths(path), $0) }
+        let report = try UpgradeOptions.run(invocation, isRehearsal: invocation.has(shadow)) {
+            try encrypt(DatabasePaths(path), $0)
+        }
         return try ConversionFacts.print(report, invocation)
     }
 
@@ -106,7 +108,7 @@ enum EncryptCommand {
                 "--config takes neither --recursive nor \(formats.map { "--\($0.name)" }.joined(separator: " nor "))")
         }
         let configuration = try ConfigurationOptions.read(invocation)
-        let (report, schema) = try UpgradeOptions.run(invocation) { options in
+        let (report, schema) = try UpgradeOptions.run(invocation, isRehearsal: true) { options in
             var options = options
             options.proof = proof
             return try StoreOpening(
