@@ -1,9 +1,12 @@
 # Shorter names for the scripts, which are all that is needed.
-scripts = setup demo test bench torture kills powerloss faults durability fuzz races secrets interop sanitize lint model packaged commoncrypto docs examples recording compare install fleet-slurm deploy image
-.PHONY: $(scripts)
+scripts = setup demo test bench torture kills powerloss faults durability fuzz races secrets interop sanitize lint model packaged commoncrypto docs documents examples recording compare install fleet-slurm deploy image
+.PHONY: $(scripts) uninstall
 
 # For `make install`: see Scripts/install.
 export PREFIX DESTDIR
 
 $(scripts):
 	@Scripts/$@
+
+uninstall:
+	@Scripts/install --uninstall

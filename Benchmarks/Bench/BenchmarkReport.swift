@@ -41,12 +41,13 @@ struct BenchmarkReport: Codable {
         }
         if let onlineStages { lines += ["", onlineStages] }
         if !curve.isEmpty {
-            lines += ["", Self.line("the upgrade over the size", "MB", "s", "s/GB", "peak MB")]
+            lines += ["", Self.line("the upgrade over the size", "MB", "s", "s/GB", "peak MB", "export s", "peak MB")]
             for point in curve {
                 lines.append(
                     Self.line(
                         "", Self.number(point.megabytes, 0), Self.number(point.seconds, 2),
-                        Self.number(point.seconds / point.megabytes * 1_000, 2), Self.number(point.peakMegabytes, 1)))
+                        Self.number(point.seconds / point.megabytes * 1_000, 2), Self.number(point.peakMegabytes, 1),
+                        Self.number(point.exportSeconds, 2), Self.number(point.exportPeakMegabytes, 1)))
             }
         }
         return lines.joined(separator: "\n")

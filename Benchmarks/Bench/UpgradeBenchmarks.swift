@@ -13,6 +13,9 @@ struct UpgradeBenchmarks {
         let megabytes: Double
         let seconds: Double
         let peakMegabytes: Double
+        /// The same of `sqlcipher_export`.
+        let exportSeconds: Double
+        let exportPeakMegabytes: Double
     }
 
     /// So many messages make a megabyte.
@@ -45,11 +48,15 @@ struct UpgradeBenchmarks {
         for size in sizes {
             try run.writeLegacy(size * Self.messagesPerMegabyte)
             _ = try run.encrypt()
-            let facts = try (0..<max(1, min(runs, 2_000 / size))).map { _ in try run.encrypt() }
+            let pairs = try (0..<max(1, min(runs, 2_000 / size))).map { _ in
+                (ours: try run.encrypt(), theirs: try run.exportRun())
+            }
             points.append(
                 Point(
-                    megabytes: facts[0].megabytes, seconds: Measurement.median(facts.map(\.seconds)),
-                    peakMegabytes: facts.map(\.peakMegabytes).max() ?? .nan))
+                    megabytes: pairs[0].ours.megabytes, seconds: Measurement.median(pairs.map(\.ours.seconds)),
+                    peakMegabytes: pairs.map(\.ours.peakMegabytes).max() ?? .nan,
+                    exportSeconds: Measurement.median(pairs.map(\.theirs.seconds)),
+                    exportPeakMegabytes: pairs.map(\.theirs.peakMegabytes).max() ?? .nan))
         }
         guard points.count >= 2, let last = points.last else { return ([], points) }
         let quarter = points[points.count - 2]

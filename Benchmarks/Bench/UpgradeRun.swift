@@ -41,11 +41,15 @@ struct UpgradeRun {
             stages: report.stageSeconds)
     }
 
-    func export() throws -> Double {
+    func export() throws -> Double { try exportRun().seconds }
+
+    /// What `sqlcipher_export` takes.
+    func exportRun() throws -> (seconds: Double, peakMegabytes: Double) {
         try copyLegacy()
         let target = work.appending(path: "encrypted.db").path(percentEncoded: false)
         let script = "ATTACH '\(target)' AS e KEY 'secret'; SELECT sqlcipher_export('e'); DETACH e;"
-        return try ChildProcess.run(sqlcipher, [database, script]).seconds
+        let run = try ChildProcess.run(sqlcipher, [database, script])
+        return (run.seconds, run.peakMegabytes)
     }
 
     /// Reads the header of the legacy file and tells of it, from the start of the process to its end.

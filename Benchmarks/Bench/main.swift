@@ -69,7 +69,7 @@ do {
     where arguments[10...].contains(section) { try measure(section, &report) }
     print(report.table)
     try report.json.write(to: URL(filePath: arguments[8]))
-    try Data(report.chart.utf8).write(to: URL(filePath: arguments[9]))
+    if let chart = report.chart { try Data(chart.utf8).write(to: URL(filePath: arguments[9])) }
 } catch {
     print("bench: \(error)")
     exit(1)

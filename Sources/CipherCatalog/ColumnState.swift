@@ -73,7 +73,7 @@ extension [ColumnState] {
         filter { $0.primaryKeyPosition > 0 }.sorted { $0.primaryKeyPosition < $1.primaryKeyPosition }
     }
 
-    /// A name of the rowid that no column has taken; `nil` where columns have all of them.
+    /// A name of the rowid that no column has taken; `nil` if columns have all of them.
     package var rowIDAlias: String? {
         let taken = Set(map { SQLName(of: $0.schemaName) })
         return ["rowid", "_rowid_", "oid"].first { !taken.contains(SQLName($0)) }

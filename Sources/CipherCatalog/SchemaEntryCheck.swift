@@ -33,7 +33,7 @@ package enum SchemaEntryCheck {
             if let sql, isShape(of: sql, try row.get(at: 0), hasRoot: try row.get(at: 1)) { return }
             let name = try row.get(String?.self, at: 3)
             throw StoreError.damaged(
-                connection.path, "the schema's entry \(name ?? "without a name") is not what it says it is")
+                connection.path, "the schema's entry \(name ?? "without a name") does not have the type that it claims")
         }
     }
 

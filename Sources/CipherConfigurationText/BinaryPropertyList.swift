@@ -145,7 +145,7 @@ package struct BinaryPropertyList {
         var entries: [String: ConfigurationValue] = [:]
         for (key, object) in zip(objects[..<count], objects[count...]) {
             guard [5, 6].contains(bytes[offsets[key]] >> 4), case .text(let name) = try text(key) else {
-                throw Failure(.malformed("property list", "a key is no text"), keyPath: path)
+                throw Failure(.malformed("property list", "a key is not text"), keyPath: path)
             }
             guard entries[name] == nil else { throw Failure(.repeatedKey(name, first: nil), keyPath: path) }
             entries[name] = try value(object, at: ConfigurationNode.path(path, key: name), depth: depth + 1)

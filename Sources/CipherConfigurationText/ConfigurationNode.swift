@@ -24,7 +24,7 @@ package struct ConfigurationNode {
     }
 
     package func mismatch(_ wanted: String) -> StoreError {
-        failure("must be \(wanted), and is \(value.kind)")
+        failure("must be \(wanted), not \(value.kind)")
     }
 
     /// True or false; a number is neither.
@@ -53,7 +53,7 @@ package struct ConfigurationNode {
     package func fileName() throws -> String {
         let name = try text()
         if let fault = FileName.fault(of: name) {
-            throw failure("must be a file name without a folder, and \(fault)")
+            throw failure("must be a file name without a folder, but it \(fault)")
         }
         return SystemPath.text(name.utf8)
     }
@@ -78,7 +78,7 @@ package struct ConfigurationNode {
         guard let choice = make(word) else {
             let suggestion = Suggestion.nearest(to: word, among: words)
             throw failure(
-                "must be \(list), and is \"\(Self.shown(word))\"",
+                "must be \(list), not \"\(Self.shown(word))\"",
                 advice: suggestion.map { "did you mean \"\($0)\"?" } ?? "")
         }
         return choice
@@ -97,8 +97,8 @@ package struct ConfigurationNode {
         guard case .dictionary(let entries) = value else { throw mismatch("a dictionary of one \(what)") }
         guard let entry = entries.first, entries.count == 1 else {
             throw failure(
-                "must be a dictionary of one \(what), and has \(entries.count) keys",
-                advice: "give each \(what) a dictionary of its own, for their order counts")
+                "must be a dictionary of one \(what), but has \(entries.count) keys",
+                advice: "give each \(what) its own dictionary, because their order matters")
         }
         return (entry.key, child(entry.key, entry.value))
     }

@@ -107,8 +107,8 @@ extension ConfigurationSyntax.Failure {
         case .malformed: "check its syntax, for instance with `plutil -lint`"
         case .openStep: "convert it to XML, for instance with `plutil -convert xml1` on a Mac"
         case .utf16, .notUTF8, .encoding: "save it as UTF-8"
-        case .repeatedKey: "remove one of both"
-        case .unfitNumber: "give the number that is meant in fewer digits"
+        case .repeatedKey: "remove one of the two"
+        case .unfitNumber: "write the intended number with fewer digits"
         case .empty, .unknownFormat, .tooDeep, .tooManyValues:
             "give a property list (XML or binary) or a JSON file with the keys of Config/README.md"
         }

@@ -36,7 +36,7 @@ struct ConfigurationText {
 
     mutating func skip(_ count: Int = 1) { position += count }
 
-    /// Passes `literal` where the rest begins with it.
+    /// Passes `literal` if the rest begins with it.
     mutating func take(_ literal: String) -> Bool {
         guard isNext(literal) else { return false }
         position += literal.utf8.count

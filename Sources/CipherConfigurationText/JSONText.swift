@@ -86,7 +86,7 @@ struct JSONText {
         case "": throw text.fault("a value is missing", at: path)
         default:
             guard word.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/) != nil else {
-                throw text.fault("what stands here is no number, text, true, false or null", at: path, position: start)
+                throw text.fault("this is not a number, text, true, false or null", at: path, position: start)
             }
             guard let number = ConfigurationValue(number: word) else {
                 throw text.failure(.unfitNumber, at: path, position: start)
@@ -113,7 +113,7 @@ struct JSONText {
             case nil:
                 throw text.fault("the text that begins here does not end", at: path, position: start)
             default:
-                throw text.fault("a line break, tab or control character stands in a text unescaped", at: path)
+                throw text.fault("a text contains an unescaped line break, tab or control character", at: path)
             }
         }
     }
@@ -128,13 +128,13 @@ struct JSONText {
         if let first = codeUnit() {
             if let scalar = Unicode.Scalar(first) { return scalar }
             guard UTF16.isLeadSurrogate(first), let second = codeUnit(), UTF16.isTrailSurrogate(second) else {
-                throw text.fault("half of a surrogate pair is no character", at: path, position: start)
+                throw text.fault("half of a surrogate pair is not a character", at: path, position: start)
             }
             return UTF16.decode(UTF16.EncodedScalar([first, second]))
         }
         text.skip()
         guard let byte = text.next, let scalar = Self.escapes[byte] else {
-            throw text.fault("no escape of JSON", at: path, position: start)
+            throw text.fault("not a JSON escape sequence", at: path, position: start)
         }
         text.skip()
         return scalar

@@ -1,6 +1,6 @@
 /// Finds what a writer probably meant.
 package enum Suggestion {
-    /// The candidate nearest to `word`; `nil` where none is near.
+    /// The candidate nearest to `word`; `nil` if none is near.
     package static func nearest(to word: String, among candidates: [String]) -> String? {
         // A word that is very long is no slip of the pen, and the distance takes the product of the lengths.
         guard word.utf8.count <= 64 else { return nil }

@@ -21,7 +21,7 @@ struct XMLPropertyList {
         let root = tag.name == "plist" ? tag : nil
         if let root {
             guard !root.isWhole else {
-                throw list.text.fault("<plist/> holds no value", at: "", position: root.position)
+                throw list.text.fault("<plist/> contains no value", at: "", position: root.position)
             }
             try list.skipBlanks(at: "")
             tag = try list.tag(at: "")
@@ -52,7 +52,7 @@ struct XMLPropertyList {
             _ = try content(tag, at: path)
             return .other
         default:
-            throw text.fault("<\(ConfigurationNode.shown(tag.name))> is no value", at: path, position: tag.position)
+            throw text.fault("<\(ConfigurationNode.shown(tag.name))> is not a value", at: path, position: tag.position)
         }
     }
 
@@ -110,7 +110,7 @@ struct XMLPropertyList {
             // Foundation writes such a number as a word.
             number = .other
         } else {
-            throw text.fault("<\(tag.name)> holds no such number", at: path, position: tag.position)
+            throw text.fault("<\(tag.name)> does not contain a valid number", at: path, position: tag.position)
         }
         guard let number else { throw text.failure(.unfitNumber, at: path, position: tag.position) }
         return number
@@ -162,7 +162,7 @@ struct XMLPropertyList {
                 Self.entities[name]
             }
         guard text.take(";"), let scalar else {
-            throw text.fault("& begins no character reference; it is written &amp;", at: path, position: start)
+            throw text.fault("& does not begin a character reference; write it as &amp;", at: path, position: start)
         }
         return scalar
     }

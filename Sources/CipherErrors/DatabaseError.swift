@@ -49,7 +49,7 @@ public struct DatabaseError: Error, Sendable, Equatable {
     package var isNotADatabase: Bool { code == ResultCode.notADatabase }
     /// Whether the file is damaged, or no database under its key.
     public var isCorrupt: Bool { code == ResultCode.corrupt || code == ResultCode.notADatabase }
-    /// What to do next, where the file is damaged; `nil` of any other failure.
+    /// What to do next if the file is damaged; `nil` for any other failure.
     public var advice: String? { code == ResultCode.corrupt ? StoreError.damageAdvice : nil }
     /// Whether a text or blob is longer than SQLite takes.
     public var isTooBig: Bool { code == ResultCode.tooBig }

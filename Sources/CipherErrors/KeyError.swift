@@ -14,7 +14,7 @@ public enum KeyError: Error, Sendable, Equatable {
     case malformed
     /// A raw key or its salt has another number of bytes than 32 and 16.
     case rawLength(key: Int, salt: Int?)
-    /// The text of the key begins with a byte order mark, which would be a part of a passphrase that nobody sees.
+    /// The text of the key begins with a byte order mark, which would be an invisible part of a passphrase.
     case byteOrderMark
     /// The random generator failed.
     case noRandomness
@@ -32,12 +32,12 @@ extension KeyError: CustomStringConvertible, LocalizedError {
         case .empty: "the key is empty; give a passphrase, or a raw key in the form x'64 hex digits'"
         case .malformed:
             "the key begins with x' and is not a raw key; give x'64 hex digits', x'96 hex digits' (key and salt), or a "
-                + "passphrase that begins otherwise"
+                + "passphrase that does not begin with x'"
         case .rawLength(let key, let salt):
             "a raw key of \(key) bytes\(salt.map { " with a salt of \($0) bytes" } ?? "") cannot be used; it has 32 "
                 + "bytes, and a salt has 16"
         case .byteOrderMark:
-            "the key begins with a byte order mark, which no passphrase was meant to have; save it as UTF-8 without one"
+            "the key begins with a byte order mark; save it as UTF-8 without one"
         case .noRandomness: "the system gave no random bytes; try again"
         case .derivationFailed:
             "the key could not be derived from the passphrase; the cryptographic library refused PBKDF2"

@@ -5,10 +5,10 @@ extension StoreError {
         case afterClosing = "close it and try again"
         /// A program that is not known wrote or replaced the file.
         case afterEndingProgram = "close that program and try again"
-        /// Somebody puts files of the database in place, or takes them away.
-        case afterSearching = "see who else writes to the folder, and try again"
+        /// Another program creates or removes files of the database.
+        case afterSearching = "find out which program writes to the folder, and try again"
         /// Reads of an app's own do not end.
-        case afterReads = "let those reads end, or cancel them, and try again"
+        case afterReads = "wait for those reads or cancel them, and try again"
         /// It was a moment only.
         case now = "try again"
     }

@@ -11,7 +11,7 @@ extension StoreError {
     /// A cipher format that no file has, or that none is to have.
     package static func cipherFormat(_ fault: String, path: String?) -> StoreError {
         StoreError(
-            .configuration, path: path, "the cipher format cannot be: \(fault)",
-            advice: "choose another format, or leave it out")
+            .configuration, path: path, "the cipher format is not possible: \(fault)",
+            advice: "choose another format, or omit it")
     }
 }

@@ -1,8 +1,8 @@
 extension StoreError {
     /// What to do about a damaged file.
     package static let damageAdvice =
-        "restore the file from a backup, or save what it still holds with cipherstore recover, DatabaseConverter.recover or, "
-        + "of a store that was closed, EncryptedStore.recover"
+        "restore the file from a backup, or save what it still contains with cipherstore recover, DatabaseConverter.recover or, "
+        + "for a closed store, EncryptedStore.recover"
 
     /// The file or its disk takes no more.
     package static func noSpace(

@@ -6,7 +6,7 @@ extension StoreError {
 
     /// The folder of a file that is to be made is not there.
     package static func missingFolder(_ path: String) -> StoreError {
-        StoreError(.missingFile, path: path, "there is no such folder", advice: "make the folder first")
+        StoreError(.missingFile, path: path, "there is no such folder", advice: "create the folder first")
     }
 
     /// What is there keeps a name that is needed.

@@ -24,7 +24,7 @@ extension StoreError {
     /// What the schema makes has the name of something else in the database.
     package static func nameInUse(_ path: String?, making object: String, besides present: String) -> StoreError {
         StoreError(
-            .migration, path: path, "the \(object) cannot be made: the database has \(present) of that name",
+            .migration, path: path, "the \(object) cannot be created: the database has \(present) of that name",
             advice: "rename one of them", changed: .nothing)
     }
 
@@ -51,7 +51,7 @@ extension StoreError {
         StoreError(
             .recordedVersion, path: path, detail,
             advice: (remedy.map { "\($0), or " } ?? "")
-                + "say with recordedVersion.assume (in Swift assumedVersion) which version such a database has"
+                + "give the version of such a database with recordedVersion.assume (in Swift assumedVersion)"
                 + (last.map { ", or \($0)" } ?? ""), changed: .nothing)
     }
 }

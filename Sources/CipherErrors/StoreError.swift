@@ -6,7 +6,7 @@
 
 /// Why a database could not be opened, upgraded or checked.
 ///
-/// Says what happened, to which file, and what to do next. Never holds a key or a stored value.
+/// Says what happened, to which file, and what to do next. Never contains a key or a stored value.
 public struct StoreError: Error, Sendable {
     /// The kind of failure, for programs.
     public enum Code: String, Sendable, CaseIterable {
@@ -36,13 +36,13 @@ public struct StoreError: Error, Sendable {
         case unexpectedPlaintext
         /// The file is encrypted and the configuration says that encryption is off.
         case encryptionDisabled
-        /// The file is of a newer version than the app.
+        /// The file has a newer version than the app.
         case downgrade
-        /// A `-wal` or `-journal` of another generation lies beside the file and would overwrite it.
+        /// A `-wal` or `-journal` of another copy lies beside the file and would overwrite it.
         case staleSidecar
         /// A journal must be rolled back first, and this cannot be done here.
         case needsRecovery
-        /// Another process or another part of this one uses the file, or another upgrade is running.
+        /// Another process or another part of this process uses the file, or another upgrade is running.
         case busy
         /// No room for the copy.
         case noSpace
@@ -71,13 +71,13 @@ public struct StoreError: Error, Sendable {
         case closed
         /// The store is suspended and holds no connection to the file.
         case suspended
-        /// Another file has the database's name than the one that the store had opened.
+        /// The database's name refers to a different file than the one that the store opened.
         case replaced
         /// The store was opened for reading only.
         case readOnly
         /// The file must be encrypted or migrated before it can be read, and was to be opened for reading only.
         case upgradeNeeded
-        /// The store was called in a way that it cannot serve, such as inside of its own closure.
+        /// The store was called in an unsupported way, such as inside its own closure.
         case misuse
         /// The caller cancelled.
         case cancelled
@@ -106,7 +106,7 @@ public struct StoreError: Error, Sendable {
     public var advice: String { [nextStep, change?.rawValue ?? ""].filter { !$0.isEmpty }.joined(separator: "; ") }
     /// SQLite's own report, where there is one.
     public let underlying: DatabaseError?
-    /// The stage in which an encryption upgrade failed; `nil` where it had not begun, or had ended.
+    /// The stage in which an encryption upgrade failed; `nil` if it had not begun, or had ended.
     public package(set) var stage: UpgradeStage?
     /// The wall time of that stage and of those before it, in seconds.
     public package(set) var stageSeconds: [String: Double] = [:]
@@ -155,11 +155,11 @@ extension StoreError {
     /// What is left of what was begun, as the advice says at its end.
     package enum Change: String, Sendable {
         case nothing = "nothing was changed"
-        /// At most a journal was rolled back or a log brought into the file, as SQLite does at any opening.
+        /// At most a journal was rolled back or a log merged into the file, as SQLite does at any opening.
         case noRow = "no row was changed"
         case nothingRemoved = "nothing was removed"
-        case mergedLog = "the -wal that lay beside the file is in it now"
-        case lostDatabase = "the database is gone, and what stands in its place is that program's"
+        case mergedLog = "the -wal beside the file has been merged into it"
+        case lostDatabase = "the database is gone; the file in its place belongs to that program"
     }
 
     /// The caller ended an upgrade before its swap.

@@ -1,4 +1,4 @@
-/// What a schema or a statement names of the app's own, and nobody has registered on the connection.
+/// What a schema or a statement names of the app's own, and no one has registered on the connection.
 package enum UnregisteredName: Equatable {
     case collation(String)
     case function(String)
@@ -16,9 +16,9 @@ package enum UnregisteredName: Equatable {
     /// Where it is registered, as the options of a conversion call it too.
     package var advice: String {
         switch self {
-        case .collation: "give the app's own in the configuration's collations"
-        case .function: "give the app's own in the configuration's functions"
-        case .tokenizer: "give the app's own in the configuration's tokenizers"
+        case .collation: "add the app's own to the configuration's collations"
+        case .function: "add the app's own to the configuration's functions"
+        case .tokenizer: "add the app's own to the configuration's tokenizers"
         }
     }
 

@@ -4,7 +4,7 @@ public enum HistoryEvent: String, Sendable, Equatable, Codable {
     case adopted
     /// The schema was changed.
     case migrated
-    /// The database was made.
+    /// The database was created.
     case created
     /// A plaintext database was encrypted.
     case encrypted

@@ -28,7 +28,7 @@ package enum HistoryTable {
 
     /// Whether the database has a history.
     ///
-    /// - Throws: ``StoreError`` with `migration` where something else has the table's name: it is neither read nor
+    /// - Throws: ``StoreError`` with `migration` if something else has the table's name: it is neither read nor
     ///   changed.
     package static func exists(_ connection: Connection) throws -> Bool {
         let found = try connection.value(
@@ -41,7 +41,7 @@ package enum HistoryTable {
         guard isOrdinaryTable, try hasOurColumns(connection) else {
             throw StoreError(
                 .migration, path: connection.path,
-                "\(name) in the database is not CipherStore's history table: its columns are others",
+                "\(name) in the database is not CipherStore's history table: it has other columns",
                 advice: "rename it", changed: .nothing)
         }
         return true
@@ -86,7 +86,7 @@ package enum HistoryTable {
 
     /// The version of the latest event that recorded one; `nil` where there is no such event, or it names none.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` where it is no version.
+    /// - Throws: ``StoreError`` with `recordedVersion` if it is no version.
     static func latestVersion(_ connection: Connection) throws -> SchemaVersion? {
         guard let text = try latest("toVersion", of: HistoryEvent.recordingVersion, connection) else { return nil }
         guard let version = SchemaVersion(text) else {
@@ -109,7 +109,8 @@ package enum HistoryTable {
         try stamp(connection) == .plaintext
     }
 
-    /// As what CipherStore left the file; `nil` where it has neither made nor encrypted it, nor had it with encryption off.
+    /// As what CipherStore left the file; `nil` if it has neither made nor encrypted it, nor had it with encryption
+    /// off.
     package static func stamp(_ connection: Connection) throws -> Stamp? {
         if let event = try latest("event", of: HistoryEvent.tellingEncryption, connection) {
             return event == HistoryEvent.openedPlaintext.rawValue ? .plaintext : .encrypted
@@ -129,7 +130,7 @@ package enum HistoryTable {
         return try StoreError.readingOwnTable(name, connection) { try connection.value(String?.self, latest) } ?? nil
     }
 
-    /// The schema that the latest recording event left, as it was given; `nil` where none is recorded.
+    /// The schema that the latest recording event left, as it was given; `nil` if none is recorded.
     package static func latestRecord(_ connection: Connection) throws -> (id: Int64, text: String)? {
         guard try exists(connection), try hasSchemaColumn(connection) else { return nil }
         let marks = HistoryEvent.recordingVersion.map { _ in "?" }.joined(separator: ", ")

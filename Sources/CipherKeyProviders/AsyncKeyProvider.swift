@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 
 /// Gives the key that an async closure of the app returns: one that asks a server, another process or the user.
 ///
-/// The closure runs in a task of its own while the thread that asks waits. The task is cancelled when nobody waits any more:
+/// The closure runs in its own task while the thread that asks waits. The task is cancelled when no one waits any more:
 /// after the `keyTimeout` of the options, and when the opening is cancelled.
 public struct AsyncKeyProvider: KeyProvider {
     private let body: @Sendable (KeyPurpose, String) async throws -> CipherKey
@@ -15,7 +15,7 @@ public struct AsyncKeyProvider: KeyProvider {
 
     /// Gives the closure's key, and blocks the thread until it has it.
     ///
-    /// - Throws: ``StoreError`` with `keyMalformed` where the closure throws a `KeyError`; every other error of the
+    /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
     ///   closure as it is.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let answer = BlockingAnswer<CipherKey>()
@@ -59,6 +59,6 @@ extension KeyProvider where Self == AsyncKeyProvider {
 
 /// Whether somebody waits for the key that is asked for.
 enum KeyWaiting {
-    /// Cancelled when nobody does; `nil` where that is not known.
+    /// Cancelled when no one does; `nil` if that is not known.
     @TaskLocal static var current: UpgradeCancellation?
 }

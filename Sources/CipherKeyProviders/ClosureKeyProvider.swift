@@ -11,7 +11,7 @@ public struct ClosureKeyProvider: KeyProvider {
 
     /// Gives the closure's key.
     ///
-    /// - Throws: ``StoreError`` with `keyMalformed` where the closure throws a `KeyError`; every other error of the
+    /// - Throws: ``StoreError`` with `keyMalformed` if the closure throws a `KeyError`; every other error of the
     ///   closure as it is.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         do {

@@ -20,12 +20,12 @@ public struct EnvironmentKeyProvider: KeyProvider {
 
     /// Gives the variable's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` where the variable is not set, and `keyMalformed`.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the variable is not set, and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         try KeyText.parse(keyText(database: database), origin: "the environment variable \(variable)")
     }
 
-    /// Gives the variable's key, for none is ever made.
+    /// Gives the variable's key; none is ever created.
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
     }

@@ -20,16 +20,23 @@ public struct FileKeyProvider: KeyProvider {
     package let path: String
     /// Whether a new random key is stored where there is no file and a key may be made.
     let createIfMissing: Bool
+    /// What to do where there is no file.
+    private let advice: String
 
-    package init(path: String, createIfMissing: Bool = false) {
+    package init(
+        path: String, createIfMissing: Bool = false,
+        advice: String = "give the path of the file with the key of this database; for a database that is to be "
+            + "encrypted, create one with createIfMissing"
+    ) {
         self.path = path
         self.createIfMissing = createIfMissing
+        self.advice = advice
     }
 
     /// Gives the file's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` where the file is missing or not readable, `keyFileInsecure` and
-    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` where a new key cannot be stored.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the file is missing or not readable, `keyFileInsecure` and
+    ///   `keyMalformed`; with `permission`, `noSpace` or `inputOutput` if a new key cannot be stored.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let mayCreate = createIfMissing && purpose == .createOrExisting
         do {
@@ -98,8 +105,7 @@ public struct FileKeyProvider: KeyProvider {
             failure.isTooLarge ? .keyMalformed : .keyUnavailable, path: path,
             "the key file cannot be used: \(failure)",
             advice: failure == .missing
-                ? "restore the file with the key of this database, or give the right path"
-                : "give a readable file that holds a passphrase or x'64 hex digits'")
+                ? advice : "give a readable file that holds a passphrase or x'64 hex digits'")
     }
 }
 

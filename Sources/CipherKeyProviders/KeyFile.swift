@@ -15,9 +15,10 @@ internal import CipherSystemFiles
 package enum KeyFile {
     /// Stores a key in a new file that only this user can read.
     ///
-    /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has no
-    /// name, so that a kill leaves nothing; on a file system without such files it has a name that begins with
-    /// `.cipherstore-key-`, and what a kill leaves under that is never read and never removed: whose it is, nobody can tell.
+    /// The file appears under its name with its whole content, and is on the disk when this returns. Until then it has
+    /// no name, so that a kill leaves nothing; on a file system without such files it has a name that begins with
+    /// `.cipherstore-key-`, and what a kill leaves under that is never read and never removed: whose it is, no one can
+    /// tell.
     ///
     /// - Returns: `false` where there is a file of that name already, which is left as it is.
     /// - Throws: ``StoreError`` with `missingFile` for a missing folder, `permission`, `noSpace` or `inputOutput`.
@@ -50,7 +51,7 @@ package enum KeyFile {
         return true
     }
 
-    /// Returns `nil` where the system cannot do it.
+    /// Returns `nil` if the system cannot do it.
     private static func createNameless(
         _ name: String, in folder: Folder, _ key: CipherKey, _ path: String
     ) throws -> Bool? {

@@ -3,10 +3,10 @@ public import CipherSQLite
 
 /// Where the key of a database comes from.
 ///
-/// A provider is asked anew whenever a key is needed, and holds none itself. It may open or convert another database: within
-/// its call, or in a `Task` that it waits for. In a detached task or on a thread of its own that may wait as long as another
-/// process would, where the database is in the same folder. On the database that it is asked for it is refused with
-/// `misuse`, or waits for itself in a task.
+/// A provider is asked anew whenever a key is needed, and holds none itself. It may open or convert another database:
+/// within its call, or in a `Task` that it waits for. In a detached task or on a separate thread that may wait as long
+/// as another process would, where the database is in the same folder. On the database that it is asked for it is
+/// refused with `misuse`, or waits for itself in a task.
 public protocol KeyProvider: Sendable {
     /// Gives the key.
     ///
@@ -24,8 +24,8 @@ public protocol KeyProvider: Sendable {
 
     /// The key that a file would be encrypted with, as planning asks for it: none is made.
     ///
-    /// By default ``key(for:database:)`` is asked for an existing key. Where it throws ``StoreError`` with `keyUnavailable`,
-    /// or an error of its own, nothing tells whether it would make one, and the answer is `nil`.
+    /// By default ``key(for:database:)`` is asked for an existing key. If it throws ``StoreError`` with
+    /// `keyUnavailable`, or an error of its own, nothing tells whether it would make one, and the answer is `nil`.
     ///
     /// - Returns: `nil` where there is none yet and ``key(for:database:)`` may make one.
     /// - Throws: What ``key(for:database:)`` throws where it makes none.
@@ -42,7 +42,7 @@ extension KeyProvider {
     /// No change of key is under way.
     public func previousKey(database: String) throws -> CipherKey? { nil }
 
-    /// An existing key; `nil` where none is given.
+    /// An existing key; `nil` if none is given.
     public func plannedKey(database: String) throws -> CipherKey? {
         do {
             return try key(for: .existing, database: database)
@@ -94,7 +94,7 @@ extension KeyProvider {
             // What a provider says of its own failure is not repeated: it might quote the key.
             throw StoreError(
                 .keyUnavailable, path: database, "the key provider failed with \(type(of: error))",
-                advice: "see to the provider and try again", changed: .nothing)
+                advice: "check the provider and try again", changed: .nothing)
         }
     }
 }

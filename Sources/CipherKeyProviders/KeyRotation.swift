@@ -4,7 +4,8 @@ public import CipherSQLite
 /// Changes the key of a database from one provider's to another's, when it is next opened.
 ///
 /// Both keys are kept until the file under the new one is on the disk. A crash at any moment leaves a file that one of
-/// them opens, and the next opening goes on from there. A new database, and a plaintext one, gets the new key at once.
+/// them opens, and the next opening continues from there. A new database, and a plaintext one, gets the new key at
+/// once.
 ///
 /// While the new key cannot be had, a file that has the old one opens with that, and a warning. So does one where both keys
 /// are equal, and then the old one is kept.
@@ -34,7 +35,7 @@ public struct KeyRotation: KeyProvider {
         try new.plannedKey(database: database)
     }
 
-    /// Gives the old key, `nil` where it was dropped.
+    /// Gives the old key, `nil` if it was dropped.
     ///
     /// - Throws: What the old provider throws, except ``StoreError`` with `keyUnavailable`.
     public func previousKey(database: String) throws -> CipherKey? {

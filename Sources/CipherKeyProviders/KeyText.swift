@@ -31,7 +31,9 @@ extension StoreError {
         case .malformed:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
-                advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that begins otherwise")
+                advice:
+                    "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin with x'"
+            )
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,

@@ -21,7 +21,7 @@
 
         /// Gives the keychain's key.
         ///
-        /// - Throws: ``StoreError`` with `keyUnavailable` where the keychain has no such key, `keyStoreLocked` before the
+        /// - Throws: ``StoreError`` with `keyUnavailable` if the keychain has no such key, `keyStoreLocked` before the
         ///   first unlock, `keyStoreUnavailable` and `keyMalformed`.
         public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
             if let key = try stored() { return key }
@@ -32,7 +32,7 @@
             return key
         }
 
-        /// Gives the keychain's key; `nil` where it has none and one may be made.
+        /// Gives the keychain's key; `nil` if it has none and one may be made.
         public func plannedKey(database: String) throws -> CipherKey? {
             if let key = try stored() { return key }
             guard createIfMissing else { throw missing() }
@@ -81,7 +81,7 @@
         private func failure(_ status: OSStatus) -> StoreError {
             if status == errSecInteractionNotAllowed {
                 return StoreError(
-                    .keyStoreLocked, "the device was not unlocked yet, so whether there is a key \(name) is not known",
+                    .keyStoreLocked, "the device was not unlocked yet, so it is unknown whether the key \(name) exists",
                     advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(

@@ -12,7 +12,7 @@ internal import CipherSQLite
 
 /// The variables of this process.
 package enum ProcessEnvironment {
-    /// The value of a variable, without a copy of it as a `String`; `nil` where it is not set.
+    /// The value of a variable, without a copy of it as a `String`; `nil` if it is not set.
     package static func value(of variable: String) -> SecretBytes? {
         // A NUL in the name would end it, and another variable be read.
         guard !variable.utf8.contains(0), let value = variable.withSystemPath({ getenv($0) }) else { return nil }

@@ -21,7 +21,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
 
     /// Gives the credential's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` where systemd gave no such credential, and `keyMalformed`.
+    /// - Throws: ``StoreError`` with `keyUnavailable` if systemd gave no such credential, and `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         let (text, path) = try read()
         return try KeyText.parse(text, origin: "the systemd credential \(name)", path: path)
@@ -31,7 +31,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         if let fault = FileName.fault(of: name) {
             throw StoreError(
                 .keyUnavailable, "the name of the systemd credential \(fault)",
-                advice: "give the name that stands before the colon in LoadCredential=")
+                advice: "give the name before the colon in LoadCredential=")
         }
         guard let folder = environment("CREDENTIALS_DIRECTORY"), folder.count > 0 else {
             throw StoreError(
@@ -49,7 +49,7 @@ public struct SystemdCredentialKeyProvider: KeyProvider {
         }
     }
 
-    /// Gives the credential's key, for none is ever made.
+    /// Gives the credential's key; none is ever created.
     public func plannedKey(database: String) throws -> CipherKey? {
         try key(for: .existing, database: database)
     }

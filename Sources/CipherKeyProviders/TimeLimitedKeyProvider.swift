@@ -2,7 +2,7 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSystemFiles
 
-/// Asks a provider on a thread of its own, and waits for a limited time: a key store may ask a user who is not there, or
+/// Asks a provider on a separate thread, and waits for a limited time: a key store may ask a user who is not there, or
 /// hang.
 ///
 /// An answer that comes late is dropped. A key that was made then is stored, and the next opening finds it.
@@ -49,6 +49,6 @@ package struct TimeLimitedKeyProvider: KeyProvider {
         throw StoreError(
             .keyStoreUnavailable, path: database,
             "the key provider gave no answer in \(timeout.inSeconds) seconds",
-            advice: "see to the key store and try again", changed: .nothing)
+            advice: "check the key store and try again", changed: .nothing)
     }
 }

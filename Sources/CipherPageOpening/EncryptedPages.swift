@@ -23,7 +23,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     private let seal: PageSeal
     /// How much of page 1 is neither encrypted nor authenticated: the salt, or the part of the header that stays readable.
     private let firstStart: Int
-    /// The salt with which page 1 must begin; `nil` where it may be damaged.
+    /// The salt with which page 1 must begin; `nil` if it may be damaged.
     private let salt: SecretBytes?
     private let decryption: AESCBC
     /// `nil` in format 1.
@@ -63,7 +63,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
 
     deinit { memory.deallocate() }
 
-    /// Authenticates a page and opens it into `scratch`; `nil` where it is missing or not authentic.
+    /// Authenticates a page and opens it into `scratch`; `nil` if it is missing or not authentic.
     package func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
         guard scratch.count >= seal.pageSize else { return nil }
         let bytes: UnsafeRawBufferPointer

@@ -74,7 +74,7 @@ package final class PageAuthenticator {
     private let seal: PageSeal
     private let hmac: HMAC
     private let computed: UnsafeMutableRawBufferPointer
-    /// `nil` where pages are authenticated one after the other.
+    /// `nil` if pages are authenticated one after the other.
     private let lanes: MessageLanes?
 
     /// - Parameter isForMany: Whether it is worth while to prepare for many pages.

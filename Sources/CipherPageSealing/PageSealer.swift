@@ -6,9 +6,8 @@ internal import CipherSQLite
 ///
 /// A sealed page is its content under AES-256 in CBC mode, the initialisation vector, and an HMAC-SHA512 over both and
 /// the page's number, four bytes with the lowest first. The first page begins with the salt in place of SQLite's magic
-/// string, outside of what is encrypted and authenticated. The algorithms are the cryptographic library's; only their order
-/// is here.
-/// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
+/// string, outside what is encrypted and authenticated. The algorithms are the cryptographic library's; only their
+/// order is here. Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
 package final class PageSealer {
     package static let pageSize = 4096
     /// Behind the content: the initialisation vector and the HMAC.
@@ -21,7 +20,7 @@ package final class PageSealer {
     private let encryption: AESCBC
     private let decryption: AESCBC
     private let authentication: HMAC
-    /// `nil` where pages are sealed one after the other.
+    /// `nil` if pages are sealed one after the other.
     private let lanes: MessageLanes?
 
     /// A sealer with the keys of one file, for one thread at a time.
@@ -51,7 +50,7 @@ package final class PageSealer {
         let sealed: UnsafeMutablePointer<UInt8>
     }
 
-    /// Writes the sealed forms of pages; `false` where the cryptographic library refuses.
+    /// Writes the sealed forms of pages; `false` if the cryptographic library refuses.
     func seal(_ pages: [Page]) -> Bool {
         guard let lanes else {
             return pages.allSatisfy { seal($0.content, number: $0.number, vector: $0.vector, into: $0.sealed) }
@@ -85,7 +84,7 @@ package final class PageSealer {
         return skipped
     }
 
-    /// Writes the sealed form of a page; `false` where the cryptographic library refuses.
+    /// Writes the sealed form of a page; `false` if the cryptographic library refuses.
     ///
     /// - Parameter vector: 16 random bytes, never used before.
     func seal(
@@ -101,7 +100,7 @@ package final class PageSealer {
         return authenticate(sealed, number, into: sealed + Self.contentSize + Self.vectorSize)
     }
 
-    /// Writes the content of a sealed page; `false` where it is not authentic.
+    /// Writes the content of a sealed page; `false` if it is not authentic.
     func open(_ sealed: UnsafePointer<UInt8>, number: UInt32, into page: UnsafeMutablePointer<UInt8>) -> Bool {
         var mac = [UInt8](repeating: 0, count: Self.macSize)
         let stored = sealed + Self.contentSize + Self.vectorSize

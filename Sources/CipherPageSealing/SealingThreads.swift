@@ -21,7 +21,7 @@ final class SealingThreads: @unchecked Sendable {
     private let disk: DescriptorFile
     private let keys: SealingKeys
     private let startThread: ThreadStart
-    /// The batches that nobody has begun to seal, in the order of their arrival.
+    /// The batches that no one has begun to seal, in the order of their arrival.
     private var submitted: [PageBatch] = []
     private var sealing: [PageBatch] = []
     private var threads = 0

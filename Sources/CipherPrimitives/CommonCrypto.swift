@@ -5,7 +5,7 @@
 
     /// The cryptographic primitives of CommonCrypto that need no state.
     package enum Cryptography {
-        /// Fills a buffer with random bytes; `false` where the generator fails.
+        /// Fills a buffer with random bytes; `false` if the generator fails.
         package static func randomize(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
             guard let start = buffer.baseAddress else { return true }
             return CCRandomGenerateBytes(start, buffer.count) == kCCSuccess
@@ -24,7 +24,7 @@
             return timingsafe_bcmp(left, start, right.count) == 0
         }
 
-        /// Derives a key by PBKDF2 and fills `output` with it; `false` where CommonCrypto refuses.
+        /// Derives a key by PBKDF2 and fills `output` with it; `false` if CommonCrypto refuses.
         ///
         /// Source: RFC 8018, section 5.2.
         package static func pbkdf2(
@@ -54,7 +54,7 @@
     package final class AESCBC {
         private let cryptor: CCCryptorRef
 
-        /// `nil` where CommonCrypto refuses, or where the key has not 32 bytes.
+        /// `nil` if CommonCrypto refuses, or where the key has not 32 bytes.
         package init?(_ direction: CipherDirection, key: UnsafeRawBufferPointer) {
             var cryptor: CCCryptorRef?
             guard key.count == kCCKeySizeAES256,
@@ -69,7 +69,7 @@
 
         deinit { CCCryptorRelease(cryptor) }
 
-        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` where CommonCrypto refuses.
+        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` if CommonCrypto refuses.
         ///
         /// - Parameter vector: The initialisation vector, 16 bytes.
         package func apply(
@@ -91,7 +91,7 @@
         private let key: UnsafeMutableRawBufferPointer
         private let context: UnsafeMutablePointer<CCHmacContext>
 
-        /// `nil` where CommonCrypto refuses, which it never does.
+        /// `nil` if CommonCrypto refuses, which it never does.
         ///
         /// - Parameter key: One byte or more.
         package init?(_ function: HashFunction, key: UnsafeRawBufferPointer) {
@@ -109,19 +109,19 @@
             context.deallocate()
         }
 
-        /// Begins the HMAC of another message; `false` where CommonCrypto refuses.
+        /// Begins the HMAC of another message; `false` if CommonCrypto refuses.
         package func begin() -> Bool {
             CCHmacInit(context, algorithm, key.baseAddress, key.count)
             return true
         }
 
-        /// Adds bytes to the message; `false` where CommonCrypto refuses.
+        /// Adds bytes to the message; `false` if CommonCrypto refuses.
         package func update(_ bytes: UnsafePointer<UInt8>, count: Int) -> Bool {
             CCHmacUpdate(context, bytes, count)
             return true
         }
 
-        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` where CommonCrypto refuses.
+        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` if CommonCrypto refuses.
         package func finish(into mac: UnsafeMutablePointer<UInt8>) -> Bool {
             CCHmacFinal(context, mac)
             return true

@@ -4,7 +4,7 @@
 
     /// The cryptographic primitives of libcrypto that need no state.
     package enum Cryptography {
-        /// Fills a buffer with random bytes; `false` where the generator fails.
+        /// Fills a buffer with random bytes; `false` if the generator fails.
         package static func randomize(_ buffer: UnsafeMutableRawBufferPointer) -> Bool {
             guard let count = Int32(exactly: buffer.count) else { return false }
             return RAND_bytes(buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), count) == 1
@@ -20,7 +20,7 @@
             left.count == right.count && CRYPTO_memcmp(left.baseAddress, right.baseAddress, left.count) == 0
         }
 
-        /// Derives a key by PBKDF2 and fills `output` with it; `false` where libcrypto refuses.
+        /// Derives a key by PBKDF2 and fills `output` with it; `false` if libcrypto refuses.
         ///
         /// Source: RFC 8018, section 5.2.
         package static func pbkdf2(
@@ -36,7 +36,7 @@
                 outputCount, output.baseAddress?.assumingMemoryBound(to: UInt8.self)) == 1
         }
 
-        /// The SHA-256 of bytes that are no secret; `nil` where libcrypto was built without it.
+        /// The SHA-256 of bytes that are no secret; `nil` if libcrypto was built without it.
         package static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
             var digest = [UInt8](repeating: 0, count: HashFunction.sha256.digestSize)
             guard EVP_Digest(bytes.baseAddress, bytes.count, &digest, nil, EVP_sha256(), nil) == 1 else { return nil }
@@ -51,7 +51,7 @@
     package final class AESCBC {
         private let context: OpaquePointer
 
-        /// `nil` where libcrypto refuses, or where the key has not 32 bytes.
+        /// `nil` if libcrypto refuses, or where the key has not 32 bytes.
         package init?(_ direction: CipherDirection, key: UnsafeRawBufferPointer) {
             guard key.count == 32, let context = EVP_CIPHER_CTX_new() else { return nil }
             self.context = context
@@ -65,7 +65,7 @@
 
         deinit { EVP_CIPHER_CTX_free(context) }
 
-        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` where libcrypto refuses.
+        /// Encrypts or decrypts whole blocks of 16 bytes, beginning anew; `false` if libcrypto refuses.
         ///
         /// - Parameter vector: The initialisation vector, 16 bytes.
         package func apply(
@@ -87,7 +87,7 @@
         private let context: OpaquePointer
         private let size: Int
 
-        /// `nil` where libcrypto refuses.
+        /// `nil` if libcrypto refuses.
         ///
         /// - Parameter key: One byte or more.
         package init?(_ function: HashFunction, key: UnsafeRawBufferPointer) {
@@ -98,18 +98,18 @@
 
         deinit { EVP_MAC_CTX_free(context) }
 
-        /// Begins the HMAC of another message; `false` where libcrypto refuses.
+        /// Begins the HMAC of another message; `false` if libcrypto refuses.
         package func begin() -> Bool {
             // Without a key the context begins anew with the one that it has.
             EVP_MAC_init(context, nil, 0, nil) == 1
         }
 
-        /// Adds bytes to the message; `false` where libcrypto refuses.
+        /// Adds bytes to the message; `false` if libcrypto refuses.
         package func update(_ bytes: UnsafePointer<UInt8>, count: Int) -> Bool {
             EVP_MAC_update(context, bytes, count) == 1
         }
 
-        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` where libcrypto refuses.
+        /// Writes the HMAC, of the hash function's ``HashFunction/digestSize``; `false` if libcrypto refuses.
         package func finish(into mac: UnsafeMutablePointer<UInt8>) -> Bool {
             var written = 0
             return EVP_MAC_final(context, mac, &written, size) == 1 && written == size

@@ -39,7 +39,7 @@ package final class MessageLanes {
         private let lanes: OpaquePointer
         private var messages: [cs_message] = []
 
-        /// `nil` where the library is not there, or does not compute what libcrypto does.
+        /// `nil` if the library is not there, or does not compute what libcrypto does.
         ///
         /// - Parameters:
         ///   - encryption: The key of AES, 32 bytes.
@@ -60,10 +60,10 @@ package final class MessageLanes {
 
         deinit { cs_lanes_close(lanes) }
 
-        /// Encrypts whole blocks of 16 bytes; `false` where the library refuses, and the outputs are undefined.
+        /// Encrypts whole blocks of 16 bytes; `false` if the library refuses, and the outputs are undefined.
         package func encrypt(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_encrypt) }
 
-        /// Writes the HMAC of each message; `false` where the library refuses, and the outputs are undefined.
+        /// Writes the HMAC of each message; `false` if the library refuses, and the outputs are undefined.
         package func authenticate(_ messages: some Collection<Message>) -> Bool { run(messages, cs_lanes_authenticate) }
 
         private func run(

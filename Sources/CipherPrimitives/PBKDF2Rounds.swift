@@ -12,7 +12,7 @@ package final class PBKDF2Rounds {
     /// How many rounds were made.
     package private(set) var count = 0
 
-    /// Makes the first round; `nil` where the cryptographic library refuses.
+    /// Makes the first round; `nil` if the cryptographic library refuses.
     ///
     /// - Parameters:
     ///   - password: One byte or more.
@@ -41,7 +41,7 @@ package final class PBKDF2Rounds {
         memory.deallocate()
     }
 
-    /// Makes one more round; `false` where the cryptographic library refuses.
+    /// Makes one more round; `false` if the cryptographic library refuses.
     package func advance() -> Bool {
         for block in 0..<blocks {
             guard hmac.begin(), hmac.update(last(block), count: digestSize), hmac.finish(into: last(block)) else {

@@ -7,7 +7,7 @@ package struct SQLFragment {
     private var position = 0
     private var depth = 0
 
-    /// What is wrong with a text, as the end of a sentence about it; `nil` where it keeps to its place.
+    /// What is wrong with a text, as the end of a sentence about it; `nil` if it keeps to its place.
     ///
     /// - Parameter isColumn: Whether it is one element of a list, on a line with the next.
     package static func fault(in text: String, isColumn: Bool = false) -> String? {
@@ -31,7 +31,7 @@ package struct SQLFragment {
                 depth -= 1
                 if depth < 0 { return "has a closing parenthesis without an opening one" }
             case UInt8(ascii: ",") where isColumn && depth == 0:
-                return "has a comma outside of parentheses, and declares one column"
+                return "has a comma outside parentheses, but it must declare one column"
             case UInt8(ascii: ";"): return "contains a semicolon"
             case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"):
                 if !skip(past: [byte]) { return "has a quotation mark that is not closed" }

@@ -32,7 +32,7 @@ package struct SQLName: Hashable, Sendable {
 
     /// Whether SQL text names this: its bytes stand there and are not part of a longer word.
     ///
-    /// Finds too much rather than too little, for instance a name inside of a string.
+    /// Finds too much rather than too little, for instance a name inside a string.
     package func isMentioned(in sql: String) -> Bool {
         // By pointers, and no byte is copied: every name may be looked for in every text of a large schema.
         sql.withBytes { text in

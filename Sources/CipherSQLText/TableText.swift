@@ -39,7 +39,7 @@ package struct TableText: Sendable, Equatable {
     /// What follows the last parenthesis, such as `WITHOUT ROWID`.
     package var suffix: String
 
-    /// `nil` where the text is no list of columns.
+    /// `nil` if the text is no list of columns.
     package init?(_ sql: String) {
         let all = SQLTokens(sql)
         guard let open = all.tokens.firstIndex(where: { $0.kind == .symbol && $0.content == "(" }),

@@ -2,7 +2,7 @@ internal import CCipherEngine
 internal import CipherErrors
 
 extension Connection {
-    /// Runs `body`, and again with a stand-in for each function that the schema names and nobody has registered.
+    /// Runs `body`, and again with a stand-in for each function that the schema names and no one has registered.
     ///
     /// SQLite compiles the code that would compute an index entry or a generated column even where it then moves whole
     /// records and never runs it. A stand-in lets that code compile; a call of it fails.

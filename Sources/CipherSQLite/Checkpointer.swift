@@ -3,10 +3,10 @@ internal import CCipherEngine
 /// Writes the log of a connection in WAL mode into the database file, while no other connection can begin the log anew.
 ///
 /// SQLite's own automatic checkpoint does not look whether it can. A connection that commits between the checkpointer's
-/// look at the log and its work may begin the log anew, and the checkpointer then marks commits as written that are only in
-/// the log: they are lost when the log begins anew once more. So the writer holds the lock of a writer, and another
-/// connection checkpoints, for SQLite does not let one in a transaction do so.
-/// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
+/// look at the log and its work may begin the log anew, and the checkpointer then marks commits as written that are
+/// only in the log: they are lost when the log starts again once more. So the writer holds the lock of a writer, and
+/// another connection checkpoints, for SQLite does not let one in a transaction do so. Source: SQLite, "Write-Ahead
+/// Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
 package final class Checkpointer {
     /// How many frames the log has when a commit is followed by a checkpoint, as by SQLite's default.
     private static let frames = 1_000
@@ -23,7 +23,8 @@ package final class Checkpointer {
     ///
     /// The corresponding C function is `sqlite3_wal_hook`.
     ///
-    /// - Parameter open: Opens another connection to the same file, which waits for nobody, when there is first a checkpoint.
+    /// - Parameter open: Opens another connection to the same file, which waits for no one, when there is first a
+    ///   checkpoint.
     fileprivate init(of writer: Connection, open: @escaping () throws -> Connection) {
         self.writer = writer
         self.open = open
@@ -44,7 +45,7 @@ package final class Checkpointer {
 
     /// Checkpoints after a commit of the writer, where the log has grown long.
     ///
-    /// It waits for nobody, and a failure is none of the commit: the next one tries again.
+    /// It waits for no one, and a failure is none of the commit: the next one tries again.
     package func didCommit() {
         let isLong = framesInLog >= Self.frames
         framesInLog = 0
@@ -94,8 +95,9 @@ package final class Checkpointer {
 
     /// Empties the log, where no connection reads it.
     ///
-    /// TRUNCATE takes the lock of a writer itself, and goes on without it where another has it. That the writer reads makes
-    /// it safe: while it reads the log that does not begin anew, and while it reads the file alone nothing is copied there.
+    /// TRUNCATE takes the lock of a writer itself, and continues without it where another has it. That the writer reads
+    /// makes it safe: while it reads the log that does not start again, and while it reads the file alone nothing is
+    /// copied there.
     private func truncate() throws {
         let second = try connection()
         try writer.execute("BEGIN DEFERRED")
@@ -111,7 +113,7 @@ package final class Checkpointer {
         return opened
     }
 
-    /// Where it cannot, the connection's owner closes it.
+    /// If it cannot, the connection's owner closes it.
     private func rollBack() {
         try? writer.execute("ROLLBACK")
     }
@@ -120,7 +122,7 @@ package final class Checkpointer {
 extension Connection {
     /// Has ``checkpointer`` write the log into the file, and SQLite no more.
     ///
-    /// - Parameter open: Opens another connection to the same file, which waits for nobody, when it is first needed.
+    /// - Parameter open: Opens another connection to the same file, which waits for no one, when it is first needed.
     package func checkpoint(by open: @escaping () throws -> Connection) {
         checkpointer = Checkpointer(of: self, open: open)
     }

@@ -116,6 +116,15 @@ public struct CipherKey: Sendable, Equatable {
     /// The key as a key file holds it, without a newline.
     public var text: SecretBytes { keyBytes }
 
+    /// Whether it is a passphrase that looks like a raw key whose `x'` and `'` were forgotten.
+    package var isBareDigits: Bool {
+        guard form == .passphrase else { return false }
+        let lengths = [2 * Self.rawKeyLength, 2 * (Self.rawKeyLength + Self.saltLength)]
+        return keyBytes.withUnsafeBytes { bytes in
+            lengths.contains(bytes.count) && bytes.allSatisfy { hexValue($0) != nil }
+        }
+    }
+
     /// The salt that a raw key brings along.
     package var salt: SecretBytes? {
         guard form == .rawWithSalt else { return nil }

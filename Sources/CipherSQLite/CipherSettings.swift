@@ -100,18 +100,20 @@ extension CipherSettings {
             return "this SQLCipher library knows the cipher formats 1 to \(newest)"
         }
         guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else {
-            return "a page has 512 to 65536 bytes, and a power of two"
+            return "a page size must be a power of two from 512 to 65536 bytes"
         }
         // SQLite wants as much of each page. Source: "Database File Format", section 1.3.4.
         guard pageSize - reservedBytes >= 480 else {
-            return "a page of \(pageSize) bytes has no room for its HMAC; the least is 1024"
+            return "a page of \(pageSize) bytes has no room for its HMAC; the minimum is 1024"
         }
-        guard (1...Int(Int32.max)).contains(kdfIterations) else { return "the rounds of PBKDF2 are a number from 1 up" }
+        guard (1...Int(Int32.max)).contains(kdfIterations) else {
+            return "the number of PBKDF2 rounds must be at least 1"
+        }
         guard compatibility >= 4 || (hmacAlgorithm == .sha1 && kdfAlgorithm == .sha1) else {
-            return "cipher formats before 4 know SHA-1 alone"
+            return "cipher formats before 4 support only SHA-1"
         }
         guard plaintextHeaderSize == 0 || (plaintextHeaderSize == 32 && compatibility >= 4) else {
-            return "0 bytes of the header stay readable, or 32 with cipher format 4"
+            return "the plaintext header size must be 0, or 32 with cipher format 4"
         }
         return nil
     }

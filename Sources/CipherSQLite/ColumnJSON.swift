@@ -21,7 +21,7 @@ enum ColumnJSON {
         return try decoder.decode(Grabbed.self, from: Data(text)).decoder
     }
 
-    /// The decoder of a text, which nobody gives out otherwise.
+    /// The decoder of a text, which no one gives out otherwise.
     private struct Grabbed: Decodable {
         let decoder: any Decoder
 

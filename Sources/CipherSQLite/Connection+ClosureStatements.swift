@@ -24,10 +24,10 @@ extension Connection {
 extension Connection {
     /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
     ///
-    /// Those are the transaction's own statements, ATTACH, temporary tables, views and triggers, which would go on hiding
-    /// and changing what the names of others mean, and pragmas that set more than the transaction undoes. They are refused
-    /// when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts the whole file
-    /// again.
+    /// Those are the transaction's own statements, ATTACH, temporary tables, views and triggers, which would continue
+    /// hiding and changing what the names of others mean, and pragmas that set more than the transaction undoes. They
+    /// are refused when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts
+    /// the whole file again.
     ///
     /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
     ///
@@ -69,7 +69,7 @@ extension Connection {
     private static func refusal(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
         switch code {
         case SQLITE_TRANSACTION:
-            return "\(subject) may not run here: the transaction begins and ends without it"
+            return "\(subject) may not run here: the library begins and ends the transaction"
         case SQLITE_PRAGMA:
             guard !isAllowed(pragma: subject.lowercased(), hasValue: hasValue) else { return nil }
             return
@@ -93,7 +93,7 @@ extension Connection {
             }
             guard !isAllowed(pragma: name, hasValue: hasValue), !pragmasOfConnection.contains(name) else { return nil }
             return
-                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): the store sets it, or needs it as it is"
+                "PRAGMA \(subject) may not run here\(hasValue ? " with a value" : ""): the store sets it or depends on it"
         case SQLITE_ATTACH, SQLITE_DETACH: return "ATTACH and DETACH may not run here"
         default: return nil
         }

@@ -1,7 +1,7 @@
 internal import CCipherEngine
 internal import CipherErrors
 
-/// What a file that nobody has vouched for may make its reader do.
+/// What a file that no one has vouched for may make its reader do.
 extension Connection {
     /// Functions in the schema that are not innocuous may not run.
     ///
@@ -42,17 +42,18 @@ extension Connection {
     /// Pages that refer to each other make a small tree endless: SQLite notices a tree that is too deep, and not one whose
     /// branches all lead to the same leaves. Meanwhile no other progress handler is asked.
     ///
-    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` where it was ended.
+    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended.
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
         guard let result = try finishing(within: steps, body) else {
             throw DatabaseError(
-                extendedCode: SQLITE_CORRUPT, message: "the work does not end: the file refers to itself over and over",
+                extendedCode: SQLITE_CORRUPT,
+                message: "the work does not end: pages of the file refer to each other in a cycle",
                 path: path)
         }
         return result
     }
 
-    /// The same, with `nil` where it was ended.
+    /// The same, with `nil` if it was ended.
     package func finishing<Result>(within steps: Int, _ body: () throws -> Result) throws -> Result? {
         let stride = Self.stride
         var left = steps / Int(stride)
@@ -76,7 +77,7 @@ extension Connection {
         try withinSteps { try readSchema() }
     }
 
-    /// The same of a schema that nobody has vouched for: SQLite's time for it grows with the square of its entries.
+    /// The same of a schema that no one has vouched for: SQLite's time for it grows with the square of its entries.
     ///
     /// Returns `false` where there are more than `entries` of them.
     package func proveReadable(entries: Int) throws -> Bool {

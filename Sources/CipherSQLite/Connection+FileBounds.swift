@@ -9,7 +9,7 @@ extension Connection {
     /// table has none and may be as short as forty: of these there may be 2,000, and more where the file has the room.
     ///
     /// - Parameter path: The database, whose log and journal count too.
-    /// - Throws: `DatabaseError` where it cannot be read, and ``StoreError`` with `corrupt` where there are more entries.
+    /// - Throws: `DatabaseError` if it cannot be read, and ``StoreError`` with `corrupt` where there are more entries.
     package func proveReadable(_ path: String, isPlaintext: Bool) throws {
         guard isPlaintext else { return try proveReadable() }
         let size = try Self.size(path) + (FileSystem.size(path + "-journal") ?? 0)
@@ -17,8 +17,8 @@ extension Connection {
         guard try proveReadable(entries: entries) else {
             throw StoreError(
                 .corrupt, path: path,
-                "its schema has more than \(entries) entries, and so many need a larger file, or it refers to itself",
-                advice: "drop views and triggers that nobody needs, or restore the file from a backup")
+                "its schema has more than \(entries) entries, which would need a larger file, or it is cyclic",
+                advice: "drop unneeded views and triggers, or restore the file from a backup")
         }
     }
 
@@ -26,7 +26,7 @@ extension Connection {
     ///
     /// What a transaction has added counts too, which may not be in the file yet.
     ///
-    /// - Throws: What `body` throws, and `DatabaseError` with `SQLITE_CORRUPT` where it was ended.
+    /// - Throws: What `body` throws, and `DatabaseError` with `SQLITE_CORRUPT` if it was ended.
     package func withinStepsForRows<Result>(_ body: () throws -> Result) throws -> Result {
         try withinSteps(Int(max(Self.size(path), pagesSize())) * Self.stepsForByte + 20_000_000, body)
     }

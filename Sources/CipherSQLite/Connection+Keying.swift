@@ -21,12 +21,12 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///
-    /// SQLCipher takes settings that cannot be for others, or makes a file with them that nobody can open, so those are
+    /// SQLCipher takes settings that cannot be for others, or makes a file with them that no one can open, so those are
     /// refused here, for every way of opening.
     ///
     /// - Parameter schema: The name of the file in this connection.
-    /// - Throws: ``StoreError`` with `configuration` where there can be no file with these settings, and with `saltMissing`
-    ///   where it would not hold the salt and the key does not either; ``DatabaseError``.
+    /// - Throws: ``StoreError`` with `configuration` where there can be no file with these settings, and with
+    ///   `saltMissing` if it would not hold the salt and the key does not either; ``DatabaseError``.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
@@ -50,8 +50,8 @@ extension CipherKey {
     func checkFits(_ settings: CipherSettings, path: String) throws {
         if let fault = settings.fault() {
             throw StoreError(
-                .configuration, path: path, "the cipher format cannot be: \(fault)",
-                advice: "choose another format, or leave it out", changed: .nothing)
+                .configuration, path: path, "the cipher format is not possible: \(fault)",
+                advice: "choose another format, or omit it", changed: .nothing)
         }
         try checkSalt(for: settings, path: path)
     }
@@ -63,7 +63,7 @@ extension CipherKey {
         guard settings.plaintextHeaderSize == 0 || form == .rawWithSalt else {
             throw StoreError(
                 .saltMissing, path: path,
-                "a file with a readable header does not hold its salt, so the salt must come with the key",
+                "a file with a readable header does not contain its salt, so the salt must come with the key",
                 advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
         }
     }

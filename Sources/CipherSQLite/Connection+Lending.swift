@@ -8,15 +8,15 @@ internal import CipherErrors
 extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
-    /// Meanwhile statements run only inside of the transaction that is open, where one is required, and a name in double quotes is never taken for
-    /// a string, except that engines before SQLite 3.29 do so in definitions. On a connection with
-    /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the connection
-    /// belongs to the calling thread, until ``takeBack()``.
+    /// Meanwhile statements run only inside the transaction that is open, where one is required, and a name in double
+    /// quotes is never taken for a string, except that engines before SQLite 3.29 do so in definitions. On a connection
+    /// with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the
+    /// connection belongs to the calling thread, until ``takeBack()``.
     ///
-    /// - Parameter inTransaction: `false` where statements commit one by one, and the connection is closed after the loan: only
-    ///   what would outlast the connection is refused then, and what the promises of a commit rest on.
-    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` where it closed the connection, or ended the
-    ///   transaction by the connection's handle.
+    /// - Parameter inTransaction: `false` if statements commit one by one, and the connection is closed after the loan:
+    ///   only what would outlast the connection is refused then, and what the promises of a commit rest on.
+    /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` if it closed the connection, or ended
+    ///   the transaction by the connection's handle.
     package func lend<Result>(
         inTransaction: Bool = true, _ body: (Connection) throws -> Result
     ) throws -> Result {
@@ -39,11 +39,11 @@ extension Connection {
 
     /// Throws where the work was cancelled for which the connection was lent.
     ///
-    /// For closures that work long between two statements: a running statement ends by itself, and `Task.isCancelled` tells
-    /// nothing inside of a closure, which runs outside of the task. Where nothing can be cancelled, as in the hooks and steps
-    /// of an opening, it never throws.
+    /// For closures that work long between two statements: a running statement ends by itself, and `Task.isCancelled`
+    /// tells nothing inside a closure, which runs outside the task. If nothing can be cancelled, as in the hooks and
+    /// steps of an opening, it never throws.
     ///
-    /// - Throws: `CancellationError`; ``DatabaseError`` with `SQLITE_MISUSE` outside of the closure.
+    /// - Throws: `CancellationError`; ``DatabaseError`` with `SQLITE_MISUSE` outside the closure.
     public func checkCancellation() throws {
         try checkThread()
         if isCancelled() { throw CancellationError() }
@@ -56,7 +56,7 @@ extension Connection {
         cs_store(holder, cs_this_thread())
     }
 
-    /// Makes the connection nobody's, until it is claimed again.
+    /// Makes the connection no one's, until it is claimed again.
     package func takeBack() {
         cs_store(holder, Self.nobody)
     }
@@ -74,7 +74,7 @@ extension Connection {
     /// Refuses a thread that may not use the connection.
     func checkThread() throws {
         guard !isUsable else { return }
-        throw misuse("the connection was closed, or lent to a closure that has ended or runs on another thread")
+        throw misuse("the connection was closed, or it belongs to a closure that has ended or runs on another thread")
     }
 
     func misuse(_ message: String) -> DatabaseError {
@@ -88,17 +88,17 @@ extension Connection {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "nothing can be registered on a connection that is lent: it would outlast the closure, on this connection "
+                "nothing can be registered on a connection inside a closure: it would outlast the closure, on this connection "
                     + "alone")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(
-                "a name that is registered has no NUL character and at least one byte"
+                "a registered name must have at least one byte and no NUL character"
                     + (limit < .max ? ", and at most \(limit)" : ""))
         }
     }
 
-    /// The same, and refuses what would run outside of a transaction that is required.
+    /// The same, and refuses what would run outside a transaction that is required.
     func checkUse(_ sql: @autoclosure () -> String) throws {
         try checkThread()
         guard requiresTransaction, !isInTransaction else { return }
@@ -109,7 +109,7 @@ extension Connection {
 }
 
 extension Connection {
-    /// What SQLite says against a statement in which no name in double quotes may be a string; `nil` where it takes it.
+    /// What SQLite says against a statement in which no name in double quotes may be a string; `nil` if it takes it.
     ///
     /// The statement compiles where that is allowed.
     package func complaint(aboutNamesIn sql: SQL) throws -> String? {

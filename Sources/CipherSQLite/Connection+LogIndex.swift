@@ -18,7 +18,7 @@ extension Connection {
     /// The sums in the log are not enough: SQLite commits frames with sums of zeros after some rollbacks to a savepoint, which
     /// other connections read by the index all the same.
     ///
-    /// - Returns: `nil` where the database has no log.
+    /// - Returns: `nil` if the database has no log.
     /// - Throws: ``DatabaseError``.
     package func logState() throws -> LogState? {
         try checkThread()

@@ -64,7 +64,7 @@ extension Connection {
 
     /// The first column of the first row, `nil` where there is no row.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL and the type is not an optional.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> Column? {
         var result: Column?
         // The type is named, for what is inferred here is the optional, which takes NULL for a missing row.
@@ -79,13 +79,13 @@ extension Connection {
 
     /// The first column of the first row, of the type that is expected; `nil` where there is no row.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` where it is NULL: for a column that may be, name an optional as
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL: for a column that may be, name an optional as
     ///   the type.
     public func value<Column: ColumnReadable>(_ sql: SQL) throws -> Column? { try value(Column.self, sql) }
 
     /// Lends the first row of a query to `body`, where there is one.
     ///
-    /// On its own because no type is generic here: where one is, Swift 6.3's optimizer cannot make a row.
+    /// On its own because no type is generic here: if one is, Swift 6.3's optimizer cannot make a row.
     private func withFirstRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
             let row = Row(of: statement)

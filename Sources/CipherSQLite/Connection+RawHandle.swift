@@ -6,20 +6,22 @@ extension Connection {
     /// The handle is for functions of the SQLCipher library that this one uses, on this thread, and until `body` returns.
     /// What may not be done with it, because it cannot be undone:
     /// - Close it, or leave a statement, a blob or a backup unfinished on it.
-    /// - End or begin a transaction. Where one was lent it is still open afterwards, or everything is rolled back.
+    /// - End or begin a transaction. If one was lent it is still open afterwards, or everything is rolled back.
     /// - Change the key or the cipher format.
     /// - Change what has the library's place: the authorizer, the busy, progress, commit, rollback, update and write-ahead
     ///   log hooks. They are set again afterwards, those of `body` end.
     /// - Register what keeps hold of something that ends before the connection.
     ///
-    /// Nobody knows what is read and written: whoever observes is told that anything may have changed.
+    /// It is unknown what is read and written, so observers are notified that anything may have changed.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_MISUSE` where it ended the transaction that the connection
-    ///   was lent for, inside of another such `body`, and for a connection that is closed or was lent to a closure that has
-    ///   ended.
+    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_MISUSE` if it ended the transaction that the
+    ///   connection was lent for, inside another such `body`, and for a connection that is closed or was lent to a
+    ///   closure that has ended.
     public func withRawHandle<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         try checkUse("")
-        guard !isRawHandleLent else { throw misuse("the connection's handle is lent already: use that one") }
+        guard !isRawHandleLent else {
+            throw misuse("the connection's handle is in use by an outer closure: use that one")
+        }
         isRawHandleLent = true
         defer { isRawHandleLent = false }
         let watch = requiresTransaction ? TransactionWatch(handle) : nil
@@ -31,7 +33,7 @@ extension Connection {
         reads?.isEverything = true
         writes?.isEverything = true
         guard !hasEnded else {
-            let message = "the transaction was ended by the connection's handle: take that out, nothing was changed"
+            let message = "the transaction was ended through the raw handle; remove that statement; nothing was changed"
             // Whatever the closure makes of the error.
             if isLent { misuseInLoan = message }
             throw misuse(message)

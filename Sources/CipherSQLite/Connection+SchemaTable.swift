@@ -21,7 +21,7 @@ extension Connection {
     /// Makes SQLite read the schema of one file anew.
     ///
     /// After each CREATE SQLite also looks at every table that it knows of the schema. Engines that cannot forget one
-    /// schema alone go on knowing it, which costs them time.
+    /// schema alone continue knowing it, which costs them time.
     package func forgetSchema(_ schema: String) throws {
         let name = SQL.quoted(identifier: schema)
         let version = try value(Int.self, SQL(text: "PRAGMA \(name).schema_version")) ?? 0

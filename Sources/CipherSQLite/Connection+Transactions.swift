@@ -41,7 +41,7 @@ extension Connection {
 
     /// Begins a transaction that sees what is committed now, whatever others commit later.
     ///
-    /// In WAL mode these others go on writing; in any other they wait until it ends.
+    /// In WAL mode these others continue writing; in any other they wait until it ends.
     package func pinSnapshot() throws {
         try execute("BEGIN DEFERRED")
         // The transaction begins with the first read.

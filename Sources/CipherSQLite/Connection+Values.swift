@@ -8,9 +8,9 @@ internal import CipherErrors
 extension Connection {
     /// Inserts a value as a new row.
     ///
-    /// - Returns: The rowid: where an INTEGER PRIMARY KEY was `nil`, the key that SQLite chose.
-    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` where a row is in its way; `EncodingError` for a value that makes
-    ///   no row.
+    /// - Returns: The rowid: if an INTEGER PRIMARY KEY was `nil`, the key that SQLite chose.
+    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if a row is in its way; `EncodingError` for a value that
+    ///   makes no row.
     @discardableResult
     public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
         let row = try RowEncoder(value, forms: columnForms)
@@ -22,7 +22,7 @@ extension Connection {
     ///
     /// A row that another unique column brings into its way is an error, as in ``insert(_:into:)``.
     ///
-    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` where the table has no primary key, or the value no
+    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` if the table has no primary key, or the value no
     ///   property for it.
     public func upsert(_ value: some Encodable, into table: String) throws {
         let row = try RowEncoder(value, forms: columnForms)
@@ -36,8 +36,8 @@ extension Connection {
     /// Updates the row that has a value's primary key.
     ///
     /// - Returns: Whether there is such a row.
-    /// - Throws: ``DatabaseError``; `EncodingError` for a value that makes no row; ``StoreError`` with `misuse` where the table
-    ///   has no primary key, or the value no property for it or `nil` in one.
+    /// - Throws: ``DatabaseError``; `EncodingError` for a value that makes no row; ``StoreError`` with `misuse` if the
+    ///   table has no primary key, or the value no property for it or `nil` in one.
     @discardableResult
     public func update(_ value: some Encodable, in table: String) throws -> Bool {
         let row = try RowEncoder(value, forms: columnForms)
@@ -60,8 +60,8 @@ extension Connection {
 
     /// Inserts a value as a new row, and reads the row as it is then, with defaults and what triggers changed before.
     ///
-    /// - Throws: As ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with `unsupported` where the engine is older than
-    ///   SQLite 3.35 and the table has no rowid.
+    /// - Throws: As ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with `unsupported` if the engine is older
+    ///   than SQLite 3.35 and the table has no rowid.
     public func insert<Inserted: Decodable>(
         _ value: some Encodable, into table: String, returning type: Inserted.Type
     ) throws -> Inserted {
@@ -155,8 +155,8 @@ extension Connection {
         }
         guard !keys.isEmpty else {
             throw StoreError(
-                .misuse, path: path, "there is no table \(table) with a primary key, which would tell its rows apart",
-                advice: "write the SQL, with the condition that is meant")
+                .misuse, path: path, "there is no table \(table) with a primary key to identify its rows",
+                advice: "write the SQL statement with the intended condition")
         }
         return try keys.map { key in
             guard
@@ -179,7 +179,7 @@ extension Connection {
     private func refuseNull(_ row: RowEncoder, _ table: String) throws {
         guard try keyValues(of: row, in: table).contains(.null) else { return }
         throw StoreError(
-            .misuse, path: path, "the value's primary key is nil, so it means no row of \(table)",
+            .misuse, path: path, "the value's primary key is nil, so it identifies no row of \(table)",
             advice: "insert it, or set the key")
     }
 }

@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 extension Connection {
     /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.
     ///
-    /// Waits as `sqlite3_busy_timeout` does, which asks nobody meanwhile. The corresponding C function is
+    /// Waits as `sqlite3_busy_timeout` does, which asks no one meanwhile. The corresponding C function is
     /// `sqlite3_busy_handler`.
     func waitForLocks() {
         sqlite3_busy_handler(
@@ -12,11 +12,19 @@ extension Connection {
             { context, tries in
                 guard let context else { return 0 }
                 let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                if connection.waitingSince == nil { connection.waitingSince = .now }
                 let pause = Connection.pause(after: Int(tries), within: Int(connection.busyTimeout.inMilliseconds))
                 guard pause > 0, !connection.isCancelled() else { return 0 }
                 sqlite3_sleep(Int32(pause))
                 return 1
             }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// Runs `body`, and tells how long it waited for locks, from the first one that another connection had.
+    package func measuringWaits<Result>(_ tell: (Duration) -> Void, _ body: () throws -> Result) rethrows -> Result {
+        waitingSince = nil
+        defer { if let waitingSince { tell(waitingSince.duration(to: .now)) } }
+        return try body()
     }
 
     /// Runs `body` while no statement waits for a lock.

@@ -45,10 +45,10 @@ public final class Connection {
     var tokenizers: [FTS3Module] = []
     /// What is known of the key.
     var keyState = KeyState.none
-    /// Whether statements run only inside of a transaction.
+    /// Whether statements run only inside a transaction.
     ///
-    /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that error
-    /// would go on outside of it, and each of the next statements would be committed alone.
+    /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that
+    /// error would continue outside it, and each of the next statements would be committed alone.
     @exclusivity(unchecked) package var requiresTransaction = false
 
     /// Whether a string in double quotes may stand in a new definition.
@@ -61,6 +61,8 @@ public final class Connection {
     var isRawHandleLent = false
     /// Whether the work was cancelled for which the connection is used.
     package var isCancelled: () -> Bool = { false }
+    /// When a statement first found another connection's lock in its way, while that is measured.
+    var waitingSince: ContinuousClock.Instant?
     /// Why the statement that is compiled was refused.
     var refusal: String?
     /// Called with a statement's text once it is compiled and before it runs.
@@ -100,8 +102,8 @@ public final class Connection {
         guard Engine.current.cipherMajor > 0 else {
             throw StoreError(
                 .plainSQLite, path: path,
-                "plain SQLite is linked, not SQLCipher: what is meant to be encrypted would be plaintext",
-                advice: "link libsqlcipher, before any other library of SQLite", changed: .nothing)
+                "plain SQLite is linked instead of SQLCipher: data meant to be encrypted would be plaintext",
+                advice: "link libsqlcipher before any other SQLite library", changed: .nothing)
         }
         let flags =
             switch mode {
@@ -170,7 +172,7 @@ public final class Connection {
     public func close() {
         guard isUsable else { return }
         guard !isLent else {
-            misuseInLoan = "a closure closed the connection that was only lent to it: take the call of close() out"
+            misuseInLoan = "a closure closed a connection that it does not own: remove the call of close()"
             return
         }
         end()

@@ -2,7 +2,7 @@
 ///
 /// Each way is a named profile below, so that one table shows what a connection may do and whom it believes.
 package struct ConnectionProfile {
-    /// What a file that nobody has vouched for may make its reader do.
+    /// What a file that no one has vouched for may make its reader do.
     package enum Trust {
         /// The schema is this process's own.
         case own
@@ -41,7 +41,7 @@ package struct ConnectionProfile {
         Self(.readOnly, .fileIsForeign(size: fileSize), .everywhere, isDefensive: true)
     }
 
-    /// The file is brought to rest, and nobody else may have it meanwhile.
+    /// The file is brought to rest, and no one else may have it meanwhile.
     package static func settling(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
     }

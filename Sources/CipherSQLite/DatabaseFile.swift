@@ -111,7 +111,7 @@ package final class DatabaseFile {
 
     // MARK: Locks
 
-    /// Runs `body` while nobody else, in any process, has the file open in WAL mode or is reading or writing it.
+    /// Runs `body` while no one else, in any process, has the file open in WAL mode or is reading or writing it.
     ///
     /// - Parameter timeout: How long to wait for that.
     /// - Returns: `nil`, and `body` did not run, where somebody has all the time.
@@ -121,7 +121,7 @@ package final class DatabaseFile {
         return try body()
     }
 
-    /// Takes the lock of a writer: others may read, nobody can write.
+    /// Takes the lock of a writer: others may read, no one can write.
     ///
     /// - Parameter timeout: How long to wait for it.
     /// - Returns: Whether it was had.
@@ -129,7 +129,7 @@ package final class DatabaseFile {
         lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)
     }
 
-    /// Makes a writer's lock an exclusive one, which nobody reads beside; meanwhile no further reader begins.
+    /// Makes a writer's lock an exclusive one, which no one reads beside; meanwhile no further reader begins.
     ///
     /// - Parameter timeout: How long to wait for readers.
     /// - Returns: Whether it was had.

@@ -31,6 +31,13 @@ public struct Engine: Sendable {
     package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
+    /// Whether a checkpoint can lose commits of another writer of a file in WAL mode.
+    ///
+    /// A store checkpoints in a way that avoids it; another program that writes the same file must set
+    /// `PRAGMA wal_autocheckpoint = 0`. SQLite 3.51.3 has the correction, and so does SQLCipher from 4.14 on.
+    /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
+    public var hasWALResetFault: Bool { (3_007_000...3_051_002).contains(sqliteVersionNumber) }
+
     private init() {
         // The statistics put a lock of the whole process around every allocation, and the proof works on two threads. An
         // app that has SQLite in use by now keeps them.

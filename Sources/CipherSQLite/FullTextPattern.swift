@@ -1,4 +1,4 @@
-/// A pattern for MATCH that is made of a user's text, whatever stands in it.
+/// A pattern for MATCH that is made from a user's text, whatever it contains.
 ///
 /// ```swift
 /// guard let pattern = FullTextPattern(allOf: text, completesLast: true) else { return [] }
@@ -14,14 +14,14 @@ public struct FullTextPattern: Sendable, Equatable, Bindable {
 
     /// A pattern that finds all of the words, in any order; `nil` where there is no word.
     ///
-    /// - Parameter completesLast: Whether the last word may be the beginning of one, as while somebody types.
+    /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
     public init?(allOf text: String, completesLast: Bool = false) {
         self.init(text, separator: " ", completesLast)
     }
 
     /// A pattern that finds at least one of the words; `nil` where there is no word.
     ///
-    /// - Parameter completesLast: Whether the last word may be the beginning of one, as while somebody types.
+    /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
     public init?(anyOf text: String, completesLast: Bool = false) {
         self.init(text, separator: " OR ", completesLast)
     }

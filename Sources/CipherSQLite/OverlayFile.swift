@@ -136,15 +136,15 @@ final class OverlayFile: LayeredFile {
 extension Connection {
     /// Lends a connection to the same database whose changes stay in memory and are gone afterwards.
     ///
-    /// Neither the file nor anything beside it is written. This connection must be in a read transaction, which keeps the
-    /// file as it is. In WAL mode other connections go on writing; what they commit meanwhile shows in
-    /// `PRAGMA data_version` once the transaction has ended, and the result is then worth nothing.
-    /// Source: SQLite, "Write-Ahead Logging", section 8: a log is used without shared memory in exclusive locking mode.
+    /// Neither the file nor anything beside it is written. This connection must be in a read transaction, which keeps
+    /// the file as it is. In WAL mode other connections continue writing; what they commit meanwhile shows in `PRAGMA
+    /// data_version` once the transaction has ended, and the result is then worth nothing. Source: SQLite, "Write-Ahead
+    /// Logging", section 8: a log is used without shared memory in exclusive locking mode.
     ///
     /// - Parameters:
     ///   - limit: How many bytes may be changed.
     ///   - prepare: Readies the connection before it reads, such as with the key.
-    /// - Returns: `nil` where more would be changed.
+    /// - Returns: `nil` if more would be changed.
     package func rehearsing<Result>(
         limit: Int, _ prepare: (Connection) throws -> Void, _ body: (Connection) throws -> Result
     ) throws -> Result? {
@@ -175,7 +175,7 @@ extension Connection {
         }
     }
 
-    /// SQLite's own form of the database file, or of its journal or log; `nil` where it is not open.
+    /// SQLite's own form of the database file, or of its journal or log; `nil` if it is not open.
     private func openFile(_ which: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         guard sqlite3_file_control(handle, "main", which, &file) == SQLITE_OK, let file, file.pointee.pMethods != nil

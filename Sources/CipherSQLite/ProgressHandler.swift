@@ -1,6 +1,6 @@
 internal import CCipherEngine
 
-/// What is asked, every so many steps of SQLite's virtual machine, whether a statement may go on.
+/// What is asked, every so many steps of SQLite's virtual machine, whether a statement may continue.
 final class ProgressHandler {
     fileprivate let steps: Int32
     fileprivate let body: () -> Bool

@@ -9,10 +9,10 @@ internal import CipherErrors
 extension Connection {
     /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
     ///
-    /// A property that is an optional is `nil` where the query has no column of its name. A structure is made of the columns
-    /// whose names begin with the property's and a dot, as in `SELECT author.name AS "author.name"`; an optional one is `nil`
-    /// where all of them are NULL, as in an outer join. Otherwise structures, arrays and dictionaries are read from one column
-    /// of JSON text.
+    /// A property that is an optional is `nil` if the query has no column of its name. A structure is made of the
+    /// columns whose names begin with the property's and a dot, as in `SELECT author.name AS "author.name"`; an
+    /// optional one is `nil` if all of them are NULL, as in an outer join. Otherwise structures, arrays and
+    /// dictionaries are read from one column of JSON text.
     ///
     /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one that is needed is missing, or one does
     ///   not fit.
@@ -89,7 +89,7 @@ extension Connection {
 /// The columns of a statement's current row by name, worked out once for all rows.
 private final class RowColumns {
     let row: Row
-    /// The names in order; `nil` for a second column of the same name, which nobody can ask for.
+    /// The names in order; `nil` for a second column of the same name, which no one can ask for.
     private let names: [String?]
     /// What names stand for: those of the columns, and others that were asked for.
     @exclusivity(unchecked) private var indexes: [String: Int?]

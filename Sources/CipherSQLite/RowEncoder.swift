@@ -16,7 +16,7 @@ final class RowEncoder: Encoder {
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Throws: `EncodingError` where the value is no structure of columns; what its own encoding throws.
+    /// - Throws: `EncodingError` if the value is no structure of columns; what its own encoding throws.
     init(_ value: some Encodable, forms: ColumnForms) throws {
         self.forms = forms
         names.reserveCapacity(16)
@@ -31,12 +31,12 @@ final class RowEncoder: Encoder {
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        fault = "a row is made of a structure with a property for each column, not of a list"
+        fault = "a row is encoded from a structure with a property for each column, not from a list"
         return IgnoringContainer()
     }
 
     func singleValueContainer() -> any SingleValueEncodingContainer {
-        fault = "a row is made of a structure with a property for each column, not of a single value"
+        fault = "a row is encoded from a structure with a property for each column, not from a single value"
         return IgnoringContainer()
     }
 }
@@ -98,7 +98,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     private func integer(_ value: some FixedWidthInteger, _ key: Key) throws -> Value {
         guard let integer = Int64(exactly: value) else {
             throw EncodingError.invalidValue(
-                value, .init(codingPath: [key], debugDescription: "SQLite's integers have 64 bits with a sign"))
+                value, .init(codingPath: [key], debugDescription: "SQLite stores signed 64-bit integers"))
         }
         return .integer(integer)
     }
@@ -116,7 +116,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     }
 
     func superEncoder() -> any Encoder {
-        row.fault = "a row is made of one structure, not of a class and the one above it"
+        row.fault = "a row is encoded from one structure, not from a class and its superclass"
         return ColumnEncoder(row.forms)
     }
 
@@ -182,7 +182,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
         if let number = single as? any FixedWidthInteger {
             guard let integer = Int64(exactly: number) else {
                 throw EncodingError.invalidValue(
-                    single, .init(codingPath: [], debugDescription: "SQLite's integers have 64 bits with a sign"))
+                    single, .init(codingPath: [], debugDescription: "SQLite stores signed 64-bit integers"))
             }
             value = .integer(integer)
         } else if let date = single as? Date {

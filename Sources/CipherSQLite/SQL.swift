@@ -43,7 +43,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         case refusal(StaticString)
     }
 
-    /// The text, with `?` where a value is bound.
+    /// The text, with `?` if a value is bound.
     ///
     /// For people: a name from a schema that is not valid UTF-8 is repaired in it, while SQLite is given its bytes.
     public var text: String {
@@ -409,7 +409,7 @@ extension UInt8 {
 }
 
 extension Slice<UnsafeBufferPointer<UInt8>> {
-    /// Takes these bytes away from its begin; `false` where it begins otherwise.
+    /// Takes these bytes away from its begin; `false` if it begins otherwise.
     fileprivate mutating func takeAway(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard bytes.count <= count else { return false }
         guard let start = bytes.baseAddress, let here = base.baseAddress else { return bytes.isEmpty }

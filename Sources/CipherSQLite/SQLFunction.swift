@@ -9,7 +9,7 @@ public struct SQLFunction: Sendable {
     public let argumentCount: Int?
     /// Whether equal arguments always give an equal result, so that an index may compute with it.
     public let isDeterministic: Bool
-    /// Whether it does nothing but compute, so that a schema which nobody has vouched for may call it.
+    /// Whether it has no side effects, so that an untrusted schema may call it.
     public let isInnocuous: Bool
     /// Computes the result.
     public let body: @Sendable ([Value]) throws -> Value
@@ -51,7 +51,7 @@ extension Connection {
         guard !SQLFunction.reserved.contains(TableAccess.folded(function.name)) else {
             throw StoreError(
                 .misuse, path: path,
-                "statements of the library use SQLite's function \(function.name), which the app's own would hide",
+                "the library itself uses SQLite's function \(function.name), which the app's function would replace",
                 advice: "give the app's function another name", changed: .nothing)
         }
         guard (0...127).contains(function.argumentCount ?? 0) else {

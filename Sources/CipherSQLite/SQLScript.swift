@@ -3,7 +3,7 @@ internal import CCipherEngine
 extension SQL {
     /// The statements of a script, without the semicolons between them; comments and white space alone are none.
     ///
-    /// Needs no database: where a statement ends is told by SQLite's own tokenizer, so that a trigger's body stays whole.
+    /// Needs no database: if a statement ends is told by SQLite's own tokenizer, so that a trigger's body stays whole.
     ///
     /// The corresponding C function is `sqlite3_complete`.
     package static func statements(of script: String) -> [String] {
@@ -24,7 +24,7 @@ extension SQL {
         return statements
     }
 
-    /// A statement with its names in backticks instead of double quotes; `nil` where it needs none.
+    /// A statement with its names in backticks instead of double quotes; `nil` if it needs none.
     ///
     /// SQLite takes a name in double quotes that no column has for a string, and one in backticks never. A definition stays
     /// as it is, for its text goes into the schema.

@@ -15,7 +15,7 @@ package struct SchemaName: Hashable, Sendable {
     /// The bytes with ASCII letters in lower case, by which SQLite compares names.
     package var folded: [UInt8] { bytes.map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 } }
 
-    /// The name as text; where it is none, it is repaired to another name.
+    /// The name as text; if it is none, it is repaired to another name.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// Whether the name is text.

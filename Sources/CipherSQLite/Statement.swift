@@ -20,7 +20,7 @@ package final class Statement {
     private let shape: SQL?
     // Without a check at each use: statements are reached through their connection alone, and it outlives them.
     unowned(unsafe) let connection: Connection
-    /// What it reads and writes; `nil` where that was not told.
+    /// What it reads and writes; `nil` if that was not told.
     let access: StatementAccess?
     /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
     let changesSchema: Bool
@@ -40,11 +40,11 @@ package final class Statement {
         let handle = try text.withUnsafeBufferPointer { bytes in
             let (first, rest) = try Self.compile(bytes, on: connection)
             guard let first else {
-                throw Self.misuse("there is no statement in the SQL", bytes, connection)
+                throw Self.misuse("the SQL contains no statement", bytes, connection)
             }
             do {
                 guard try rest.isEmpty || !Self.holdsStatement(rest, on: connection) else {
-                    throw Self.misuse("there is more than one statement; use executeScript", bytes, connection)
+                    throw Self.misuse("the SQL contains more than one statement; use executeScript", bytes, connection)
                 }
                 try connection.hasCompiled?(text)
             } catch {
@@ -69,7 +69,7 @@ package final class Statement {
     /// The text, for people.
     package var sql: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Compiles the first statement of a script, and gives the rest of the script; `nil` where none is left.
+    /// Compiles the first statement of a script, and gives the rest of the script; `nil` if none is left.
     static func first(
         of script: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (statement: Statement, rest: UnsafeBufferPointer<UInt8>)? {
@@ -104,7 +104,7 @@ package final class Statement {
             // It was compiled, and a name was a string.
             throw DatabaseError(
                 extendedCode: error.extendedCode,
-                message: "\(error.message) (what stands in double quotes is a name; text stands in single quotes)",
+                message: "\(error.message) (double quotes enclose a name; single quotes enclose text)",
                 sql: String(decoding: sql, as: UTF8.self), path: error.path)
         }
     }
@@ -115,7 +115,7 @@ package final class Statement {
         guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }
         // SQLite would stop there without a word.
         guard memchr(start, 0, sql.count) == nil else {
-            throw misuse("there is a NUL character in the SQL", sql, connection)
+            throw misuse("the SQL contains a NUL character", sql, connection)
         }
         var handle: OpaquePointer?
         var used = 0

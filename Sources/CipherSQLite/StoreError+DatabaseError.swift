@@ -12,7 +12,7 @@ extension StoreError {
             return try body()
         } catch let error as DatabaseError where error.code == DatabaseError.mismatch {
             throw StoreError(
-                .corrupt, path: connection.path, "a row of \(table) holds a value that CipherStore did not write there",
+                .corrupt, path: connection.path, "a row of \(table) contains a value that CipherStore did not write",
                 advice: "correct that value or remove its row", changed: .nothing, underlying: error)
         }
     }
@@ -135,7 +135,7 @@ private enum FailureCause {
         case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:
             .busy(path, "another connection uses the database", retry: .afterClosing, changed: nil, underlying: error)
-        case .full: .noSpace(path, "there is no room on the disk", underlying: error)
+        case .full: .noSpace(path, "the disk is full", underlying: error)
         case .moved:
             .busy(
                 path, "another program replaced or removed the file while it was open", retry: .afterSearching,
@@ -150,17 +150,17 @@ private enum FailureCause {
                 .writeWithFolder, underlying: error)
         case .mismatch:
             failure(
-                .corrupt, "the database holds a value of another type than belongs there",
-                "see which column the message names, and correct the value")
+                .corrupt, "the database contains a value of the wrong type",
+                "correct the value in the column that the message names")
         case .unregistered(let name):
             failure(
                 name.code, "the schema needs \(name.description), which is not registered", name.advice)
         case .generic:
             failure(
-                .corrupt, "SQLite cannot work with the database",
-                "see what its message names; a schema may need what only the app has")
+                .corrupt, "SQLite cannot use the database",
+                "see SQLite's message; a schema may need a function or collation of the app")
         case .cannotOpen, .interrupted, .constraint, .inputOutput, .other:
-            .disk(path, "SQLite could not do its work", underlying: error)
+            .disk(path, "SQLite failed", underlying: error)
         }
     }
 
@@ -172,7 +172,7 @@ private enum FailureCause {
         return switch self {
         case .busy, .moved:
             .busy(
-                path, "\(detail), for another connection uses the database", retry: .afterClosing, underlying: error)
+                path, "\(detail): another connection uses the database", retry: .afterClosing, underlying: error)
         case .full: .noSpace(path, detail, changed: .nothing, underlying: error)
         case .interrupted: failure(.cancelled, "try again")
         case .permission, .gone, .cannotOpen:

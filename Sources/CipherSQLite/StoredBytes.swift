@@ -16,7 +16,7 @@ package final class StoredBytes {
     /// How many bytes there are.
     package let count: Int
 
-    /// Opens a value for reading; `nil` where SQLite cannot lend it so: it is no text or blob, it is the default of a
+    /// Opens a value for reading; `nil` if SQLite cannot lend it so: it is no text or blob, it is the default of a
     /// column that was added later, or its table has generated columns or no rowid.
     ///
     /// The corresponding C function is `sqlite3_blob_open`.

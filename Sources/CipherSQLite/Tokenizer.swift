@@ -71,7 +71,7 @@ extension Connection {
 }
 
 extension Tokenizer {
-    /// The tokens of a text; `nil` where one of them cannot be.
+    /// The tokens of a text; `nil` if one of them cannot be.
     ///
     /// SQLite marks up and cuts texts by the ranges, and does not look whether they are within.
     func tokens(_ start: UnsafePointer<CChar>?, _ count: Int, _ arguments: [String]) -> [Token]? {

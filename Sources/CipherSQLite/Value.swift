@@ -30,7 +30,7 @@ extension Bindable where Self: FixedWidthInteger {
     @inlinable public var databaseValue: Value { .integer(Int64(self)) }
 }
 
-// UInt and UInt64 are left out: SQLite's integers have 64 bits with a sign, and nothing is cut or guessed.
+// UInt and UInt64 are left out: SQLite stores signed 64-bit integers, and nothing is cut or guessed.
 extension Int: Bindable {}
 extension Int8: Bindable {}
 extension Int16: Bindable {}

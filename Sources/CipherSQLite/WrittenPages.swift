@@ -2,10 +2,9 @@ internal import CCipherEngine
 
 /// What SQLite wrote to a database file through one connection, to be read back.
 ///
-/// A disk may acknowledge a write and forget it, and SQLite never looks: it goes on with what its cache holds. Each write
-/// is remembered by page as a fingerprint, four bytes a page.
-/// Source: SQLite, "The SQLite OS Interface or VFS": a file's methods are a table that it points to, and a table in its
-/// place can pass every call on.
+/// A disk may acknowledge a write and forget it, and SQLite never looks: it continues with what its cache holds. Each
+/// write is remembered by page as a fingerprint, four bytes a page. Source: SQLite, "The SQLite OS Interface or VFS": a
+/// file's methods are a table that it points to, and a table in its place can pass every call on.
 package final class WrittenPages {
     /// What SQLite is given: its own structure first, and after it the way back to this object.
     private struct Methods {
@@ -52,7 +51,7 @@ package final class WrittenPages {
         connection = nil
     }
 
-    /// The number, from 1, of the first page that is not in the file as it was written last; `nil` where all are.
+    /// The number, from 1, of the first page that is not in the file as it was written last; `nil` if all are.
     ///
     /// - Throws: ``DatabaseError`` where the file cannot be read.
     package func firstLost(in file: some ReadableFile) throws -> Int? {

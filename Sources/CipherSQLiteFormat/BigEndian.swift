@@ -16,7 +16,7 @@ extension UnsafeRawBufferPointer {
         UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// The number of one to nine bytes at `offset`, which moves behind it; `nil` where the bytes end before it does.
+    /// The number of one to nine bytes at `offset`, which moves behind it; `nil` if the bytes end before it does.
     @inlinable package func varint(_ offset: inout Int) -> UInt64? {
         guard offset < count else { return nil }
         let first = byte(offset)

@@ -12,13 +12,13 @@ package protocol ByteSource {
     /// - Parameters:
     ///   - offset: 0 or above.
     ///   - scratch: Memory for `count` bytes at least.
-    /// - Returns: `nil` where the source ends before.
+    /// - Returns: `nil` if the source ends before.
     /// - Throws: What keeps the source from reading.
     func lend(at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
 extension ByteSource {
-    /// A copy of bytes; `nil` where the source ends before.
+    /// A copy of bytes; `nil` if the source ends before.
     package func read(at offset: Int64, count: Int) throws -> [UInt8]? {
         guard offset >= 0, count >= 0, Int64(count) <= size, offset <= size - Int64(count) else { return nil }
         var found = true
@@ -55,7 +55,7 @@ package struct ReadBytes: ByteSource {
     private let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
     private let ahead = ReadAhead()
 
-    /// - Parameter fill: Fills the buffer from an offset on; `false` where the bytes end before.
+    /// - Parameter fill: Fills the buffer from an offset on; `false` if the bytes end before.
     package init(size: Int64, _ fill: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Bool) {
         self.size = size
         self.fill = fill

@@ -1,6 +1,6 @@
 /// A page whose content is not what SQLite's file format says.
 ///
-/// It says nothing of the pages around it: whoever reads decides whether to go on.
+/// It says nothing of the pages around it: whoever reads decides whether to continue.
 package struct DamagedPage: Error, Equatable, Sendable {
     /// The number of the page, from 1.
     package let page: UInt32
@@ -20,7 +20,7 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case noTreePage
         /// More cells than a page can hold, or none where there must be some.
         case cellCount
-        /// A cell that begins or ends outside of the place for cells.
+        /// A cell that begins or ends outside the place for cells.
         case cellBounds
         /// A payload longer than SQLite's limit, or than what its overflow pages could hold.
         case payloadLength
@@ -28,7 +28,7 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case depth
         /// Rowids that do not ascend, or are not those that the pages above tell of.
         case keyOrder
-        /// A record's header that ends outside of it, or a serial type that is reserved.
+        /// A record's header that ends outside it, or a serial type that is reserved.
         case recordHeader
         /// A record that is shorter or longer than its header says.
         case recordLength

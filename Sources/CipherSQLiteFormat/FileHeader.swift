@@ -6,7 +6,7 @@ package import CipherSQLite
 /// Source: SQLite, "Database File Format", section 1.3.
 package struct FileHeader {
     package static let length = 112
-    private static let smallestPage = 512
+    package static let smallestPage = 512
     private static let magic = Array("SQLite format 3\0".utf8)
 
     private let bytes: [UInt8]
@@ -16,7 +16,7 @@ package struct FileHeader {
         self.init(bytes: try file.read(at: 0, count: Self.length), fileSize: try file.size())
     }
 
-    /// `nil` where the bytes end before the header does.
+    /// `nil` if the bytes end before the header does.
     package init?(of database: some ByteSource) throws {
         let count = Int(min(database.size, Int64(Self.length)))
         guard count >= 100, let bytes = try database.read(at: 0, count: count) else { return nil }
@@ -109,8 +109,8 @@ package struct FileHeader {
         return Int(big32(28))
     }
 
-    /// What SQLite changes each time that it writes page 1; `nil` where an old release wrote it, which may not have done so
-    /// in a log.
+    /// What SQLite changes each time that it writes page 1; `nil` if an old release wrote it, which may not have done
+    /// so in a log.
     package var changeCounter: UInt32? {
         guard claimedPages != nil, writerVersion >= 3_008_000 else { return nil }
         return big32(24)

@@ -62,7 +62,7 @@ package struct JournalHeader {
         return segments
     }
 
-    /// The pages as they were before the transaction that the journal is of; `nil` where SQLite would not play it back.
+    /// The pages as they were before the transaction that the journal is of; `nil` if SQLite would not play it back.
     ///
     /// Whether it names a super-journal that is gone, and so counts no more, is for the caller to find out.
     ///

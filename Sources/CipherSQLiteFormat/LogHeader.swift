@@ -10,7 +10,7 @@ package struct LogHeader {
     package let salt: [UInt8]
     /// Whether the header's own sum is right: else SQLite reads nothing of the log.
     package let isWhole: Bool
-    /// The sum of the header, with which the sums of the frames go on.
+    /// The sum of the header, with which the sums of the frames continue.
     private let sum: LogChecksum
 
     /// Whether the first four bytes, which must be there, are a log's.
@@ -47,7 +47,7 @@ package struct LogHeader {
         return !missing.isEmpty
     }
 
-    /// The newest form of each page that a transaction in the log has ended with; `nil` where none has ended.
+    /// The newest form of each page that a transaction in the log has ended with; `nil` if none has ended.
     ///
     /// Frames count while their salts and sums are right, up to the last that ends a transaction, as they do for SQLite.
     package func committedPages(in log: some ByteSource) throws -> PageVersions? {
@@ -81,7 +81,7 @@ package struct LogHeader {
 
     /// The transaction that ends with a frame, which SQLite says is committed.
     ///
-    /// - Returns: `nil` where the log is shorter.
+    /// - Returns: `nil` if the log is shorter.
     package func end(at frame: Int, pageCount: UInt32, in log: some ByteSource) throws -> TransactionEnd? {
         guard frame > 0, let header = try log.read(at: offset(of: frame), count: Self.frameHeaderLength) else {
             return nil
@@ -101,7 +101,7 @@ package struct LogHeader {
     ///
     /// - Parameters:
     ///   - frames: The numbers of the frames, which SQLite says are committed.
-    /// - Returns: `nil` where the log is shorter.
+    /// - Returns: `nil` if the log is shorter.
     package func pages(of frames: Range<Int>, in log: some ByteSource) throws -> [UInt32: Int64]? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.frameHeaderLength, alignment: 16)
         defer { memory.deallocate() }

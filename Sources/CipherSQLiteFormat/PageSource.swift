@@ -11,7 +11,7 @@ package protocol PageSource {
     /// - Parameters:
     ///   - page: From 1 to `pageCount`.
     ///   - scratch: Memory for one page.
-    /// - Returns: The whole page; `nil` where it is not there, or is not what its writer sealed.
+    /// - Returns: The whole page; `nil` if it is not there, or is not what its writer sealed.
     /// - Throws: What keeps the source from reading.
     func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
@@ -28,7 +28,7 @@ package struct FilePages<Bytes: ByteSource>: PageSource {
         self.pageCount = pageCount
     }
 
-    /// Takes sizes from the header; `nil` where it has none that SQLite knows.
+    /// Takes sizes from the header; `nil` if it has none that SQLite knows.
     package init?(_ bytes: Bytes) throws {
         guard let header = try FileHeader(of: bytes), let geometry = header.geometry else { return nil }
         let whole = bytes.size / Int64(geometry.pageSize)
@@ -53,7 +53,7 @@ package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSo
 
     package var pageCount: UInt32 { versions.pageCount }
 
-    /// Takes the number of reserved bytes from page 1, wherever it is; `nil` where it has sizes that are not those of the
+    /// Takes the number of reserved bytes from page 1, wherever it is; `nil` if it has sizes that are not those of the
     /// sidecar or that SQLite does not know.
     package init?(_ database: Database, _ versions: PageVersions, in sidecar: Sidecar) throws {
         let start = try versions.offsets[1].map { try sidecar.read(at: $0, count: FileHeader.length) } ?? nil

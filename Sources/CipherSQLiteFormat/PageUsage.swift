@@ -52,7 +52,7 @@ package final class PageUsage: PageClaims {
         if damage.count < Self.mostDamage { damage.append(error) }
     }
 
-    /// What a page is for; `nil` where nothing leads to it.
+    /// What a page is for; `nil` if nothing leads to it.
     package subscript(page: UInt32) -> PageUse? {
         guard page >= 1, page <= uses.count else { return nil }
         return Self.use(uses[Int(page) - 1])

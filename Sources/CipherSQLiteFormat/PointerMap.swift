@@ -33,7 +33,7 @@ package struct PointerMap: Sendable {
     /// Whether a page is one of the map.
     package func contains(_ page: UInt32) -> Bool { mapPage(of: page) == page }
 
-    /// What the map notes of a page; `nil` where it notes nothing that SQLite would write.
+    /// What the map notes of a page; `nil` if it notes nothing that SQLite would write.
     ///
     /// - Throws: What the source throws.
     package func entry(of page: UInt32, in source: some PageSource) throws -> Entry? {

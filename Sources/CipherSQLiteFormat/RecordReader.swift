@@ -40,8 +40,8 @@ package struct RecordReader {
 
     /// The next value; `nil` behind the last one.
     ///
-    /// - Throws: ``DamagedPage`` where the record ends before the value does, or goes on behind the last one. No value
-    ///   follows then.
+    /// - Throws: ``DamagedPage`` where the record ends before the value does, or continues behind the last one. No
+    ///   value follows then.
     package mutating func next() throws(DamagedPage) -> RecordValue? {
         guard header < headerLength else {
             guard header == headerLength, body == payload.count else { throw end(.recordLength) }

@@ -1,7 +1,8 @@
 /// Walks a b-tree in the order of its keys.
 ///
-/// What it throws is about one page, one cell or one payload, and the next call goes on behind it: whoever proves stops at
-/// the first damage, and whoever recovers goes on. A page is reached once, so the calls have an end whatever the pages say.
+/// What it throws is about one page, one cell or one payload, and the next call continues behind it: whoever proves
+/// stops at the first damage, and whoever recovers continues. A page is reached once, so the calls have an end whatever
+/// the pages say.
 package struct TreeCursor<Source: PageSource>: ~Copyable {
     package let source: Source
     package let root: UInt32

@@ -19,7 +19,7 @@ internal import CipherSystemFiles
 enum KeyCreationLock {
     /// Runs `body` while no other process of this user, and no other thread of this one, does.
     ///
-    /// - Throws: ``StoreError`` with `permission` or `inputOutput` where the lock cannot be had, and what `body` throws.
+    /// - Throws: ``StoreError`` with `permission` or `inputOutput` if the lock cannot be had, and what `body` throws.
     static func withLock<Result>(_ body: () throws -> Result) throws -> Result {
         let path = try folder() + "/.cipherstore-new-key"
         let descriptor = path.withSystemPath { open($0, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
@@ -40,7 +40,7 @@ enum KeyCreationLock {
         }
         guard let account = getpwuid(geteuid()), let home = account.pointee.pw_dir else {
             throw StoreError(
-                .keyStoreUnavailable, "this user has no home folder, so a new key cannot be made safely",
+                .keyStoreUnavailable, "this user has no home folder, so a new key cannot be created safely",
                 advice: "set XDG_RUNTIME_DIR to a folder of this user")
         }
         return SystemPath.text(cString: home)

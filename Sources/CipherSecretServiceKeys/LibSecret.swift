@@ -57,7 +57,7 @@ struct LibSecret: Sendable {
         // Never closed: GLib keeps threads of its own.
         guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw StoreError(
-                .keyStoreUnavailable, "libsecret, which speaks to the desktop's key store, is not installed",
+                .keyStoreUnavailable, "libsecret, which connects to the desktop's key store, is not installed",
                 advice: "install it (libsecret-1-0 on Debian), or keep the key elsewhere")
         }
         func symbol(_ name: String) throws(StoreError) -> UnsafeMutableRawPointer {

@@ -19,7 +19,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
 
     /// Gives the store's key.
     ///
-    /// - Throws: ``StoreError`` with `keyUnavailable` where the store is unlocked and has no such key, `keyStoreLocked`,
+    /// - Throws: ``StoreError`` with `keyUnavailable` if the store is unlocked and has no such key, `keyStoreLocked`,
     ///   `keyStoreUnavailable` where there is no libsecret, no session bus, no service, or one that refuses, and
     ///   `keyMalformed`.
     public func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
@@ -41,7 +41,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         }
     }
 
-    /// Gives the store's key; `nil` where it is unlocked, has none, and one may be made.
+    /// Gives the store's key; `nil` if it is unlocked, has none, and one may be made.
     public func plannedKey(database: String) throws -> CipherKey? {
         if let key = try stored(session()) { return key }
         guard createIfMissing else { throw missing() }
@@ -62,7 +62,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
     private func session() throws -> SecretServiceSession {
         guard !name.isEmpty, !name.utf8.contains(0) else {
             throw StoreError(
-                .keyUnavailable, "the name of the key in the desktop's key store is empty or has a NUL character",
+                .keyUnavailable, "the name of the key in the desktop's key store is empty or contains a NUL character",
                 advice: "give a name such as the app's identifier")
         }
         return try SecretServiceSession(name: name)
@@ -74,7 +74,7 @@ public struct SecretServiceKeyProvider: KeyProvider {
         guard secrets.allSatisfy({ $0 == first }) else {
             throw StoreError(
                 .keyMalformed, "the desktop's key store has several different keys named \(name)",
-                advice: "remove those that are not this database's", changed: .nothing)
+                advice: "remove those that do not belong to this database", changed: .nothing)
         }
         return try KeyText.parse(first, origin: "the desktop's key store")
     }

@@ -40,7 +40,7 @@ final class SecretServiceSession {
 
     /// The secrets that are stored under the name; none where the store truly has none.
     ///
-    /// - Throws: ``StoreError`` with `keyStoreLocked` where a secret, or the place where one would be, is locked.
+    /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the place where one would be, is locked.
     func secrets() throws -> [SecretBytes] {
         let items = try items()
         defer { items.forEach(library.release) }
@@ -114,7 +114,7 @@ final class SecretServiceSession {
             if let failure { throw Self.failure(library, name, failure) }
             throw StoreError(
                 .keyStoreUnavailable, "the desktop's key store has no default keyring",
-                advice: "make one with the desktop's password manager, then try again", changed: .nothing)
+                advice: "create one with the desktop's password manager, then try again", changed: .nothing)
         }
         guard library.isCollectionLocked(collection) == 0 else {
             library.release(collection)
@@ -167,13 +167,13 @@ final class SecretServiceSession {
 
     private static func locked(_ name: String) -> StoreError {
         StoreError(
-            .keyStoreLocked, "the desktop's key store is locked, so whether it has the key \(name) is not known",
+            .keyStoreLocked, "the desktop's key store is locked, so it is unknown whether it has the key \(name)",
             advice: "unlock it, then try again", changed: .nothing)
     }
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
             .keyStoreUnavailable, "the desktop's key store cannot be asked for the key \(name): \(reason)",
-            advice: "check that a Secret Service such as gnome-keyring runs in this session", changed: .nothing)
+            advice: "check that a Secret Service such as gnome-keyring is running in this session", changed: .nothing)
     }
 }

@@ -2,8 +2,6 @@ internal import CipherErrors
 
 /// The command-line tool, from its arguments to its exit code.
 package enum Tool {
-    package static let version = "1.0.0"
-
     /// Runs the tool and returns the exit code.
     static func run(_ arguments: [String]) -> Int32 {
         SignalWatch.ignoreBrokenOutputs()
@@ -25,7 +23,8 @@ package enum Tool {
 
     private static func dispatch(_ arguments: [String]) throws -> ExitStatus {
         guard let word = arguments.first else {
-            throw CommandFailure.usage("a command is missing", advice: "see cipherstore --help")
+            try Output.text(HelpText.overview)
+            throw CommandFailure.usage("a command is missing", advice: "the commands are listed by cipherstore help")
         }
         guard !word.hasPrefix("-") else { return try runWithoutCommand(arguments) }
         let command = try Command.named(word)
@@ -37,13 +36,17 @@ package enum Tool {
     }
 
     private static func runWithoutCommand(_ arguments: [String]) throws -> ExitStatus {
+        if let command = arguments.first(where: { word in Command.all.contains { $0.name == word } }) {
+            throw CommandFailure.usage(
+                "the command comes before its options", advice: "write cipherstore \(command) and then the options")
+        }
         let invocation = try ArgumentParser.parse(arguments, [.help, .version, .json])
         if invocation.has(.help) {
             try Output.text(HelpText.overview)
         } else if invocation.has(.version) {
             try Output.text(HelpText.version)
         } else {
-            throw CommandFailure.usage("the command comes first", advice: "see cipherstore --help")
+            throw CommandFailure.usage("a command is missing", advice: "see cipherstore --help")
         }
         return .done
     }
@@ -57,18 +60,34 @@ package enum Tool {
         let expected = command.operands
         let most = expected.last?.isRepeatable == true ? Int.max : expected.count
         guard (expected.count { !$0.isOptional }...most).contains(invocation.operands.count) else {
-            let names = expected.isEmpty ? "no arguments" : expected.map(\.usage).joined(separator: " ")
-            throw CommandFailure.usage(
-                "\(command.name) takes \(names) besides its options, and \(invocation.operands.count) were given")
+            throw unexpectedOperands(command, invocation.operands.count)
         }
         for (index, operand) in zip(invocation.operands.indices, expected) where !operand.kind.namesFile {
             invocation.operands[index] = try ArgumentParser.text(invocation.operands[index], of: operand.name)
         }
         if let missing = command.options.first(where: { $0.isRequired && !invocation.has($0) }) {
-            throw CommandFailure.usage("\(missing.usage) is required")
+            let isConfiguration = missing.name == ConfigurationOptions.configuration.name
+            throw CommandFailure.usage(
+                "\(missing.usage) is required",
+                advice: isConfiguration
+                    ? "give a property list or JSON file that describes the database; "
+                        + "to encrypt a file without one, run cipherstore encrypt" : "")
         }
         if command.isToldByStatus { Output.beginReport() }
         return try command.run(invocation)
+    }
+
+    private static func unexpectedOperands(_ command: Command, _ count: Int) -> CommandFailure {
+        let expected = command.operands
+        let names = expected.isEmpty ? "no arguments" : expected.map(\.name).joined(separator: " ")
+        let message =
+            "\(command.name) takes \(names) besides its options, and \(count) \(count == 1 ? "was" : "were") given"
+        let takesFolder = command.options.contains { $0.name == FleetOptions.recursive.name }
+        return .usage(
+            message,
+            advice: takesFolder && count > expected.count
+                ? "for several databases, put them in a folder and run cipherstore \(command.name) DIR --recursive" : ""
+        )
     }
 
     private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {

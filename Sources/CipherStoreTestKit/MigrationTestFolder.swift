@@ -8,12 +8,12 @@ internal import CipherStore
     internal import Foundation
 #endif
 
-/// Opens copies of databases in folders of their own.
+/// Opens copies of databases in their own folders.
 struct MigrationTestFolder {
     let configuration: Configuration
     let keyProvider: any KeyProvider
 
-    /// What a database is made to be where there is none.
+    /// What a database is created to be where there is none.
     func schemaOfFreshInstall() async throws -> SchemaDescription {
         try await inFolder { folder in
             try await opening(folder) { try await schema(of: $0) }

@@ -47,13 +47,13 @@ import Testing
         let run = try ToolRun.run(try #require(Shells.path("groff")), ["-man", "-ww", "-Tascii", page])
         #expect(run.status == 0)
         #expect(run.errors.isEmpty)
-        for command in Command.all { #expect(run.output.contains("cipherstore \(command.name) ")) }
+        for command in Command.all { #expect(run.output.contains("cipherstore \(command.name)")) }
     }
 
     @Test("The changelog begins with the version")
     func changelogBeginsWithTheVersion() throws {
         let text = try String(contentsOf: Repository.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
         let newest = try #require(text.split(separator: "\n").first { $0.hasPrefix("## ") })
-        #expect(newest.hasPrefix("## \(Tool.version)"))
+        #expect(newest.hasPrefix("## \(ToolVersion.number)"))
     }
 }

@@ -104,7 +104,8 @@ struct PlanCommandTests {
         let warnings = plan.output.split(separator: "\n").filter { $0.hasPrefix("-- warning:") }
         #expect(warnings.count == 1, "\(plan.output)")
         #expect(
-            warnings.first?.contains("sql_update_2.plist[0] takes a name in double quotes for text: no such column: nn")
+            warnings.first?.contains(
+                "sql_update_2.plist[0] contains a name in double quotes that SQLite treats as text: no such column: nn")
                 == true)
         let migrate = try tool.run(["migrate", "--key-file", tool.key] + directory + options)
         #expect(migrate.status == 0 && migrate.errors.contains("no such column: nn"), "\(migrate.errors)")

@@ -46,7 +46,7 @@ import Testing
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
         #expect(runs.plan.output.contains("createTable unit"))
-        #expect(runs.plan.output.contains("copyRows unit: the template brings 3 rows"))
+        #expect(runs.plan.output.contains("copyRows unit: the template adds 3 rows"))
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
         #expect(try query(TemplateApp.database, "SELECT value FROM Records") == "value\r\n3\r\n")
         #expect(try fixture.folder.names == [TemplateApp.database])
@@ -63,8 +63,8 @@ import Testing
     func migrateTemplateCopy() throws {
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0) }
         let runs = try migrate(Self.template, TemplateApp.database)
-        #expect(runs.plan.output.contains("dbLocalTemp.db holds the rows and would become the database"))
-        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which holds the rows, was taken"))
+        #expect(runs.plan.output.contains("dbLocalTemp.db contains the rows and would become the database"))
+        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which contains the rows, was used"))
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
         #expect(try fixture.folder.names == [TemplateApp.database])
     }
@@ -74,7 +74,7 @@ import Testing
         try write(TemplateApp.database) { try TemplateApp.writeDatabase($0, version: 1) }
         try write(TemplateApp.temporary) { try TemplateApp.writeCopy($0, notes: 1) }
         let runs = try migrate(Self.template, TemplateApp.database)
-        #expect(runs.migrate.errors.contains("dbLocalTemp.db, which an upgrade of the app's own left, was removed"))
+        #expect(runs.migrate.errors.contains("dbLocalTemp.db, left by an upgrade of the app, was removed"))
         #expect(try fixture.folder.names == [TemplateApp.database])
         #expect(try query(TemplateApp.database, "SELECT id FROM note ORDER BY id") == "id\r\n5\r\n9\r\n12\r\n")
     }

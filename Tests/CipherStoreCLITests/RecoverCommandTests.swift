@@ -87,7 +87,7 @@ import Testing
         let made = try fixture.run(
             "encrypt", fixture.database, "--key-file", fixture.key, "--on-damage", "recover", "--json")
         #expect(made.status == 0, "\(made.errors)")
-        #expect(made.errors.contains("is plaintext"))
+        #expect(made.errors.contains("in plaintext"))
         let report = try made.object()
         #expect(report["outcome"] as? String == "recovered")
         let recovery = try #require(report["recovery"] as? [String: Any])

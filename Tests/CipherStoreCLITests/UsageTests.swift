@@ -1,3 +1,4 @@
+internal import CipherSQLite
 internal import CipherStoreCLI
 import CipherTestSupport
 import Testing
@@ -9,17 +10,24 @@ import Testing
         (["inspct", "x"], "is inspect meant?"),
         (["shrink", "x"], "unknown command"),
         (["decrypt", "x"], "a key is needed"),
+        (["encrypt", "x"], "cipherstore keygen FILE makes a key file"),
         (["rekey", "x", "--new-key-file", "y"], "a key is needed"),
         (["rekey", "x", "--key-env", "K", "--plaintext-header", "7"], "--plaintext-header takes 0"),
         (["rekey", "x", "--key-env", "K", "--new-key-env", "L", "--new-key-file", "y"], "cannot be given together"),
         (["--verson"], "is --version meant?"),
-        (["--json", "inspect"], "the command comes first"),
+        (["--json", "inspect"], "write cipherstore inspect and then the options"),
+        (["--json"], "a command is missing"),
+        (["encrypt", "a", "b", "--key-env", "K"], "run cipherstore encrypt DIR --recursive"),
+        (["rekey", "x", "--key-file", "-", "--new-key-file", "-"], "only one key can come from standard input"),
         (["inspect"], "takes DB"),
         (["inspect", "a", "b"], "takes DB"),
         (["inspect", "x", "--kye-file", "k"], "is --key-file meant?"),
         (["inspect", "x", "--key", "hidden"], "--key-file, --key-env, --key-credential"),
         (["inspect", "x", "--key=hidden"], "--key-file, --key-env, --key-credential"),
         (["inspect", "x", "-k", "hidden"], "unknown option -k"),
+        (["inspect", "x", "--key", "hidden"], "other users can read a key on the command line"),
+        (["inspect", "x", "--password=hidden"], "put it in a file and give one of --key-file"),
+        (["migrate", "--directory", "x"], "to encrypt a file without one, run cipherstore encrypt"),
         (["inspect", "x", "--key-file"], "the value is missing"),
         (["inspect", "x", "--key-file="], "the value is missing"),
         (["encrypt", "x", "--key-file", ""], "the value is missing"),
@@ -36,13 +44,13 @@ import Testing
         (["encrypt", "x", "--key-file", "a", "--lock-timeout", "soon"], "number of seconds"),
         (["encrypt", "x", "--key-file", "a", "--progress", "often"], "auto, always, never"),
         (["encrypt", "x", "--key-file", "a", "--on-damage", "heal"], "refuse, rebuildIndexes"),
-        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a number from 1 up"),
+        (["diagnose", "x", "--key-file", "a", "--most-rounds", "0"], "a number of at least 1"),
         (["encrypt", "x", "--key-file", "a", "--jobs", "2"], "--jobs is for --recursive"),
         (["verify", "x", "--name", "*.db"], "--name is for --recursive"),
         (["verify", "/", "--recursive", "--jobs", "0"], "--jobs takes a number"),
         (["encrypt", "x", "--key-file", "a", "--shadow", "--keep-backup"], "cannot be given together"),
-        (["migrate", "x", "--config", "c", "--directory", "."], "DIR is for --recursive"),
-        (["migrate", "x", "--config", "c", "--directory", ".", "--recursive"], "in place of --directory"),
+        (["migrate", "x", "--config", "c", "--directory", "."], "DIR needs --recursive"),
+        (["migrate", "x", "--config", "c", "--directory", ".", "--recursive"], "instead of --directory"),
         (["migrate", "--config", "c", "--recursive"], "takes the folder as DIR"),
         (["plan", "--directory", "."], "--config FILE is required"),
         (["migrate", "--config", "c"], "is required"),
@@ -52,7 +60,7 @@ import Testing
         (["query", "x"], "takes DB SQL"),
         (["query", "x", "SELECT 1", "--csv", "--json"], "cannot be given together"),
         (["keygen"], "takes FILE"),
-        (["completions", "fish"], "made for bash and zsh"),
+        (["completions", "fish"], "exist for bash and zsh"),
         (["completions", "bash", "--json"], "unknown option --json"),
         (["keygen", "a", "--key-file", "b"], "unknown option --key-file"),
     ]
@@ -68,6 +76,20 @@ import Testing
         #expect(run.errors.hasPrefix("cipherstore: "))
         #expect(!run.errors.contains("hidden"), "what may be a secret in the wrong place was repeated")
         #expect(try fixture.folder.names.isEmpty)
+    }
+
+    @Test("Without a command the commands are listed, and the exit status is 64")
+    func noCommand() throws {
+        let run = try ToolFixture().run()
+        #expect(run.status == 64)
+        #expect(run.output == (try ToolFixture().run("help").output))
+    }
+
+    @Test("-h is --help, with a command and without one", arguments: [[], ["encrypt"]])
+    func shortHelp(_ command: [String]) throws {
+        let run = try ToolFixture().run(command + ["-h"])
+        #expect(run.status == 0)
+        #expect(run.output == (try ToolFixture().run(command + ["--help"]).output))
     }
 
     @Test("A wrong command line is told as JSON where JSON is asked for")
@@ -123,8 +145,10 @@ import Testing
     func version() throws {
         let run = try ToolFixture().run("--version")
         #expect(run.status == 0)
+        #expect(run.output == (try ToolFixture().run("version").output))
         #expect(run.output.hasPrefix("cipherstore "))
         #expect(run.output.contains("SQLCipher "))
+        #expect(run.output.contains("wal_autocheckpoint = 0") == Engine.current.hasWALResetFault)
     }
 
     @Test(

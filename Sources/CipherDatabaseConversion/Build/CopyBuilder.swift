@@ -81,9 +81,9 @@ struct CopyBuilder {
             let name = error.unregistered?.description ?? "a function of the app's own"
             throw StoreError(
                 .missingFunction, path: source,
-                "the index \(index.name) computes with \(name), which is not registered",
+                "the index \(index.name) calls \(name), which is not registered",
                 advice:
-                    "give it in the configuration's functions, or drop the index before the upgrade and make it again",
+                    "add it to the configuration's functions, or drop the index before the upgrade and create it again",
                 changed: .nothing, underlying: error)
         }
         do {

@@ -36,13 +36,13 @@ final class CopyGrowth {
 
     /// Runs `body`, which ``isBearable(_:steps:)`` may have ended.
     ///
-    /// - Throws: What `body` throws, and ``StoreError`` with `corrupt` where it was ended.
+    /// - Throws: What `body` throws, and ``StoreError`` with `corrupt` if it was ended.
     func judging(_ body: () throws -> Void) throws {
         do {
             try body()
         } catch is DatabaseError where isExceeded {
             throw StoreError.damaged(
-                path, "the rows never end: pages of the file refer to each other over and over")
+                path, "the rows never end: pages of the file refer to each other in a cycle")
         }
     }
 }

@@ -7,7 +7,7 @@ internal import CipherSQLite
 /// Only a damaged index lets such rows in, and no copy of it could be sound.
 struct DuplicateKeys {
     private let index: CopySkeleton.Index
-    /// How many keys stand in more than one row; `nil` where SQL cannot list the index's columns.
+    /// How many keys stand in more than one row; `nil` if SQL cannot list the index's columns.
     private let count: Int?
 
     init(_ index: CopySkeleton.Index, _ connection: Connection) throws {

@@ -11,7 +11,7 @@ struct WrittenIndex {
         self.condition = condition
     }
 
-    /// From the definition; `nil` where that is no text, or of another form than CREATE INDEX has.
+    /// From the definition; `nil` if that is no text, or of another form than CREATE INDEX has.
     init?(_ index: SchemaName, _ connection: Connection) throws {
         var text: String?
         try connection.forEachRow("SELECT name, sql FROM main.sqlite_master WHERE type = 'index' AND sql <> ''") {

@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 /// What an encryption upgrade, a decryption, a change of key, a backup, a restore, a vacuum or a
 /// recovery in place did, for logs and roll-out statistics.
 ///
-/// Holds no data of the database.
+/// Contains no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
     /// How the run ended.
     public enum Outcome: String, Sendable, Codable {
@@ -12,7 +12,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         case encrypted
         /// The file was encrypted with this key before.
         case alreadyEncrypted
-        /// There was nothing, and an encrypted database was made.
+        /// There was nothing, and an encrypted database was created.
         case created
         /// The encrypted file was decrypted.
         case decrypted
@@ -58,7 +58,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
     public var rebuiltIndexes: [String]
     /// What a recovery brought back of a damaged database, and what is lost; `nil` where there was none.
     public var recovery: RecoveryReport?
-    /// What could not be done, such as other names of the plaintext file.
+    /// What the caller should know, such as other names of the plaintext file.
     public var warnings: [String]
 
     init(_ outcome: Outcome, path: String) {

@@ -17,7 +17,7 @@ struct ProvenCopy {
     /// The cipher settings of the copy; `nil` for a plaintext one.
     let targetSettings: CipherSettings?
     let options: ConversionOptions
-    /// Keeps others from committing, where they may write the database; `nil` where it is at rest.
+    /// Keeps others from committing, where they may write the database; `nil` if it is at rest.
     var holdingWriters: (() throws -> any WriterHold)?
     /// Is told that the copy was built and is not proven yet.
     var whenBuilt: () throws -> Void = {}
@@ -28,7 +28,7 @@ struct ProvenCopy {
     /// the options refuse that.
     ///
     /// - Parameter owner: Whose owner and group the copy gets; `nil` for this user's.
-    /// - Throws: ``StoreError``, with `corrupt` where an index's tree may hold a table's rows.
+    /// - Throws: ``StoreError``, with `corrupt` if an index's tree may hold a table's rows.
     func make(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, _ observer: UpgradeObserver,
         _ report: inout EncryptionReport
@@ -66,7 +66,7 @@ struct ProvenCopy {
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
             // What cannot be read may be an index, which the rows do not need.
             proven = try rebuilding()
-            report.warnings.append("indexes were rebuilt from the rows, for one cannot be read: \(error.message)")
+            report.warnings.append("indexes were rebuilt from the rows, because one cannot be read: \(error.message)")
         }
         let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
         // What is built anew in every copy, such as partial indexes and the free list.
@@ -92,7 +92,7 @@ struct ProvenCopy {
 
     /// Looks whether what is rebuilt is all that the original still has of some rows.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` where an index's tree may hold a table's rows.
+    /// - Throws: ``StoreError`` with `corrupt` if an index's tree may hold a table's rows.
     private func missingRows(onlyPartial: Bool, _ observer: UpgradeObserver) throws -> [MissingRows] {
         try readingOriginal(observer) { connection in
             if !onlyPartial { try checkIndexTrees(connection) }
@@ -100,7 +100,7 @@ struct ProvenCopy {
         } ?? []
     }
 
-    /// Lends a connection to the original; `nil` where others may write that by now: it stays where it is then.
+    /// Lends a connection to the original; `nil` if others may write that by now: it stays where it is then.
     private func readingOriginal<Result>(
         _ observer: UpgradeObserver, _ body: (Connection) throws -> Result
     ) throws -> Result? {
@@ -134,14 +134,15 @@ struct ProvenCopy {
         if let first = missing.first {
             return StoreError(
                 .corrupt, path: target, first.description,
-                advice: "see what the file still holds with cipherstore recover or DatabaseConverter.recover, or let "
+                advice:
+                    "see what the file still contains with cipherstore recover or DatabaseConverter.recover, or have "
                     + "its indexes be rebuilt (`onDamage: rebuildIndexes`)", changed: .nothing)
         }
         let names = indexes.isEmpty ? "" : ", in \(indexes.sorted().joined(separator: ", "))"
         return StoreError(
             .corrupt, path: target,
-            "the database is damaged where no row depends on it\(names): \(complaints.first ?? "")",
-            advice: "let it be rebuilt (`onDamage: rebuildIndexes`), or mend it with REINDEX and VACUUM and try again",
+            "the database is damaged in a part that no row depends on\(names): \(complaints.first ?? "")",
+            advice: "set `onDamage: rebuildIndexes`, or repair it with REINDEX and VACUUM and try again",
             changed: .nothing)
     }
 

@@ -5,9 +5,9 @@ internal import CipherSystemFiles
 ///
 /// Connections that begin to read meanwhile all see the same commit.
 package protocol WriterHold {
-    /// Whether the database is in WAL mode, in which who reads goes on seeing that commit when others write.
+    /// Whether the database is in WAL mode, in which who reads continues seeing that commit when others write.
     ///
-    /// In any other mode others can write only once nobody reads.
+    /// In any other mode others can write only once no one reads.
     var isWriteAheadLog: Bool { get }
 
     /// Lets others commit; a second call does nothing.
@@ -22,7 +22,7 @@ package final class LockedWriter: WriterHold {
     /// Takes the lock.
     ///
     /// - Parameter key: The key of the file, which has opened it; `nil` for a plaintext one.
-    /// - Throws: `DatabaseError`, with `SQLITE_BUSY` where another connection has the lock all the time.
+    /// - Throws: `DatabaseError`, with `SQLITE_BUSY` if another connection has the lock all the time.
     package init(_ path: String, _ key: FileKey?, extensions: SQLExtensions, busyTimeout: Duration) throws {
         var profile = ConnectionProfile.settling(try Connection.size(path)).with(key, extensions)
         profile.checkpointsByItself = false

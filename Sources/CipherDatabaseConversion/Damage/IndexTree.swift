@@ -37,8 +37,8 @@ struct IndexTree {
 
     /// Refuses indexes whose trees hold records with another number of values than their entries have.
     ///
-    /// Rows of a table WITHOUT ROWID are stored in trees as indexes are: where the schema table has such roots the wrong way
-    /// round, a copy without the index's tree would be without the rows.
+    /// Rows of a table WITHOUT ROWID are stored in trees as indexes are: if the schema table has such roots the wrong
+    /// way round, a copy without the index's tree would be without the rows.
     ///
     /// - Throws: ``StoreError`` with `corrupt`; what `pages` throws.
     static func checkRecords(of trees: [IndexTree], _ pages: some PageSource, _ connection: Connection, _ path: String)

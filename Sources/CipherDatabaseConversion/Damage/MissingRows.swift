@@ -33,7 +33,7 @@ struct MissingRows: Sendable {
 }
 
 extension IndexTree {
-    /// How many entries name a row that the table does not have; `nil` where SQL cannot tell, or the index cannot be read.
+    /// How many entries name a row that the table does not have; `nil` if SQL cannot tell, or the index cannot be read.
     fileprivate func countMissingRows(_ connection: Connection) throws -> Int64? {
         guard let query = try missingRows(connection) else { return nil }
         // Old engines walk through an index that is no smaller than its table only for the sake of its order.
@@ -101,7 +101,7 @@ extension IndexTree {
         return try self.reading(connection) { try comparison.isOrdered(connection) } ?? false
     }
 
-    /// Runs `body`; `nil` where the tree is damaged, or SQL cannot read it.
+    /// Runs `body`; `nil` if the tree is damaged, or SQL cannot read it.
     private func reading<Result>(_ connection: Connection, _ body: () throws -> Result?) throws -> Result? {
         do {
             return try connection.standingInForAbsentFunctions { try connection.withinStepsForRows(body) }

@@ -3,7 +3,7 @@ public import CipherSQLite
 
 /// Why a database does not open with a key, and what opens it.
 ///
-/// Holds no key and no stored value.
+/// Contains no key and no stored value.
 public struct Diagnosis: Sendable {
     /// One thing that keeps a database from being opened.
     public enum Kind: String, Sendable, Codable, CaseIterable {
@@ -52,24 +52,24 @@ public struct Diagnosis: Sendable {
         case plaintext
         /// A file of 0 bytes.
         case empty
-        /// A folder, a device or the like.
+        /// A folder, a device or something similar.
         case notAFile
-        /// Something else than a database.
+        /// Something other than a database.
         case notADatabase
-        /// A database that another encryption than SQLCipher made.
+        /// A database that was encrypted by something other than SQLCipher.
         case otherEncryption
-        /// The first page is damaged, and others are whole.
+        /// The first page is damaged, but others are intact.
         case damagedFirstPage
         /// Other pages are damaged.
         case damagedPages
-        /// The file is cut off.
+        /// The file is truncated.
         case truncated
         // What lies beside it.
-        /// The `-wal` is of another file, another key or another generation.
+        /// The `-wal` belongs to another file, another key or another copy.
         case staleLog
-        /// The `-journal` is of another file, another key or another generation.
+        /// The `-journal` belongs to another file, another key or another copy.
         case staleJournal
-        /// A journal of a crashed writer must be rolled back first.
+        /// The journal of a writer that crashed must be rolled back first.
         case hotJournal
         // What cannot be told.
         /// No key was given, and only a key tells.
@@ -78,11 +78,11 @@ public struct Diagnosis: Sendable {
         case undetermined
     }
 
-    /// A cause, in words.
+    /// A cause, with its description.
     public struct Cause: Sendable, Encodable {
         /// What it is, for programs.
         public let kind: Kind
-        /// What is so.
+        /// What was found.
         public let detail: String
         /// What to do next.
         public let advice: String
@@ -99,15 +99,15 @@ public struct Diagnosis: Sendable {
     /// What keeps the file from being opened with the key and format that were given, the gravest first; empty where
     /// nothing does.
     public internal(set) var causes: [Cause] = []
-    /// The form of the key that opens the file; `nil` where none was found, or none is needed.
+    /// The form of the key that opens the file; `nil` if none was found, or none is needed.
     public internal(set) var keyForm: CipherKey.Form?
-    /// The cipher format that opens the file; `nil` where none was found, or ``CipherSettings`` cannot tell it.
+    /// The cipher format that opens the file; `nil` if none was found, or ``CipherSettings`` cannot tell it.
     public internal(set) var format: CipherSettings?
     /// How many keys were derived from passphrases.
     public internal(set) var derivations = 0
     /// How many rounds of PBKDF2 that took.
     public internal(set) var rounds = 0
-    /// Whether all that could be tried was, within the limits of the options.
+    /// Whether everything was tried, within the limits of the options.
     public internal(set) var isComplete = true
     /// The wall time, in seconds.
     public internal(set) var seconds = 0.0

@@ -13,13 +13,13 @@ extension Diagnostician {
         if headerSize != 0, headerSize != 32 {
             diagnosis.add(
                 .plaintextHeader, "\(headerSize) bytes of the header are readable",
-                "open it with SQLCipher itself, with PRAGMA cipher_plaintext_header_size = \(headerSize)")
+                "open it with SQLCipher directly, with PRAGMA cipher_plaintext_header_size = \(headerSize)")
         }
         if !seal.isUsual {
             let mask = String(seal.saltMask, radix: 16)
             diagnosis.add(
-                .hmacDetail, "the HMAC of the pages is made in another way than SQLCipher's formats make it",
-                "open it with SQLCipher itself, with "
+                .hmacDetail, "the HMAC of the pages is computed differently than in SQLCipher's formats",
+                "open it with SQLCipher directly, with "
                     + [
                         seal.saltMask == PageSeal.usualMask
                             ? nil : "PRAGMA cipher_hmac_salt_mask = \"x'\(mask.count < 2 ? "0" : "")\(mask)'\"",
@@ -28,13 +28,13 @@ extension Diagnostician {
         }
         guard let format = nearest(seal, derivation, headerSize: headerSize == 32 ? 32 : 0) else {
             return diagnosis.add(
-                .noHMAC, "the pages have no HMAC, with settings of format 4 otherwise",
-                "open it with SQLCipher itself, with PRAGMA cipher_use_hmac = OFF")
+                .noHMAC, "the pages have no HMAC; the other settings are those of format 4",
+                "open it with SQLCipher directly, with PRAGMA cipher_use_hmac = OFF")
         }
         if seal.hmac == nil, format != CipherSettings(compatibility: 1), !Self.isEqual(format, given) {
             diagnosis.add(
                 .noHMAC, "the pages have no HMAC, as in format 1",
-                "name the format as below: format 1 with its differences")
+                "give the format as shown below: format 1 with these differences")
         }
         if seal.isUsual, headerSize == 0 || headerSize == 32 { diagnosis.format = format }
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
@@ -73,28 +73,28 @@ extension Diagnostician {
     ) {
         let isOther = format.compatibility != given.compatibility
         let base = isOther ? CipherSettings(compatibility: format.compatibility) : given
-        let advice = "name the format when the file is opened"
+        let advice = "give this format when the file is opened"
         if isOther {
             let engine = Engine.current
             diagnosis.add(
                 .cipherFormat,
-                "the file is of SQLCipher's format \(format.compatibility), and format \(given.compatibility) was given",
+                "the file has SQLCipher format \(format.compatibility), but format \(given.compatibility) was given",
                 format.compatibility > engine.defaultCompatibility
                     ? "use SQLCipher \(format.compatibility) or later: this one is \(engine.cipherVersion)" : advice)
         }
         if format.pageSize != base.pageSize {
             diagnosis.add(
-                .pageSize, "the pages of the file have \(format.pageSize) bytes, and not \(base.pageSize)", advice)
+                .pageSize, "the pages of the file have \(format.pageSize) bytes, not \(base.pageSize)", advice)
         }
         if isDerived, format.kdfIterations != base.kdfIterations {
             diagnosis.add(
                 .rounds,
-                "the key is derived in \(format.kdfIterations) rounds of PBKDF2, and not in \(base.kdfIterations)",
+                "the key is derived with \(format.kdfIterations) rounds of PBKDF2, not \(base.kdfIterations)",
                 advice)
         }
         var algorithms: [String] = []
         if hasHMAC, format.hmacAlgorithm != base.hmacAlgorithm {
-            algorithms.append("the HMAC of the pages is made with \(format.hmacAlgorithm.rawValue)")
+            algorithms.append("the HMAC of the pages is computed with \(format.hmacAlgorithm.rawValue)")
         }
         if hasHMAC || isDerived, format.kdfAlgorithm != base.kdfAlgorithm {
             algorithms.append("the key is derived with \(format.kdfAlgorithm.rawValue)")
@@ -112,8 +112,8 @@ extension Diagnostician {
     }
 
     private static let untold =
-        "no text of a key tells this passphrase, for SQLCipher's raw keys begin as it does: hand its bytes to sqlite3_key, and "
-        + "give the file another key by sqlite3_rekey"
+        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to sqlite3_key, and "
+        + "give the file another key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
@@ -132,38 +132,38 @@ extension Diagnostician {
                 ? (
                     "the passphrase of the file ends in a \(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")"
                         + "newline, which was not given",
-                    "let the text of the key end in it and one more newline: the last one is not part of the key"
+                    "end the text of the key with it and one more newline: the last one is not part of the key"
                 )
-                : ("the text of the key ends in a newline that is no part of the passphrase", "remove it")
+                : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")
         case .nul:
             return bytes.last == 0
-                ? ("the passphrase of the file ends in a NUL, which was not given", "let the text of the key end in it")
+                ? ("the passphrase of the file ends in a NUL, which was not given", "end the text of the key with it")
                 : (
-                    "the text of the key holds a NUL that is no part of the passphrase",
+                    "the text of the key contains a NUL that is not part of the passphrase",
                     "remove it and what follows it"
                 )
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09
                 ? (
                     "the passphrase of the file ends in white space, which was not given",
-                    "let the text of the key end in it"
+                    "end the text of the key with it"
                 )
-                : ("the text of the key has white space at an end that is no part of the key", "remove it")
+                : ("the text of the key begins or ends with white space that is not part of the key", "remove it")
         case .quotes:
             return bytes.unquoted() != nil
                 ? (
-                    "the passphrase of the file has quotes about it, which were not given",
-                    "put them about the text of the key"
+                    "the passphrase of the file includes quotes, which were not given",
+                    "put quotes around the text of the key"
                 )
-                : ("the text of the key has quotes about it that are no part of the key", "remove them")
+                : ("the text of the key is in quotes that are not part of the key", "remove them")
         case .hexCase:
             return (
-                "the hexadecimal digits of the passphrase have the other case",
+                "the hexadecimal digits of the passphrase are in the other case",
                 "write them in \(bytes.lowercased() == bytes ? "lower" : "upper") case"
             )
         case .encodedKey:
             return (
-                "the file has the bytes that the text of the key encodes in hexadecimal digits or base64, or the text the "
+                "the file has the bytes that the text of the key encodes as hexadecimal digits or base64, or the text the "
                     + "file's", "give the key in the encoding that the file has"
             )
         case .byteOrderMark:
@@ -171,15 +171,15 @@ extension Diagnostician {
                 || bytes.starts(with: [0xfe, 0xff])
                 ? (
                     "the passphrase of the file begins with a byte order mark, which was not given",
-                    "hand the bytes with the mark to sqlite3_key, and give the file another key by sqlite3_rekey"
+                    "pass the bytes with the mark to sqlite3_key, and give the file another key with sqlite3_rekey"
                 )
                 : (
-                    "the text of the key begins with a byte order mark that is no part of the key",
-                    "save it without the mark"
+                    "the text of the key begins with a byte order mark that is not part of the key",
+                    "save it without the byte order mark"
                 )
         case .textEncoding:
             return (
-                "the text of the passphrase has another encoding than the file's: UTF-8, UTF-16 or Latin-1",
+                "the text of the passphrase has a different encoding than in the file: UTF-8, UTF-16 or Latin-1",
                 "save the text in the encoding with which the file was encrypted"
             )
         default: return ("", "")

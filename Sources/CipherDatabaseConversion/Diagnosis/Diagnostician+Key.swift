@@ -10,10 +10,10 @@ extension Diagnostician {
     /// How a file is sealed, as far as was found out.
     struct Sealed {
         let key: SecretBytes
-        /// The salt with which the pages are authentic; `nil` where none is.
+        /// The salt with which the pages are authentic; `nil` if none is.
         let salt: [UInt8]?
         let seal: PageSeal
-        /// How much of page 1 is not encrypted; `nil` where the page is damaged.
+        /// How much of page 1 is not encrypted; `nil` if the page is damaged.
         let firstPageStart: Int?
         /// Whether that is a readable header, and not the salt.
         let hasPlaintextHeader: Bool
@@ -25,7 +25,7 @@ extension Diagnostician {
         guard let sealed = Self.seal(of: found, probe) else { return lookAtUnsealed(found, probe) }
         if let salt = found.reading.salt, let right = sealed.salt, salt != right {
             diagnosis.add(
-                .keySalt, "the salt that comes with the raw key is not the file's, which holds its own",
+                .keySalt, "the salt that comes with the raw key is not the salt stored in the file",
                 "give the raw key alone, as x'64 hex digits'")
         }
         addFormat(sealed, found.derivation)
@@ -34,7 +34,7 @@ extension Diagnostician {
         try open(sealed)
     }
 
-    /// How the pages are sealed under the key; `nil` where none is authentic, and there are HMACs.
+    /// How the pages are sealed under the key; `nil` if none is authentic, and there are HMACs.
     private static func seal(of found: KeySearch.Found, _ probe: PageProbe) -> Sealed? {
         let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
         let salts = [found.reading.salt, probe.salt].compactMap { $0 }
@@ -63,14 +63,14 @@ extension Diagnostician {
             return found.reading.salt == nil
                 ? addSaltMissing(isKeyRight: true)
                 : diagnosis.add(
-                    .keySalt, "the raw key is right, and the salt that comes with it is not the file's",
-                    "give the salt that was stored when the file was made")
+                    .keySalt, "the raw key is right, but the salt that comes with it is not the file's",
+                    "give the salt that was stored when the file was created")
         }
         let layout = probe.layout(under: found.key)
         guard found.evidence == .header else {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key is right, as other pages show, and the first page, which holds the salt, is damaged",
+                "the key is right, as other pages show, but the first page, which holds the salt, is damaged",
                 StoreError.damageAdvice)
         }
         if layout == nil, probe.size % 512 != 0 || probe.size < options.format.pageSize {
@@ -79,27 +79,28 @@ extension Diagnostician {
         if let layout, found.reading.form == .passphrase, probe.hasOtherPages(of: layout.pageSize) {
             return diagnosis.add(
                 .hmacDetail,
-                "the key is right, and the HMAC of the pages is made with settings that are not known here",
-                "open it with SQLCipher itself and the pragmas with which it was made, such as PRAGMA fast_kdf_iter")
+                "the key is right, but the HMAC of the pages is computed with unknown settings",
+                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA fast_kdf_iter"
+            )
         }
         if layout != nil, found.reading.form != .passphrase {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the key is right, and no page is authentic: the salt at the beginning of the file was changed, or the "
-                    + "HMAC was made with settings that are not known here",
+                "the key is right, but no page is authentic: the salt at the beginning of the file was changed, or the "
+                    + "HMAC was computed with unknown settings",
                 StoreError.damageAdvice)
         }
         diagnosis.add(
-            .damagedFirstPage, "the key is right, and the first page is damaged behind its header",
+            .damagedFirstPage, "the key is right, but the first page is damaged after its header",
             StoreError.damageAdvice)
     }
 
     mutating func addSaltMissing(isKeyRight: Bool) {
         diagnosis.add(
             .saltMissing,
-            "the file has a readable header in the place of its salt, so the salt must come with the key"
+            "the file has a readable header instead of its salt, so the salt must come with the key"
                 + (isKeyRight ? "; the key is right" : ", and without it no key can be tried"),
-            "give the key as x'96 hex digits', raw key and salt, as it was stored when the file was made")
+            "give the key as x'96 hex digits', raw key and salt, as it was stored when the file was created")
     }
 
     // MARK: Pages
@@ -110,7 +111,7 @@ extension Diagnostician {
         guard let start = sealed.firstPageStart else {
             if !besides.contains(1) {
                 diagnosis.add(
-                    .damagedFirstPage, "the key is right, as other pages show, and the first page is damaged",
+                    .damagedFirstPage, "the key is right, as other pages show, but the first page is damaged",
                     StoreError.damageAdvice)
             }
             return
@@ -158,8 +159,8 @@ extension Diagnostician {
         diagnosis.add(
             .damagedPages,
             damaged.count == 1
-                ? "the key is right, and page \(first) is not what was written with it"
-                : "the key is right, and \(damaged.count) pages, from page \(first) on, are not what was written with it",
+                ? "the key is right, but page \(first) was not written with it"
+                : "the key is right, but \(damaged.count) pages, from page \(first) on, were not written with it",
             StoreError.damageAdvice)
     }
 
@@ -191,7 +192,7 @@ extension Diagnostician {
             diagnosis.causes.removeAll { $0.kind == .hotJournal }
             guard complaint != "ok" else { return }
             diagnosis.add(
-                .damagedPages, "the key is right, and SQLCipher finds the database damaged: \(complaint ?? "page 1")",
+                .damagedPages, "the key is right, but SQLCipher finds the database damaged: \(complaint ?? "page 1")",
                 StoreError.damageAdvice)
         } catch let error as StoreError where error.code == .staleSidecar {
             addStale()
@@ -199,7 +200,7 @@ extension Diagnostician {
             addHotJournal()
         } catch let error as StoreError where error.code == .corrupt {
             diagnosis.add(
-                .damagedPages, "the key is right, and the database is damaged: \(error.detail)",
+                .damagedPages, "the key is right, but the database is damaged: \(error.detail)",
                 StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
             // A collation or function of the app's, which the check needs.

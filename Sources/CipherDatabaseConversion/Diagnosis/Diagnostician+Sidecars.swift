@@ -35,7 +35,7 @@ extension Diagnostician {
         guard let versions = try header.committedPages(in: log) else { return }
         guard header.pageSize == sealed.seal.pageSize else {
             return addStaleLog(
-                "its pages have \(header.pageSize) bytes, and the file's \(sealed.seal.pageSize)")
+                "its pages have \(header.pageSize) bytes, but the file's have \(sealed.seal.pageSize)")
         }
         let (authentic, all) = try count(versions, in: log, sealed)
         if authentic == 0 {
@@ -43,9 +43,9 @@ extension Diagnostician {
             addStaleLog(
                 isPlaintext
                     ? "its pages are not encrypted"
-                    : "its pages are of another key: it is another file's, or older than the key")
+                    : "its pages have another key: it belongs to another file, or is older than the key")
         } else if authentic < all {
-            addStaleLog("\(all - authentic) of \(all) pages in it are not what was written with the file's key")
+            addStaleLog("\(all - authentic) of \(all) pages in it were not written with the file's key")
         }
     }
 
@@ -61,7 +61,7 @@ extension Diagnostician {
                 .staleJournal,
                 "the -journal beside the file is not its own: SQLite would write pages of another key or another file "
                     + "over it",
-                "move the -journal away, and do not open the file before")
+                "move the -journal away before opening the file")
         }
         addHotJournal()
     }
@@ -99,7 +99,7 @@ extension Diagnostician {
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
             .staleLog, "the -wal beside the file is not its own: \(reason)",
-            "move the -wal away, and the -shm with it, and do not open the file before; or restore both from one backup"
+            "move the -wal and the -shm away before opening the file, or restore the file and its -wal from one backup"
         )
     }
 
@@ -107,22 +107,22 @@ extension Diagnostician {
         let isLog = (try? SidecarFile(paths.wal)) ?? nil
         diagnosis.add(
             isLog == nil ? .staleJournal : .staleLog,
-            "the \(isLog == nil ? "-journal" : "-wal") beside the file is of another generation or another copy of it, and "
+            "the \(isLog == nil ? "-journal" : "-wal") beside the file belongs to another copy of it, and "
                 + "SQLite would write it over the file",
-            "move it away and do not open the file before, or restore both from one backup")
+            "move it away before opening the file, or restore both from one backup")
     }
 
     mutating func addForeignSidecar() {
         let isLog = (try? SidecarScan.isForeign(paths.wal)) == true
         diagnosis.add(
             isLog ? .staleLog : .staleJournal,
-            "what has the name of the file's \(isLog ? "-wal" : "-journal") was not written by SQLite",
+            "the file with the name of the database's \(isLog ? "-wal" : "-journal") was not written by SQLite",
             "move it away")
     }
 
     mutating func addHotJournal() {
         diagnosis.add(
-            .hotJournal, "a journal of a crashed writer lies beside the file and must be rolled back first",
-            "open the file for writing once, in a folder that can be written")
+            .hotJournal, "the journal of a writer that crashed lies beside the file and must be rolled back first",
+            "open the file for writing once, in a writable folder")
     }
 }

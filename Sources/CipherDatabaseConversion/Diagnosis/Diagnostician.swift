@@ -47,7 +47,8 @@ package struct Diagnostician {
         }
         guard status.isRegular else {
             return diagnosis.add(
-                .notAFile, status.isDirectory ? "this is a folder" : "this is a device or the like, and no file",
+                .notAFile,
+                status.isDirectory ? "this is a folder" : "this is a device or something similar, not a file",
                 "give the path of a database file")
         }
         guard FileSystem.canRead(paths.database) else {
@@ -69,7 +70,7 @@ package struct Diagnostician {
     }
 
     private mutating func addEmpty() {
-        let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", and pages of a database are left beside it" : ""
+        let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", but pages of a database are left beside it" : ""
         diagnosis.add(
             .empty, "the file has no content\(rest)",
             "restore the file from a backup; SQLite takes an empty file for a new database")
@@ -126,13 +127,13 @@ package struct Diagnostician {
         if hasRandomPages, content.plainStart > 0 {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the first \(content.plainStart) bytes are not encrypted, as the rest seems to be, and the salt was among "
+                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt was among "
                     + "them: no passphrase can be tried without it",
                 StoreError.damageAdvice)
         }
         if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
             return diagnosis.add(
-                .notADatabase, "this is no encrypted database, but \(what)", "give the path of the database file")
+                .notADatabase, "this is not an encrypted database, but \(what)", "give the path of the database file")
         }
         addUnknown(probe, content, hasKey: keyText != nil)
     }
@@ -141,27 +142,28 @@ package struct Diagnostician {
         if content.hasReadablePageSize {
             diagnosis.add(
                 .otherEncryption,
-                "bytes 16 to 23 are a readable header of a database, and SQLCipher encrypts them: SQLite's own encryption "
+                "bytes 16 to 23 are a readable database header, which SQLCipher would encrypt: SQLite's own encryption "
                     + "(SEE), SQLite3 Multiple Ciphers and wxSQLite3 leave them readable",
-                "open it with the library that made it")
+                "open it with the library that created it")
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, and a page has 512 at least: it was cut off, or is no database",
+                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
         } else if !hasKey {
             diagnosis.add(
-                .keyMissing, "the file is encrypted, or damaged, or no database: only a key tells", "give the key")
+                .keyMissing, "the file is encrypted or damaged, or it is not a database: only a key can tell",
+                "give the key")
         } else {
             let cut =
                 probe.size % 512 == 0
-                ? "" : ". Its size is that of no whole number of pages, so it may have been cut off"
+                ? "" : ". Its size is not a whole number of pages, so it may have been truncated"
             diagnosis.add(
                 .undetermined,
-                "no reading of the key opens the file in any format of SQLCipher's that was tried. It has another key or "
-                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is no database: encrypted bytes "
+                "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
+                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted bytes "
                     + "cannot be told from random ones" + cut,
                 diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
         }
@@ -180,7 +182,7 @@ extension ContentKind {
 
 extension Diagnosis {
     mutating func addTruncated(pages: Int, pageSize: Int, _ size: Int64) {
-        let wanted = pages == 0 ? "" : ", and its header tells of \(pages) pages of \(pageSize) bytes"
-        add(.truncated, "the file is cut off: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
+        let wanted = pages == 0 ? "" : ", but its header claims \(pages) pages of \(pageSize) bytes"
+        add(.truncated, "the file is truncated: it has \(size) bytes\(wanted)", StoreError.damageAdvice)
     }
 }

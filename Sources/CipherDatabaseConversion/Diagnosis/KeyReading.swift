@@ -25,7 +25,7 @@ struct KeyReading {
 /// Collects the readings of one text.
 private struct KeyReadings {
     private(set) var readings: [KeyReading] = []
-    /// How this library reads the text; `nil` where it refuses.
+    /// How this library reads the text; `nil` if it refuses.
     private let given: CipherKey?
 
     private static let newline = UInt8(ascii: "\n")

@@ -6,10 +6,10 @@ internal import CipherSQLiteFormat
 
 /// What the pages of an encrypted file tell of a key, by libcrypto alone: SQLCipher is asked once a key has fitted.
 ///
-/// SQLite keeps zeros at 72 to 91 of page 1. In CBC mode a block is opened with the key and the block before it, so those
-/// bytes tell a key from others whatever the size of the pages, their HMAC and the initialisation vector are, and in a file
-/// that is cut off within its first page. Where that page is damaged, the HMAC of another page tells, or its shape.
-/// Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format", section 1.3.
+/// SQLite keeps zeros at 72 to 91 of page 1. In CBC mode a block is opened with the key and the block before it, so
+/// those bytes tell a key from others whatever the size of the pages, their HMAC and the initialisation vector are, and
+/// in a file that is cut off within its first page. If that page is damaged, the HMAC of another page tells, or its
+/// shape. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format", section 1.3.
 final class PageProbe {
     /// What shows that a key is the file's.
     enum Evidence: Equatable {
@@ -48,7 +48,7 @@ final class PageProbe {
         }
     }
 
-    /// The salt that the file holds; `nil` where its beginning is readable.
+    /// The salt that the file holds; `nil` if its beginning is readable.
     var salt: [UInt8]? {
         hasPlaintextHeader || start.count < CipherKey.saltLength ? nil : Array(start.prefix(CipherKey.saltLength))
     }
@@ -58,7 +58,7 @@ final class PageProbe {
 
     // MARK: Keys
 
-    /// What shows that 32 bytes are the key of the file; `nil` where nothing does.
+    /// What shows that 32 bytes are the key of the file; `nil` if nothing does.
     ///
     /// - Parameters:
     ///   - kdfs: The hash functions by which the key of the HMAC may have been derived.
@@ -92,7 +92,7 @@ final class PageProbe {
 
     // MARK: Seals
 
-    /// How the pages are sealed under a key that the header has shown to be the file's; `nil` where no page is authentic.
+    /// How the pages are sealed under a key that the header has shown to be the file's; `nil` if no page is authentic.
     func seal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest]
     ) -> (seal: PageSeal, firstPageStart: Int?)? {

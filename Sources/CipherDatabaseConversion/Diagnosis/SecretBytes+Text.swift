@@ -213,7 +213,7 @@ extension SecretBytes {
         }
     }
 
-    /// UTF-8 as Latin-1; `nil` where that is no other text, or there is none.
+    /// UTF-8 as Latin-1; `nil` if that is no other text, or there is none.
     func latin1() -> SecretBytes? {
         guard withUnsafeBytes({ $0.contains { $0 >= 0x80 } }) else { return nil }
         return withUnsafeBytes { bytes in
@@ -229,7 +229,7 @@ extension SecretBytes {
         }
     }
 
-    /// Latin-1 as UTF-8; `nil` where that is no other text.
+    /// Latin-1 as UTF-8; `nil` if that is no other text.
     func fromLatin1() -> SecretBytes? {
         guard withUnsafeBytes({ $0.contains { $0 >= 0x80 } }) else { return nil }
         return withUnsafeBytes { bytes in
@@ -240,7 +240,7 @@ extension SecretBytes {
         }
     }
 
-    /// The bytes that `body` gives one by one; `nil` where it returns `false`.
+    /// The bytes that `body` gives one by one; `nil` if it returns `false`.
     private static func collecting(most: Int, _ body: ((UInt8) -> Void) -> Bool) -> SecretBytes? {
         var (length, isWhole) = (0, false)
         let all = SecretBytes(count: most) { buffer in

@@ -14,12 +14,12 @@ struct ReadBack {
 
     /// Closes the connection behind `body`.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` where a page is not in the file as it was written.
+    /// - Throws: ``StoreError`` with `proofFailed` if a page is not in the file as it was written.
     func lending<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let (result, written) = try write(body)
         if let page = try written.firstLost(in: copy.content) {
             throw StoreError.disk(
-                paths.database, "page \(page) of the copy is not as it was written: the disk has forgotten it",
+                paths.database, "page \(page) of the copy is not what was written: the disk has lost it",
                 .proofFailed, changed: .nothing)
         }
         return result

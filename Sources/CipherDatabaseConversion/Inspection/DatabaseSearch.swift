@@ -15,14 +15,14 @@ internal import CipherSystemFiles
 ///
 /// A file is a database by its name, or by its content where the name tells nothing. A name that SQLite or we give what
 /// lies beside a database counts by the content alone, and where that database exists it is told of and not entered.
-/// Nothing is found twice, and nothing outside of the folder: symbolic links are not followed, also where one takes the
+/// Nothing is found twice, and nothing outside the folder: symbolic links are not followed, also where one takes the
 /// place of a folder meanwhile, and of several hard links to one file the first counts.
 package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     /// Which names are those of databases.
     package enum Names: Sendable {
-        /// Those that end as databases usually do, and any other whose content is a database's.
+        /// Files with the usual extensions of databases, and any other whose content is a database.
         case usual
-        /// Those that match a pattern of the shell's, and no others.
+        /// Files that match a shell pattern.
         case matching(String)
         /// One name.
         case equal(String)
@@ -38,7 +38,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
             case otherName(of: String)
             /// A database under a name that is SQLite's or ours beside the database of that name.
             case beside(database: String)
-            /// It could not be told what this is.
+            /// It is unknown what this is.
             case failure(StoreError)
         }
 
@@ -163,7 +163,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         FileName.inFolder(folder.path, DatabasePaths.database(besideWhich: name) ?? name)
     }
 
-    /// What a file is to the search; `nil` where it is no database.
+    /// What a file is to the search; `nil` if it is no database.
     private mutating func kind(
         of name: String, _ path: String, _ status: FileSystem.Status, _ folder: SearchedFolder
     ) throws -> Found.Kind? {
@@ -193,7 +193,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         return path
     }
 
-    /// Whether the name is a database's; `nil` where it is none's, whatever the content.
+    /// Whether the name is a database's; `nil` if it is none's, whatever the content.
     private func isNamed(_ name: String) -> Bool? {
         switch names {
         case .usual: Self.endings.contains { name.lowercased().hasSuffix($0) }

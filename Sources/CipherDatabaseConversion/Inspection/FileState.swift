@@ -12,8 +12,8 @@ public enum FileState: String, Sendable, Codable {
     case encrypted
     /// Encrypted or damaged: only a key tells.
     case opaque
-    /// A journal of a crashed writer must be rolled back before the file can be read.
+    /// The journal of a writer that crashed must be rolled back before the file can be read.
     case needsRecovery
-    /// A `-wal` or `-journal` of another generation lies beside the file and would overwrite it.
+    /// A `-wal` or `-journal` of another copy lies beside the file and would overwrite it.
     case staleSidecar
 }

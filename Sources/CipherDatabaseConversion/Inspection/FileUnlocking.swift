@@ -6,15 +6,15 @@ package import CipherSQLite
 ///
 /// 1. The provider's key in the first format, which is the wanted one.
 /// 2. The previous key, where the provider has one, in every format. It is asked for only where the first key does not open
-///    the file, or cannot be had: no key is ever made before another one has opened the file, and nobody is locked out by a
-///    new key store while the file has the old key.
+///    the file, or cannot be had: no key is ever made before another one has opened the file, and no one is locked out
+///    by a new key store while the file has the old key.
 /// 3. The provider's key in the other formats. Each try of a passphrase is one key derivation.
 package struct FileUnlocking {
     let paths: DatabasePaths
     let provider: any KeyProvider
     /// The cipher settings that the file may have; the first are the wanted ones.
     let formats: [CipherSettings]
-    /// Whether a journal of a crashed writer is rolled back once a key has fitted, and not before.
+    /// Whether the journal of a writer that crashed is rolled back once a key has fitted, and not before.
     ///
     /// The upgrade lock is held then. Otherwise nothing is changed, and such a file is refused.
     let rollsBackJournal: Bool
@@ -45,9 +45,9 @@ package struct FileUnlocking {
 
     /// Opens the file, and lends a connection that only reads.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `saltMissing` where the key lacks the salt that the file does not
-    ///   hold, with `needsRecovery` where a journal is not rolled back; what the provider throws; what `body` throws, as it
-    ///   is.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `saltMissing` if the key lacks the salt that the file does
+    ///   not hold, with `needsRecovery` if a journal is not rolled back; what the provider throws; what `body` throws,
+    ///   as it is.
     package func run<Result>(
         _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection, Unlocked) throws -> Result
     ) throws -> (file: Unlocked, result: Result) {

@@ -12,7 +12,7 @@ public struct Inspection: Sendable, Codable, Equatable {
     public let sidecars: [String: Int64]
     /// `PRAGMA user_version`, where it can be read.
     public let version: Int?
-    /// The version that CipherStore has recorded and that counts; `nil` where it has recorded none, or it cannot be read.
+    /// The version that CipherStore has recorded and that counts; `nil` if it has recorded none, or it cannot be read.
     public let recordedVersion: SchemaVersion?
     /// `PRAGMA application_id`, where it can be read.
     public let applicationID: Int?

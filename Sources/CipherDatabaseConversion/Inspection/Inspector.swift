@@ -37,7 +37,7 @@ package struct Inspector {
 
     /// What a file is without a key, by its header and its sidecars: what is done with it is decided by this.
     ///
-    /// ``FileState`` goes on from here with the key, and ``FileContent`` is what a conversion can begin with.
+    /// ``FileState`` continues from here with the key, and ``FileContent`` is what a conversion can begin with.
     package enum Surface: Equatable {
         case missing
         case empty
@@ -51,8 +51,8 @@ package struct Inspector {
     /// What was seen of a file counts only while it is the same file: another process may put a new one in its place, or
     /// make the first, between two looks.
     ///
-    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` where SQLite would harm the file, or
-    ///   another one, by what a sidecar says, and with `busy` where the file keeps changing.
+    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` if SQLite would harm the file, or
+    ///   another one, by what a sidecar says, and with `busy` if the file keeps changing.
     package func surface() throws -> Surface {
         for number in 1...FileSystem.looks {
             let before = try paths.status()
@@ -85,7 +85,7 @@ package struct Inspector {
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
     }
 
-    /// SQLite waits for ever at a FIFO.
+    /// SQLite waits forever at a FIFO.
     ///
     /// A file that it did not write it takes for a spent log or journal, and removes it.
     ///
@@ -99,11 +99,11 @@ package struct Inspector {
                 let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
                 guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
                 throw StoreError.inTheWay(
-                    path, "SQLite keeps a file under this name and would remove this one, which it did not write")
+                    path, "SQLite uses this file name and would remove this file, which it did not write")
             }
             if !isConverting, path == paths.sharedMemory, try FileSystem.status(path) == nil { continue }
             throw StoreError.inTheWay(
-                path, "SQLite keeps a file under this name, and what is there is no regular file", .notAFile)
+                path, "SQLite uses this file name, and this is not a regular file", .notAFile)
         }
     }
 
@@ -116,7 +116,7 @@ package struct Inspector {
     /// - Parameters:
     ///   - provider: Gives the key to try on an opaque file, and is asked for no other; `nil` where there is none.
     ///   - formats: The cipher settings to try, in order; each try is one key derivation.
-    /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` where a key was
+    /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` if a key was
     ///   given and opens the file in none of the formats, `notAFile`, `permission`.
     package func inspect(provider: (any KeyProvider)?, formats: [CipherSettings]) throws -> Inspection {
         // Before the file is opened: while it is, a reader's own -wal and -shm may lie beside it.
@@ -148,26 +148,47 @@ package struct Inspector {
     }
 
     package func keyDoesNotFit() -> StoreError {
-        StoreError(
+        if let other = try? notADatabase() {
+            return StoreError(
+                .keyDoesNotFit, path: paths.database, "this does not look like a database: \(other)",
+                advice: "check the path", changed: .nothing)
+        }
+        return StoreError(
             .keyDoesNotFit, path: paths.database,
             "the key does not open this file: it is encrypted with another key or in another cipher format, or damaged",
             advice: "check the key", changed: .nothing)
     }
 
+    /// Says what a file is that is neither a plaintext database nor has the size and shape of an encrypted one.
+    ///
+    /// - Returns: `nil` if the file may be an encrypted database.
+    package func notADatabase() throws -> String? {
+        let file = try DatabaseFile(path: paths.database)
+        let kind = try ContentKind(file)
+        if kind.isText { return "it holds text" }
+        if kind.isBlank { return "it holds nothing but zeros" }
+        if let name = kind.name { return "it looks like \(name)" }
+        let size = try file.size()
+        guard size < FileHeader.smallestPage else { return nil }
+        return "it has \(size) byte\(size == 1 ? "" : "s"), which is less than a page"
+    }
+
     package func staleSidecar() -> StoreError {
         .staleSidecar(
-            paths, "a -wal or -journal of another generation lies beside the file and would overwrite it", "sidecar")
+            paths,
+            "the -wal or -journal beside the file belongs to another copy of the database and would overwrite it",
+            "sidecar")
     }
 
     package func needsRecovery() -> StoreError {
         StoreError(
-            .needsRecovery, path: paths.database, "a journal of a crashed writer must be rolled back first",
-            advice: "open the file for writing, or run the upgrade, in a folder that can be written")
+            .needsRecovery, path: paths.database, "the journal of a writer that crashed must be rolled back first",
+            advice: "open the file for writing, or run the upgrade, in a writable folder")
     }
 
     /// Reads a plaintext file.
     ///
-    /// Returns `nil` where a journal must be rolled back first.
+    /// Returns `nil` if a journal must be rolled back first.
     package func readingPlaintext<Result>(_ body: (Connection) throws -> Result) throws -> Result? {
         do {
             return try ReadOnlyAccess.withConnection(
@@ -184,8 +205,8 @@ package struct Inspector {
 
     /// Reads an encrypted file.
     ///
-    /// - Returns: `nil` where the key does not fit in this format.
-    /// - Throws: ``StoreError`` with `needsRecovery` where a journal must be rolled back first.
+    /// - Returns: `nil` if the key does not fit in this format.
+    /// - Throws: ``StoreError`` with `needsRecovery` if a journal must be rolled back first.
     package func readingEncrypted<Result>(
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
         _ body: (Connection, FileKey) throws -> Result
@@ -212,7 +233,7 @@ package struct Inspector {
         }
     }
 
-    /// Whether the log goes on from another copy of the file.
+    /// Whether the log continues from another copy of the file.
     ///
     /// - Parameter fileKey: The key of an encrypted file, which fits it.
     private func isLogOfOther(_ fileKey: FileKey?) throws -> Bool {
@@ -262,7 +283,7 @@ package struct Inspector {
 
     private func cutOff(_ pages: Int, _ pageSize: Int) -> StoreError {
         .damaged(
-            paths.database, "the file is cut off: its header tells of \(pages) pages of \(pageSize) bytes")
+            paths.database, "the file is truncated: its header claims \(pages) pages of \(pageSize) bytes")
     }
 
     private func facts(
@@ -309,7 +330,7 @@ package struct Inspector {
             let size = try? FileSystem.size(paths.wal), size > 0
         else { return failure }
         return StoreError(
-            .corrupt, path: failure.path, failure.detail + ", or its -wal goes on from another copy of the file",
+            .corrupt, path: failure.path, failure.detail + ", or its -wal belongs to another copy of the file",
             advice: "restore both from the same backup", underlying: error)
     }
 }

@@ -16,7 +16,7 @@ package struct JournalRollback {
     ///
     /// The upgrade lock is held.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` where the journal is another database's, or with
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` if the journal is another database's, or with
     ///   `permission` in a folder that cannot be written.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
@@ -32,12 +32,12 @@ package struct JournalRollback {
         }
     }
 
-    /// - Throws: ``StoreError`` with `permission` where no journal can be rolled back.
+    /// - Throws: ``StoreError`` with `permission` if no journal can be rolled back.
     package static func checkAccess(_ paths: DatabasePaths) throws {
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(
                 paths.database,
-                "a journal of a crashed writer must be rolled back first, and the file or its folder cannot be written",
+                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be written",
                 .writeWithFolder)
         }
     }

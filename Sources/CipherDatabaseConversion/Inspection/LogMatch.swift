@@ -1,6 +1,6 @@
 internal import CipherSQLiteFormat
 
-/// Whether a `-wal` goes on from the database beside it.
+/// Whether a `-wal` continues from the database beside it.
 ///
 /// Nothing in a database names its log, so SQLite merges a log and another copy of its database into what never was. Two
 /// things tell most of them.
@@ -29,7 +29,7 @@ package struct LogMatch {
         self.opening = opening
     }
 
-    /// Whether the log is of another generation.
+    /// Whether the log is of another copy.
     package func isOther() throws -> Bool {
         guard let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) else { return false }
         let before = try firstPage()

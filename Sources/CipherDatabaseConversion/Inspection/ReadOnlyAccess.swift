@@ -16,7 +16,7 @@ package enum ReadOnlyAccess {
     ///
     /// - Parameter isAlone: Whether no other connection of this process is opened to the file meanwhile. The index of a
     ///   log that a killed writer left is then only read; else SQLite makes it anew.
-    /// - Throws: What `body` throws, and ``StoreError`` with `busy` where another program wrote to such a file meanwhile.
+    /// - Throws: What `body` throws, and ``StoreError`` with `busy` if another program wrote to such a file meanwhile.
     package static func withConnection<Result>(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, busyTimeout: Duration,
         isAlone: Bool, _ body: (Connection) throws -> Result
@@ -92,7 +92,7 @@ package enum ReadOnlyAccess {
         else {
             throw StoreError(
                 .busy, path: paths.database, "another program wrote to the file while it was read",
-                advice: "see who else uses the file, and try again", changed: .nothing)
+                advice: "find out which program uses the file, and try again", changed: .nothing)
         }
         return try result.get()
     }

@@ -27,7 +27,7 @@ enum SidecarClaims {
     }
 
     /// A transaction can shrink a file much, for the free pages that it cuts off are in no journal; more than this is
-    /// nobody's.
+    /// no one's.
     private static let mostGrowth: Int64 = 64
 
     private static func check(
@@ -38,7 +38,7 @@ enum SidecarClaims {
         guard claimed / mostGrowth > there else { return }
         throw StoreError.damaged(
             paths.database,
-            "\(FileSystem.split(sidecar.path).name) tells of a database of \(claimed) bytes, and both have \(there)")
+            "\(FileSystem.split(sidecar.path).name) claims a database of \(claimed) bytes, but both have \(there)")
     }
 
     /// The name at the end of a journal of a transaction in several databases, which counts whatever its beginning is.
@@ -49,7 +49,7 @@ enum SidecarClaims {
             let name = try journal.read(at: journal.size - 16 - length, count: Int(length)), !isSuperJournal(name)
         else { return }
         throw StoreError.damaged(
-            paths.database, "the hot journal names a file that is no journal, and SQLite would remove it")
+            paths.database, "the hot journal names a file that is not a journal, and SQLite would remove that file")
     }
 
     /// Whether SQLite gives such names: that of a database, `-mj`, and eight or nine hexadecimal digits.

@@ -17,7 +17,7 @@ public struct Verification: Sendable, Encodable {
     public let state: FileState
     /// The cipher format that the key opened.
     public let cipherCompatibility: Int?
-    /// Whether every page, used or not, was authenticated; `false` where the engine authenticates only those it reads.
+    /// Whether every page, used or not, was authenticated; `false` if the engine authenticates only those it reads.
     public private(set) var everyPageAuthenticated = false
     /// What is wrong with the file, up to ``limit``.
     public private(set) var complaints: [String] = []
@@ -68,7 +68,7 @@ public struct Verification: Sendable, Encodable {
         // that met a damaged page can run nothing more.
         try connection.execute("BEGIN")
         if settings?.compatibility == 1 {
-            warnings.append("files in cipher format 1 hold nothing by which a page could be authenticated")
+            warnings.append("pages of cipher format 1 cannot be authenticated")
         } else if settings != nil, Engine.current.hasCipherIntegrityCheck {
             everyPageAuthenticated = try collect("PRAGMA cipher_integrity_check", connection)
         }
@@ -111,7 +111,7 @@ public struct Verification: Sendable, Encodable {
 
     /// Collects the complaints of a check.
     ///
-    /// Returns whether it ran; where it could not, ``unfinished`` holds the reason.
+    /// Returns whether it ran; if it could not, ``unfinished`` holds the reason.
     private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
         unfinished = nil
         do {

@@ -43,8 +43,8 @@ struct Conversion {
     ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
     ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
     ///     it was.
-    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log brought into the file,
-    ///   as SQLite does at any opening.
+    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log merged into the
+    ///   file, as SQLite does at any opening.
     func run(
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
         targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
@@ -179,13 +179,13 @@ struct Conversion {
 
     /// Whether the original is kept for rows that only its indexes name.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` where it is encrypted: kept, it would need the key that is retired.
+    /// - Throws: ``StoreError`` with `corrupt` if it is encrypted: kept, it would need the key that is retired.
     private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
         guard replacement == nil, let first = missing.first else { return false }
         guard sourceKey == nil else {
             throw StoreError(
                 .corrupt, path: paths.database, first.description,
-                advice: "see what the file still holds with cipherstore recover or DatabaseConverter.recover; where "
+                advice: "see what the file still contains with cipherstore recover or DatabaseConverter.recover; if "
                     + "nothing is missing, REINDEX it and try again",
                 changed: .nothing)
         }
@@ -219,10 +219,10 @@ struct Conversion {
             report.backup = path
             if keepsOriginal {
                 report.warnings.append(
-                    "the original is kept as \(path), which is plaintext: cipherstore recover or DatabaseConverter.recover "
-                        + "shows what it still holds; delete it then")
+                    "the original is kept as \(path), in plaintext: cipherstore recover or DatabaseConverter.recover "
+                        + "shows what it still contains; then delete it")
             }
-            report.warnings += backup.earlier.map { "\($0) was there before, and is kept: it may hold plaintext too" }
+            report.warnings += backup.earlier.map { "\($0) existed before and is kept: it may contain plaintext too" }
         }
         report.warnings += swap.finish(old, otherNames: otherNames)
     }

@@ -83,8 +83,8 @@ package struct DatabaseBackup {
             guard let key = sourceKey?.key else {
                 throw StoreError(
                     .unexpectedPlaintext, path: source,
-                    "the database is not encrypted, so it has no key that its backup could have",
-                    advice: "give the backup its own key", changed: .nothing)
+                    "the database is not encrypted, so there is no key for its backup",
+                    advice: "give the backup a key", changed: .nothing)
             }
             // Read anew, so that the proof shares no key object with the builder.
             return try UpgradeKeys(key, again: CipherKey(text: key.text), settings: settings)

@@ -13,27 +13,28 @@ extension DatabaseConverter {
 
     /// Makes a proven, encrypted copy of a database under another name, while others may write the database.
     ///
-    /// The backup is one commit of the database, compared with it row by row as an encryption is, and appears under its name
-    /// whole, in one step that replaces nothing. It needs no `-wal` beside it. The database stays as it is. In WAL mode others
-    /// go on writing, and the log grows meanwhile; in any other mode writers wait until the backup is there, for as long as
-    /// they wait for a lock. An open ``EncryptedStore`` makes its own: its writers never fail for that.
+    /// The backup is one commit of the database, compared with it row by row as an encryption is, and appears under its
+    /// name whole, in one step that replaces nothing. It needs no `-wal` beside it. The database stays as it is. In WAL
+    /// mode others continue writing, and the log grows meanwhile; in any other mode writers wait until the backup is
+    /// there, for as long as they wait for a lock. An open ``EncryptedStore`` makes its own: its writers never fail for
+    /// that.
     ///
     /// Cancelling the task ends the backup until it has its name; nothing is left of it then.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - backup: Where the backup is to be. Its directory must exist, and nothing may have its name.
-    ///   - keyProvider: Is asked for the key of the database, on another thread; makes none.
-    ///   - backupKeyProvider: Gives the key of the backup, and may make it; `nil` for the key and the cipher format of the
-    ///     database.
+    ///   - backup: Where the backup is to be. Its directory must exist, and no file may have its name.
+    ///   - keyProvider: Provides the key of the database, on another thread; never creates one.
+    ///   - backupKeyProvider: Gives the key of the backup, and may create it; `nil` for the key and the cipher format
+    ///     of the database.
     ///   - formats: The cipher formats that the database may have, in the order in which they are tried.
     ///   - options: How the run goes; its format is that of the backup where that has another key.
-    ///   - progress: Is told how far the backup is, on the thread that works.
+    ///   - progress: Called with how far the backup is, on the thread that works.
     /// - Returns: What was copied and compared; its path is that of the backup.
-    /// - Throws: ``StoreError``, with `nameTaken` where something has the name of the backup, with `missingFile` where the
-    ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with `unexpectedPlaintext`
-    ///   where the database is plaintext and the backup was given no key, with `busy` where another connection keeps the lock
-    ///   of a writer; `CancellationError`.
+    /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if the
+    ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with
+    ///   `unexpectedPlaintext` if the database is plaintext and the backup was given no key, with `busy` if another
+    ///   connection keeps the lock of a writer; `CancellationError`.
     @discardableResult
     public static func backup(
         of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -47,12 +48,12 @@ extension DatabaseConverter {
         }
     }
 
-    /// Backs a database up as ``backup(of:to:keyProvider:backupKeyProvider:formats:options:progress:)`` does, and blocks the
-    /// thread meanwhile.
+    /// Backs a database up as ``backup(of:to:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking
+    /// the calling thread.
     ///
     /// The cancellation ends the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the backup was cancelled in time.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the backup was cancelled in time.
     @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
     @discardableResult
     public static func backupBlocking(
@@ -78,30 +79,31 @@ extension DatabaseConverter {
 
     // MARK: Restoring
 
-    /// Has a backup take the place of a database, or be one where there is none.
+    /// Replaces a database with a backup, or creates the database from it.
     ///
-    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside the database
-    /// under the database's key, compared with the backup row by row, and takes the database's place in one step: at every
-    /// instant the file at the database's name is the whole old database or the whole new one. After a crash, call again.
-    /// Nobody may have the database open. It keeps its cipher format, journal mode, owner and mode; its rows are gone.
+    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside the
+    /// database under the database's key, compared with the backup row by row, and takes the database's place in one
+    /// step: at every instant the file at the database's name is the whole old database or the whole new one. After a
+    /// crash, call again. No process may have the database open. It keeps its cipher format, journal mode, owner and
+    /// mode; its rows are gone.
     ///
-    /// A database that cannot be opened is not replaced, for its log may hold what nobody has seen: move it away with what
-    /// lies beside it, and restore where there is nothing.
+    /// A database that cannot be opened is not replaced, because its log may contain unseen data: move it away with
+    /// what lies beside it, and restore where there is nothing.
     ///
     /// Cancelling the task ends the run until the copy takes the database's place.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing, and its directory must exist.
-    ///   - backup: The backup, with its `-wal` where it has one; it may be plaintext.
+    ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
     ///   - keyProvider: Gives the key of the database, on another thread; makes it where there is no database.
     ///   - backupKeyProvider: Gives the key of the backup; `nil` for that of the database.
     ///   - formats: The cipher formats that the database and the backup may have, in the order in which they are tried.
     ///   - options: How the run goes; its format is that of a database that is missing.
-    ///   - progress: Is told how far the run is, on the thread that works.
+    ///   - progress: Called with how far the run is, on the thread that works.
     /// - Returns: What was copied and compared.
-    /// - Throws: ``StoreError``, with `missingFile` where there is no backup, with `corrupt` where it is damaged, with
-    ///   `staleSidecar`, with `keyDoesNotFit` where a key opens the backup or the database in none of the formats, with
-    ///   `unexpectedPlaintext` where the database is not encrypted, with `busy` where somebody uses it; `CancellationError`.
+    /// - Throws: ``StoreError``, with `missingFile` where there is no backup, with `corrupt` if it is damaged, with
+    ///   `staleSidecar`, with `keyDoesNotFit` if a key opens the backup or the database in none of the formats, with
+    ///   `unexpectedPlaintext` if the database is not encrypted, with `busy` if it is in use; `CancellationError`.
     ///   Until the swap no row has changed.
     @discardableResult
     public static func restore(
@@ -116,12 +118,12 @@ extension DatabaseConverter {
         }
     }
 
-    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, and blocks the thread
-    /// meanwhile.
+    /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking the
+    /// calling thread.
     ///
     /// The cancellation ends the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the run was cancelled in time.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

@@ -21,9 +21,9 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Is asked for the key where the file is not plaintext, on another thread; makes none. One that reads a
-    ///     text (a file, a variable, a credential) is asked for the text, also where it is no key. `nil` where there is no
-    ///     key.
+    ///   - keyProvider: Provides the key if the file is not plaintext, on another thread; never creates one. One that
+    ///     reads a text (a file, a variable, a credential) is asked for the text, also where it is no key. `nil` where
+    ///     there is no key.
     ///   - options: The format that the file is believed to have, and how much is tried.
     /// - Returns: What keeps the file from being opened; without a cause where nothing does.
     /// - Throws: ``StoreError`` with `missingFile` and `permission`, and what the key provider throws; `CancellationError`.
@@ -33,11 +33,11 @@ extension DatabaseConverter {
         try await DetachedThread.cancellable { try diagnoseHere(database, keyProvider, options, $0) }
     }
 
-    /// Diagnoses as ``diagnose(_:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Diagnoses as ``diagnose(_:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends it from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where it was cancelled.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if it was cancelled.
     @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
     public static func diagnoseBlocking(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),

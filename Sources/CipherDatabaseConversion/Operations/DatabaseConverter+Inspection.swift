@@ -11,19 +11,21 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: A shadow proof
 
-    /// Does what ``encrypt(_:keyProvider:options:progress:)`` does up to the swap, discards the copy, and tells how it went.
+    /// Does what ``encrypt(_:keyProvider:options:progress:)`` does up to the swap, discards the copy, and reports the
+    /// result.
     ///
-    /// The database and what lies beside it stay as they are. Others may have it open meanwhile.
+    /// The database and the files beside it stay unchanged. Other processes may have it open meanwhile.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Is asked for the key as for an encryption, so that it may make one.
+    ///   - keyProvider: Provides the key as for an encryption, and may create one.
     ///   - options: As of the encryption; no backup is made.
-    ///   - progress: Is told how far the proof is, on the thread that works.
+    ///   - progress: Called with how far the proof is, on the thread that works.
     /// - Returns: The report that the encryption would give, with `shadow`; of a file that is encrypted with the key already,
     ///   `alreadyEncrypted`.
-    /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` where a journal of a crashed
-    ///   writer must be rolled back first, with `busy` where another connection wrote meanwhile; `CancellationError`.
+    /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` if the journal of a
+    ///   writer that crashed must be rolled back first, with `busy` if another connection wrote meanwhile;
+    ///   `CancellationError`.
     public static func shadowProof(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -33,11 +35,11 @@ extension DatabaseConverter {
         }
     }
 
-    /// Proves as ``shadowProof(of:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Proves as ``shadowProof(of:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends the proof from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the proof was cancelled.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the proof was cancelled.
     @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
     public static func shadowProofBlocking(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -62,13 +64,13 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file, encrypted or plaintext.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes is
     ///     not checked, and how long to wait; the rest does not count.
-    /// - Returns: What was found; what is wrong inside of the file is a complaint.
-    /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
-    ///   `needsRecovery` where a journal of a crashed writer must be rolled back first; `CancellationError`.
+    /// - Returns: What was found; what is wrong inside the file is a complaint.
+    /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`,
+    ///   with `needsRecovery` if the journal of a writer that crashed must be rolled back first; `CancellationError`.
     public static func verify(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
         options: ConversionOptions = ConversionOptions()
@@ -76,7 +78,7 @@ extension DatabaseConverter {
         try await DetachedThread.cancellable { try verifyHere(database, keyProvider, formats, options, $0) }
     }
 
-    /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, and blocks the thread meanwhile.
+    /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await verify(_:keyProvider:formats:options:) instead")
@@ -103,18 +105,18 @@ extension DatabaseConverter {
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing.
-    ///   - keyProvider: Is asked for the key where only a key tells what the file is, on another thread; makes none.
+    ///   - keyProvider: Provides the key if only a key tells what the file is, on another thread; never creates one.
     ///     Without it such a file is `opaque`.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` where the key opens the file in none of the formats, with `corrupt` for a
-    ///   plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens the file in none of the formats, with `corrupt`
+    ///   for a plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
     public static func inspect(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]
     ) async throws -> Inspection {
         try await DetachedThread.cancellable { try inspectHere(database, keyProvider, formats, $0) }
     }
 
-    /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, and blocks the thread meanwhile.
+    /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await inspect(_:keyProvider:formats:) instead")

@@ -13,20 +13,20 @@ extension DatabaseConverter {
 
     /// Decrypts an encrypted database in place: the way back.
     ///
-    /// The file is replaced in one step by its proven plaintext copy. A file that is plaintext already is left as it is.
-    /// Cancelling the task ends the run until the copy takes the original's place; the rows are as they were then,
-    /// and so is the journal mode. A `-wal` may have been brought into the file, and a journal rolled back, as SQLite does at
-    /// any opening; the change counter in the file's header then is another one.
+    /// The file is replaced in one step by its proven plaintext copy. A file that is plaintext already is left as it
+    /// is. Cancelling the task ends the run until the copy takes the original's place; the rows are as they were then,
+    /// and so is the journal mode. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does at any opening; the change counter in the file's header then is another one.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Is asked for the key, on another thread.
+    ///   - keyProvider: Provides the key, on another thread.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: How the run goes; the format and the backup do not count.
-    ///   - progress: Is told how far the run is, on the thread that decrypts.
+    ///   - options: How to run; the format and the backup are ignored.
+    ///   - progress: Called with how far the run is, on the thread that decrypts.
     /// - Returns: What was done; of a file that was plaintext before, `alreadyPlaintext`.
-    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` where the file has another key or format;
-    ///   `CancellationError` where the task was cancelled in time.
+    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if the file has another key or format;
+    ///   `CancellationError` if the task was cancelled in time.
     @discardableResult
     public static func decrypt(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
@@ -37,11 +37,11 @@ extension DatabaseConverter {
         }
     }
 
-    /// Decrypts a database as ``decrypt(_:keyProvider:formats:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Decrypts a database as ``decrypt(_:keyProvider:formats:options:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` where the run was cancelled in time.
+    /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await decrypt(_:keyProvider:) instead")
     @discardableResult
     public static func decryptBlocking(
@@ -73,15 +73,15 @@ extension DatabaseConverter {
     /// - Parameters:
     ///   - database: The database file.
     ///   - oldKey: Gives the key of the file as it is.
-    ///   - newKey: Gives the key that the file is to have, and makes it once the old one has opened the file; `nil` where the
-    ///     file is to keep its key and only its format changes.
+    ///   - newKey: Gives the key that the file is to have, and makes it once the old one has opened the file; `nil` if
+    ///     the file is to keep its key and only its format changes.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     ///   - options: How the run goes; its format is the one that the file is to have. The backup does not count.
-    ///   - progress: Is told how far the run is, on the thread that converts.
+    ///   - progress: Called with how far the run is, on the thread that converts.
     /// - Returns: What was done; of a file that had the new key and format before, `alreadyRekeyed`.
-    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` where neither key opens the file, with `keyUnchanged`
-    ///   where both are equal, with `unexpectedPlaintext` where the file is not encrypted; `CancellationError` where the task
-    ///   was cancelled in time.
+    /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if neither key opens the file, with
+    ///   `keyUnchanged` if both are equal, with `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
+    ///   if the task was cancelled in time.
     @discardableResult
     public static func changeKey(
         of database: URL, from oldKey: any KeyProvider, to newKey: (any KeyProvider)?,
@@ -93,11 +93,11 @@ extension DatabaseConverter {
         }
     }
 
-    /// Changes the key as ``changeKey(of:from:to:formats:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Changes the key as ``changeKey(of:from:to:formats:options:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends the run from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` where the run was cancelled in time.
+    /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await changeKey(of:from:to:) instead")
     @discardableResult
     public static func changeKeyBlocking(

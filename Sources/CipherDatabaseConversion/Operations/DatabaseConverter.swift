@@ -15,7 +15,7 @@ public enum DatabaseConverter {
     ///
     /// Called at each launch, before the wrapper opens the file. A plaintext file is replaced in one step by its proven
     /// copy, which is equal to it in everything but the encryption: the schema, `user_version` and the journal mode are
-    /// the app's, and no table is added. A file that is encrypted with the key already is left as it is. Where there is
+    /// the app's, and no table is added. A file that is encrypted with the key already is left as it is. If there is
     /// nothing, an encrypted database without tables is made, so that the wrapper needs the key in every case.
     ///
     /// ```swift
@@ -24,17 +24,17 @@ public enum DatabaseConverter {
     /// ```
     ///
     /// Cancelling the task ends the upgrade until the copy takes the original's place; the rows are as they were then,
-    /// and so is the journal mode. A `-wal` may have been brought into the file, and a journal rolled back, as SQLite does at
-    /// any opening; the change counter in the file's header then is another one.
+    /// and so is the journal mode. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does at any opening; the change counter in the file's header then is another one.
     ///
     /// - Parameters:
     ///   - database: The database file. Its directory must exist.
-    ///   - keyProvider: Is asked for the key, on the thread that encrypts.
+    ///   - keyProvider: Provides the key, on the thread that encrypts.
     ///   - options: The cipher format, which the wrapper's SQLCipher must read, and what else may be chosen.
-    ///   - progress: Is told how far the upgrade is, on the thread that encrypts.
+    ///   - progress: Called with how far the upgrade is, on the thread that encrypts.
     /// - Returns: What was done; of a file that was encrypted before, `alreadyEncrypted`.
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the file has another key; `CancellationError` where the task
-    ///   was cancelled in time.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key; `CancellationError` if the task was
+    ///   cancelled in time.
     @discardableResult
     public static func encrypt(
         _ database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -45,11 +45,11 @@ public enum DatabaseConverter {
         }
     }
 
-    /// Encrypts a database as ``encrypt(_:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Encrypts a database as ``encrypt(_:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends the upgrade from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
     @discardableResult
     public static func encryptBlocking(
@@ -78,7 +78,7 @@ public enum DatabaseConverter {
         try checkFormats([options.format], database)
         guard options.format.compatibility >= 3 else {
             throw StoreError.cipherFormat(
-                "nothing is written in format \(options.format.compatibility), but in 3 and 4",
+                "format \(options.format.compatibility) cannot be written; only formats 3 and 4 can",
                 path: try database.requiredPath())
         }
         var options = options
@@ -90,8 +90,8 @@ public enum DatabaseConverter {
     static func checkFormats(_ formats: [CipherSettings], _ database: URL) throws {
         guard !formats.isEmpty else {
             throw StoreError(
-                .configuration, path: try database.requiredPath(), "no cipher format is given to be tried",
-                advice: "give one, or leave the formats out")
+                .configuration, path: try database.requiredPath(), "the list of cipher formats to try is empty",
+                advice: "give at least one format, or omit the list")
         }
         for fault in formats.compactMap({ $0.fault() }) {
             throw StoreError.cipherFormat("\(fault)", path: try database.requiredPath())

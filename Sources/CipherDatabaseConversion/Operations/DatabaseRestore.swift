@@ -55,7 +55,8 @@ package struct DatabaseRestore {
                     throw StoreError(
                         .unexpectedPlaintext, path: paths.database,
                         "the database that the backup is to replace is not encrypted",
-                        advice: "encrypt it first, or move it away with what lies beside it", changed: .nothing)
+                        advice: "encrypt it first, or move it away together with its -wal and -journal",
+                        changed: .nothing)
                 case .opaque(let hasPlaintextHeader):
                     try replace(by: replacement, inspector, hasPlaintextHeader: hasPlaintextHeader)
                 }
@@ -149,7 +150,7 @@ package struct DatabaseRestore {
         } catch let error as StoreError where [.keyDoesNotFit, .corrupt, .staleSidecar].contains(error.code) {
             throw StoreError(
                 error.code, path: error.path, error.detail,
-                advice: "check the key; to restore all the same, move the database and what lies beside it away",
+                advice: "check the key; to restore anyway, move the database away together with its -wal and -journal",
                 changed: .nothing, underlying: error.underlying)
         }
     }

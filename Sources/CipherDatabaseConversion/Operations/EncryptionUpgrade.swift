@@ -26,8 +26,8 @@ package struct EncryptionUpgrade {
 
     /// Encrypts the file, or finds it encrypted with the provider's key.
     ///
-    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log brought into the file,
-    ///   as SQLite does at any opening.
+    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log merged into the
+    ///   file, as SQLite does at any opening.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in

@@ -51,7 +51,7 @@ package struct FreshDatabase {
             do {
                 try AttemptRecord.remove(paths)
             } catch {
-                warnings.append("\(paths.attemptName) could not be removed, the next launch tries again: \(error)")
+                warnings.append("\(paths.attemptName) could not be removed; the next launch tries again: \(error)")
             }
             return (made, warnings)
         } catch {
@@ -97,7 +97,7 @@ package struct FreshDatabase {
             try copy.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so a power loss may take the new database away: \(error)"]
+            return ["the folder could not be synced, so a power loss may remove the new database: \(error)"]
         }
     }
 

@@ -5,7 +5,7 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Has what a damaged database still holds take its place, and keeps the damaged one beside it.
+/// Has what a damaged database still contains take its place, and keeps the damaged one beside it.
 ///
 /// The damaged file is never opened by SQLite and never written. The new one is built and proven as by ``DatabaseRecovery``,
 /// and takes the name as the copy of an encryption does: at every instant the file at the database's name is the whole damaged
@@ -16,10 +16,10 @@ package struct InPlaceRecovery {
     private let formats: [CipherSettings]
     private let template: String?
     private let options: ConversionOptions
-    /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
+    /// Makes the schema in an empty database, in place of a template; `nil` if none is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
-    /// Whether nobody asked for it but an error that may have another reason than damage.
+    /// Whether no one asked for it but an error that may have another reason than damage.
     var isAutomatic = false
 
     /// What was recovered.
@@ -124,9 +124,9 @@ package struct InPlaceRecovery {
     ///
     /// The upgrade lock is held.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the key opens no page of the file, with `corrupt` where the
-    ///   definition of no table can be read, with `noSpace`, with `busy`; what `finishing` throws. The damaged file has its
-    ///   name, its log and its journal then.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the key opens no page of the file, with `corrupt` if the
+    ///   definition of no table can be read, with `noSpace`, with `busy`; what `finishing` throws. The damaged file has
+    ///   its name, its log and its journal then.
     package func run(finishing: Finishing) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = ContinuousClock.now
         let observer = UpgradeObserver(
@@ -164,7 +164,7 @@ package struct InPlaceRecovery {
         let fileKey: FileKey
         let record: AttemptRecord
         let kept: DamagedOriginal
-        /// A writer's lock on the damaged file, which nobody here has open besides.
+        /// A writer's lock on the damaged file, which no one here has open besides.
         let lock: DatabaseFile
         let state: OriginalFile.State
         let marks: FileMarks
@@ -227,15 +227,15 @@ package struct InPlaceRecovery {
         return try self.recovery(authenticated).open()
     }
 
-    /// Refuses what is not damaged, where something else is wrong: a newer format, another database's log, or, where nobody
-    /// asked for a recovery, a definition that a newer SQLite may have written.
+    /// Refuses what is not damaged, where something else is wrong: a newer format, another database's log, or, where no
+    /// one asked for a recovery, a definition that a newer SQLite may have written.
     private func checkDamage(
         _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
     ) throws {
         if let header = opened.damaged.header, header.readVersion > 2 {
             throw StoreError(
                 .engineTooOld, path: paths.database,
-                "the file is of format \(header.readVersion), and SQLite \(Engine.current.sqliteVersion) reads up to 2",
+                "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats up to 2",
                 advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
@@ -244,7 +244,7 @@ package struct InPlaceRecovery {
         if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
-                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), and no page is damaged: a newer "
+                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is damaged: a newer "
                     + "SQLite may have written it",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
@@ -260,7 +260,7 @@ package struct InPlaceRecovery {
     private var nothingTold: StoreError {
         StoreError(
             .corrupt, path: paths.database,
-            "the definition of no table can be read any more, so no row can be given its table",
+            "no table definition can be read, so no row can be assigned to its table",
             advice: "recover with a healthy database of the same schema as the template", changed: .nothing)
     }
 
@@ -282,7 +282,7 @@ package struct InPlaceRecovery {
         try made.marks.check(paths)
         try made.kept.takeSidecars()
         let otherNames = try swap.commit(old)
-        let readable = made.wasPlaintext ? ", and is plaintext: remove it once nothing of it is missing" : ""
+        let readable = made.wasPlaintext ? ", in plaintext: remove it once nothing is missing" : ""
         report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
         report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
     }

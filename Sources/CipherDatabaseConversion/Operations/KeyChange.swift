@@ -71,13 +71,14 @@ package struct KeyChange {
         do {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
-                return "the previous key is kept, for it is the new one: give the rotation another new key, or end it"
+                return
+                    "the previous key is kept, because it equals the new one: give the rotation another new key, or end it"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
             return nil
         } catch let error as StoreError {
-            return "the previous key is still kept, the next opening tells the provider again: \(error)"
+            return "the previous key is still kept; the next opening tells the provider again: \(error)"
         } catch {
             return "the previous key is still kept: the provider failed with \(type(of: error))"
         }
@@ -103,7 +104,7 @@ package struct KeyChange {
 extension StoreError {
     static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
-            .keyUnchanged, path: paths.database, "the new key is the old one",
-            advice: "give another new key, or none where the format alone is to change", changed: .nothing)
+            .keyUnchanged, path: paths.database, "the new key equals the old one",
+            advice: "give another new key, or none if only the format is to change", changed: .nothing)
     }
 }

@@ -14,7 +14,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     private let provider: any KeyProvider
     private let options: ConversionOptions
     private let keys: UpgradeKeys
-    /// `nil` where the format or the file system does not allow it: everything is copied in the last step then.
+    /// `nil` if the format or the file system does not allow it: everything is copied in the last step then.
     private var copy: ResealedCopy?
 
     /// How many pages may be left for the last step, unless there are more each time.
@@ -27,7 +27,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     ///   - source: The key of the file, which has opened it; its format stays.
     ///   - provider: Gives the new key.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError``, with `keyUnchanged` where the file has the key.
+    /// - Throws: ``StoreError``, with `keyUnchanged` if the file has the key.
     package init(
         _ paths: DatabasePaths, _ source: FileKey, to provider: any KeyProvider, options: ConversionOptions
     ) throws {
@@ -56,8 +56,8 @@ package final class OpenKeyChange: @unchecked Sendable {
     /// - Parameters:
     ///   - cancellation: Ends it.
     ///   - checkpoint: Brings the log into the file, as far as that is possible.
-    /// - Throws: ``StoreError``, with `busy` where another process has the file open, with `noSpace`, with `cancelled`; what
-    ///   `checkpoint` throws.
+    /// - Throws: ``StoreError``, with `busy` if another process has the file open, with `noSpace`, with `cancelled`;
+    ///   what `checkpoint` throws.
     package func prepare(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
         guard ResealedCopy.canBeMade(of: source.settings) else { return try waitForOthers(cancellation) }
         try StoreError.typing(paths.database, during: .conversion) {
@@ -139,7 +139,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     /// - Parameters:
     ///   - fileKey: The key of the file; that of the copy afterwards.
     ///   - cancellation: Ends it until the copy takes the file's place.
-    /// - Throws: ``StoreError``, with `busy` where anybody has the file open. Until the swap no row has changed.
+    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap no row has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {
             throw StoreError.busy(paths.database, "the store has given it another key meanwhile", retry: .now)

@@ -13,8 +13,8 @@ package struct Rekeying {
 
     /// - Parameters:
     ///   - oldKey: The key of the file as it is.
-    ///   - newKey: The key of the file as it is to be; `nil` where it is to keep its key. A new key that does not exist yet
-    ///     is made once the old one has opened the file.
+    ///   - newKey: The key of the file as it is to be; `nil` if it is to keep its key. A new key that does not exist
+    ///     yet is made once the old one has opened the file.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
     ///   - newSettings: Those that it is to have.
     package init(
@@ -33,7 +33,7 @@ package struct Rekeying {
 
     /// Changes the key, or finds it changed.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` where neither key opens the file, and with `keyUnchanged` where they
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if neither key opens the file, and with `keyUnchanged` where they
     ///   are equal. Until the swap no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: change.provider)

@@ -5,9 +5,10 @@ internal import CipherSystemFiles
 
 /// The encryption upgrade without its end: the copy is built and proven as it would be, migrated, and discarded.
 ///
-/// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which writes
-/// it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end. In rollback
-/// mode that transaction keeps writers waiting; in WAL mode they go on, and the proof of what they changed is worth nothing.
+/// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which
+/// writes it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end.
+/// In rollback mode that transaction keeps writers waiting; in WAL mode they continue, and the proof of what they
+/// changed is worth nothing.
 package struct ShadowProof {
     package let upgrade: EncryptionUpgrade
     package let inspector: Inspector
@@ -24,8 +25,8 @@ package struct ShadowProof {
     /// The upgrade lock is held.
     ///
     /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
-    /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` where a journal would be rolled back first, and `busy`
-    ///   where another connection wrote meanwhile.
+    /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` if a journal would be rolled back first, and
+    ///   `busy` if another connection wrote meanwhile.
     package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         let began = ContinuousClock.now
         let options = upgrade.options
@@ -58,7 +59,7 @@ package struct ShadowProof {
                         targetSettings: options.format, options: options
                     ).make(copy, keys, owner: status, observer, &report)
                     if !made.missingRows.isEmpty {
-                        report.warnings.append("the upgrade itself would keep the original beside, as plaintext")
+                        report.warnings.append("the upgrade itself would keep the original beside it, in plaintext")
                     }
                     guard let rehearse else { return }
                     try observer.begin(.migrating)

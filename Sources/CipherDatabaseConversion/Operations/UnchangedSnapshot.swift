@@ -8,7 +8,8 @@ extension Connection {
     /// end, and so does not checkpoint the log.
     ///
     /// - Parameter moment: When another connection may have written, for the error.
-    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` with `busy` where another connection wrote.
+    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` with `busy` if another connection
+    ///   wrote.
     func whileUnchanged<Output>(
         _ paths: DatabasePaths, _ moment: String, _ body: () throws -> Output
     ) throws -> Output {

@@ -17,7 +17,7 @@ package struct Vacuum {
 
     /// Replaces the file.
     ///
-    /// - Throws: ``StoreError``, with `busy` where anybody has it open. Until the swap no row has changed.
+    /// - Throws: ``StoreError``, with `busy` if anybody has it open. Until the swap no row has changed.
     package func run() throws -> EncryptionReport {
         try options.withLockedFile(paths) { inspector, content in
             try Conversion(

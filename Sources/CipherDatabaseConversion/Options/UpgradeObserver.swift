@@ -1,7 +1,7 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-/// Tells the caller how far the upgrade is, and the upgrade whether to go on.
+/// Tells the caller how far the upgrade is, and the upgrade whether to continue.
 ///
 /// Used by one thread at a time but for ``isCancelled``.
 package final class UpgradeObserver {

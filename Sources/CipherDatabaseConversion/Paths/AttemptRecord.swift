@@ -11,10 +11,10 @@ package import CipherSystemFiles
 
 /// How often a conversion of a file was begun without an end, which files it made, and what it has to give back.
 ///
-/// Written before the first change, removed at every end that the process lives to see. Only a kill leaves it, so that a
-/// launch which a watchdog kills each time does not repeat for ever, a database that was in WAL mode is again in WAL mode
-/// even if the launch that left that mode died, and the next run knows which files are ours. The names of those have a
-/// random part that is recorded before they are made: no other file is ever taken for one of them.
+/// Written before the first change, removed at every end that the process lives to see. Only a kill leaves it, so that
+/// a launch which a watchdog kills each time does not repeat permanently, a database that was in WAL mode is again in
+/// WAL mode even if the launch that left that mode died, and the next run knows which files are ours. The names of
+/// those have a random part that is recorded before they are made: no other file is ever taken for one of them.
 ///
 /// The record itself is made with no permissions at all, which it gets once it is written. A file without permissions and no
 /// larger than a record is the only one that is removed without being told in a record. Later it is written over in place,
@@ -27,13 +27,13 @@ package struct AttemptRecord: Equatable {
     var wasWriteAheadLog: Bool
     /// The random part of the names.
     var token: String
-    /// The file that is converted; `nil` where a database is made.
+    /// The file that is converted; `nil` if a database is created.
     var original: UInt64?
     /// The copy, once it was made.
     package var copy: UInt64?
-    /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` where none is.
+    /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` if none is.
     package var keptAs: Int?
-    /// How far the copy is, where a later launch can go on with it.
+    /// How far the copy is, where a later launch can continue with it.
     var progress: CopyProgress?
 
     static let tokenLength = 16
@@ -167,7 +167,7 @@ package struct AttemptRecord: Equatable {
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
-            paths.attempt, "the upgrade keeps its record under this name, and the file is another program's")
+            paths.attempt, "the upgrade keeps its record under this name, but the file belongs to another program")
     }
 
     /// Makes the copy, empty, and records which file that is before anything is written to it.

@@ -5,10 +5,10 @@ internal import CipherSystemFiles
 struct CopyProgress: Equatable {
     /// The start of the system in which the copy was written: a later one may lack what was not synced.
     let boot: String
-    /// The last transaction in the log that the copy has; `nil` where the log does not tell it from another one.
+    /// The last transaction in the log that the copy has; `nil` if the log does not tell it from another one.
     var end: LogHeader.TransactionEnd?
 
-    /// `nil` where the system does not tell one start from another.
+    /// `nil` if the system does not tell one start from another.
     init?(end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot

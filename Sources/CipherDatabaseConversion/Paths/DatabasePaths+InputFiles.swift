@@ -22,8 +22,8 @@ extension DatabasePaths {
             guard let name = removable.first(where: { SmallFile.isSame($0, file) }) else { continue }
             throw StoreError(
                 .nameTaken, path: file,
-                "the file is needed for this run, and it has the name \(FileSystem.split(name).name), whose file is "
-                    + "written over and removed with the database's own",
+                "this run needs the file, but its name is \(FileSystem.split(name).name), and a file of that name is "
+                    + "overwritten and removed together with the database's own files",
                 advice: "give it another name", changed: .nothing)
         }
     }

@@ -87,8 +87,8 @@ package struct DatabasePaths: Sendable {
 
     /// The status of the database, `nil` where there is none.
     ///
-    /// - Throws: ``StoreError`` with `busy` where a link has taken the place of what a search saw: it would lead out of the
-    ///   folder that was searched. Another file in the same place is that folder's, too.
+    /// - Throws: ``StoreError`` with `busy` if a link has taken the place of what a search saw: it would lead out of
+    ///   the folder that was searched. Another file in the same place is that folder's, too.
     func status() throws -> FileSystem.Status? {
         guard let seenFolder else { return try FileSystem.status(database) }
         // A new link may have the number of the folder that was removed.
@@ -125,7 +125,7 @@ package struct DatabasePaths: Sendable {
 
     /// Opens the folder.
     ///
-    /// - Throws: ``StoreError`` with `busy` where it is another one than that which was searched.
+    /// - Throws: ``StoreError`` with `busy` if it is another one than that which was searched.
     package func openFolder() throws -> Folder {
         let opened = try Folder(folder)
         guard let seenFolder else { return opened }

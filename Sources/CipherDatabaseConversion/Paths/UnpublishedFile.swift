@@ -18,11 +18,11 @@ final class UnpublishedFile {
             SmallFile.isSame(sourceFolder, target.folder)
         {
             throw StoreError(
-                .nameTaken, path: target.database, "a file of this name beside the database is taken for a part of it",
+                .nameTaken, path: target.database, "a file of this name beside the database is treated as a part of it",
                 advice: "give the new file another name", changed: .nothing)
         }
         for path in [target.wal, target.journal, target.sharedMemory] where try FileSystem.exists(path) {
-            throw StoreError.inTheWay(path, "SQLite would take this file for a part of the new one")
+            throw StoreError.inTheWay(path, "SQLite would treat this file as a part of the new one")
         }
         guard FileSystem.canWriteInFolder(target.folder) else {
             throw StoreError.permission(target.folder, "the folder cannot be written", .write)
@@ -41,7 +41,7 @@ final class UnpublishedFile {
         }
     }
 
-    /// Gives the file its name, which nobody has.
+    /// Gives the file its name, which no one has.
     ///
     /// - Returns: What is to be told.
     func publish() throws -> [String] {
@@ -52,7 +52,7 @@ final class UnpublishedFile {
             try content.folder.sync()
             return []
         } catch {
-            return ["the folder could not be synced, so a power loss may take the new file away: \(error)"]
+            return ["the folder could not be synced, so a power loss may remove the new file: \(error)"]
         }
     }
 
@@ -81,7 +81,7 @@ final class UnpublishedFile {
 extension StoreError {
     fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
         StoreError(
-            .nameTaken, path: target.database, "something has the name of the new file, which replaces nothing",
+            .nameTaken, path: target.database, "there is a file with the name of the new file, which replaces nothing",
             advice: "give the new file another name, or move that file away", changed: .nothing)
     }
 }

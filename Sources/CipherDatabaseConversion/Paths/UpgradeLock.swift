@@ -59,8 +59,9 @@ package final class UpgradeLock: @unchecked Sendable {
     /// - Parameters:
     ///   - timeout: How long to wait for it.
     ///   - cancellation: Ends the waiting.
-    /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` where a job on the file waits for
-    ///   this one. What code of the app begins in a task or on a thread of its own is not known to be waited for.
+    /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` if a job on the file
+    ///   waits for this one. What code of the app begins in a task or on a separate thread is not known to be waited
+    ///   for.
     package func withLock<Result>(
         _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
     ) throws -> Result {
@@ -144,8 +145,9 @@ package final class UpgradeLock: @unchecked Sendable {
     private func waitsForItself(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .misuse, path: paths.database,
-            "the file is to be opened or converted by a key provider or a hook of a job on the same file, which waits for it",
-            advice: "let the provider give the key, or the hook use the connection that it is given, and open the file "
+            "a key provider or hook tries to open or convert the file of the job that is waiting for it",
+            advice:
+                "have the provider return the key, or the hook use the connection that it is given, and open the file "
                 + "afterwards")
     }
 
@@ -153,6 +155,6 @@ package final class UpgradeLock: @unchecked Sendable {
         StoreError(
             .busy, path: paths.database,
             "another upgrade of a database in this folder is running, in this process or another",
-            advice: "wait until it has ended and try again")
+            advice: "wait for it to end and try again")
     }
 }

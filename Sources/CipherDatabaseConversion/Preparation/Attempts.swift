@@ -39,7 +39,7 @@ package struct Attempts {
         guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
         throw StoreError(
             .repeatedFailure, path: paths.database,
-            "a conversion of the file was begun \(last.attempts) times and never ended",
+            "a conversion of the file was started \(last.attempts) times and never finished",
             advice: "run it by hand with the command line, or remove \(paths.attemptName)")
     }
 
@@ -60,7 +60,7 @@ package struct Attempts {
         guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
             let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
         else { return [] }
-        return ["the file is not in WAL mode yet, the next launch tries again: \(reason)"]
+        return ["the file is not in WAL mode yet; the next launch tries again: \(reason)"]
     }
 
     /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the
@@ -78,11 +78,11 @@ package struct Attempts {
             if record.wasWriteAheadLog,
                 let reason = Self.restoreWriteAheadLog(paths, key, busyTimeout: options.busyTimeout)
             {
-                return told + ["the file is not in WAL mode yet, the next launch tries again: \(reason)"]
+                return told + ["the file is not in WAL mode yet; the next launch tries again: \(reason)"]
             }
             try AttemptRecord.remove(paths)
         } catch {
-            told.append("what this run made could not be removed, the next launch tries again: \(error)")
+            told.append("what this run made could not be removed; the next launch tries again: \(error)")
         }
         return told
     }

@@ -8,9 +8,9 @@ protocol CopyMadeAhead: AnyObject {
 
     /// Finishes the copy of a database at rest, and shows that it is equal.
     ///
-    /// - Parameter database: The file, which nobody can write.
-    /// - Returns: `nil` where a whole copy must be built after all.
-    /// - Throws: ``StoreError``, with `proofFailed` where the copy differs; ``DatabaseError``; ``KeyError``.
+    /// - Parameter database: The file, which no one can write.
+    /// - Returns: `nil` if a whole copy must be built after all.
+    /// - Throws: ``StoreError``, with `proofFailed` if the copy differs; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy?
 
     /// Gives the file away: SQLite may not open it while it is held here.

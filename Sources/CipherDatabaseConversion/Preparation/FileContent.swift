@@ -13,8 +13,8 @@ package enum FileContent {
 extension ConversionOptions {
     /// Looks at a file under the upgrade lock, and runs `body` with what was found.
     ///
-    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` where there is no file, where a sidecar
-    ///   of another generation lies beside it, or where the lock could not be had in time.
+    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` where there is no file, where a
+    ///   sidecar of another copy lies beside it, or where the lock could not be had in time.
     package func withLockedFile<Result>(
         _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
     ) throws -> Result {
@@ -43,7 +43,7 @@ extension Inspector {
     /// Whether the file is in WAL mode.
     ///
     /// - Parameter fileKey: Its key; `nil` for a plaintext one.
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` where the file has another key or is of another kind.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key or is of another kind.
     func isWriteAheadLog(_ content: FileContent, _ fileKey: FileKey?) throws -> Bool {
         guard let fileKey else { return try header().isWriteAheadLog }
         guard case .opaque(let hasPlaintextHeader) = content,

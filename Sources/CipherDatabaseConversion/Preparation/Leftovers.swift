@@ -10,7 +10,7 @@ package enum Leftovers {
     /// Removes them.
     ///
     /// - Returns: What was left because it is another program's.
-    /// - Throws: ``StoreError`` with `busy` where a store is making the copy at this moment.
+    /// - Throws: ``StoreError`` with `busy` if a store is making the copy at this moment.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
         let folder = try paths.openFolder()
@@ -82,7 +82,7 @@ package enum Leftovers {
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {
             return [
-                "\(folder.path(of: name)) is the damaged database, whose own name another program has taken: move it away"
+                "\(folder.path(of: name)) is the damaged database; another program has taken its name: move it away"
             ]
         }
         try folder.removeIfPresent(name)

@@ -4,7 +4,7 @@ internal import CipherSQLiteFormat
 
 /// Looks at what a database and its log are together, before a checkpoint makes that the file.
 ///
-/// A log of another copy that ``LogMatch`` cannot tell mostly leaves trees that contradict each other. Where the file
+/// A log of another copy that ``LogMatch`` cannot tell mostly leaves trees that contradict each other. If the file
 /// alone has no such fault, the log is not believed.
 struct MergedLogCheck {
     let paths: DatabasePaths
@@ -28,7 +28,7 @@ struct MergedLogCheck {
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError.staleSidecar(
             paths,
-            "the file is sound, and with its -wal it is not (\(fault)): the -wal is damaged, or goes on from another copy "
+            "the file is sound, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to another copy "
                 + "of the file", "-wal")
     }
 

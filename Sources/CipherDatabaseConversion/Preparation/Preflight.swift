@@ -37,27 +37,29 @@ package struct Preflight {
         }
         guard status.isRegular else {
             throw StoreError.busy(
-                paths.database, "another program replaced the file, which is no regular one now",
+                paths.database, "another program replaced the file with something that is not a regular file",
                 retry: .afterSearching)
         }
         try Self.checkNames(folder, paths)
         try checkMount(folder, status)
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "the folder cannot be written, and the copy is built in it", .write)
+                paths.folder, "the folder cannot be written, but the copy must be built in it", .write)
         }
         guard FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(paths.database, "the file cannot be written", .write)
         }
         guard FileSystem.canTakeOwner(status) else {
             throw StoreError(
-                .permission, path: paths.database, "the file belongs to another user, and its owner must stay the same",
+                .permission, path: paths.database,
+                "the file belongs to another user, and the encrypted file must have the same owner",
                 advice: "run as the owner of the file")
         }
         guard try FileSystem.status(paths.folder).map({ FileSystem.canTakeGroup(status, in: $0) }) != false else {
             throw StoreError(
-                .permission, path: paths.database, "this user is not in the file's group, which must stay the same",
-                advice: "run as a member of the group, or give the file a group of this user's (chgrp)")
+                .permission, path: paths.database,
+                "this user is not in the file's group, and the encrypted file must have the same group",
+                advice: "run as a member of the group, or give the file one of this user's groups (chgrp)")
         }
         let content = try content ?? status.size + (FileSystem.size(paths.wal) ?? 0)
         try Self.checkRoom(for: content, settings, paths, besides: keepBackup ? content : 0)
@@ -86,8 +88,8 @@ package struct Preflight {
         guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
         throw StoreError(
             .permission, path: paths.database,
-            "the file is mounted by itself, and only a file of a folder can be replaced by its copy",
-            advice: "mount the folder that it lies in, or run the upgrade where the file is", changed: .nothing)
+            "the file itself is a mount point, so it cannot be replaced by its copy",
+            advice: "mount its folder instead, or run the upgrade where the file is", changed: .nothing)
     }
 
     /// The copy is about as large as what is copied, plus what encryption adds to each page.
@@ -106,13 +108,14 @@ package struct Preflight {
         let room = try FileSystem.freeSpace(paths.folder)
         guard room.disk >= needed else {
             throw StoreError.noSpace(
-                paths.database, "the copy needs \(needed) bytes and the disk has \(room.disk) free", changed: .nothing)
+                paths.database, "the copy needs \(needed) bytes, and the disk has \(room.disk) bytes free",
+                changed: .nothing)
         }
         if let limit = room.fileSizeLimit, limit < copy {
             throw StoreError(
                 .noSpace, path: paths.database,
-                "the copy needs \(copy) bytes and this process may write files of \(limit)",
-                advice: "raise the limit of file sizes (ulimit -f) and try again", changed: .nothing)
+                "the copy needs \(copy) bytes, but this process may write files of at most \(limit) bytes",
+                advice: "raise the file size limit (ulimit -f) and try again", changed: .nothing)
         }
     }
 
@@ -131,8 +134,8 @@ package struct Preflight {
             let names = missing.joined(separator: ", ")
             throw StoreError(
                 .missingCollation, path: path,
-                "the schema sorts by collations that are not registered: \(names)",
-                advice: "give the app's own comparison in the configuration's collations", changed: .nothing)
+                "the schema uses collations that are not registered: \(names)",
+                advice: "add the app's own comparison to the configuration's collations", changed: .nothing)
         }
     }
 }

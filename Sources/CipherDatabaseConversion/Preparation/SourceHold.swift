@@ -5,8 +5,8 @@ package import CipherSystemFiles
 
 /// The file as it is, at rest: no log, no journal, and a write lock on it until it becomes an ``ReplacedFile``.
 ///
-/// Others may read meanwhile, nobody can write. The lock is the file's and no connection's: it may outlive the run, and a
-/// connection would keep the key with it.
+/// Others may read meanwhile, no one can write. The lock is the file's and no connection's: it may outlive the run, and
+/// a connection would keep the key with it.
 package final class SourceHold {
     private let connection: Connection
     private let lock: DatabaseFile
@@ -24,7 +24,7 @@ package final class SourceHold {
     ///
     /// - Parameters:
     ///   - identity: The file, and not what may have its name by now.
-    ///   - ownership: Whether nobody else had it open.
+    ///   - ownership: Whether no one else had it open.
     ///   - key: The key of the file, which has been tried; `nil` for a plaintext one.
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     package init(
@@ -88,7 +88,7 @@ package final class SourceHold {
 
     /// Removes an empty `-wal`, and a `-shm` whose log is gone, as copied folders hold them.
     ///
-    /// In rollback mode and under the write lock nobody can be using them.
+    /// In rollback mode and under the write lock no one can be using them.
     private func removeStraySidecars() throws {
         guard try !isWriteAheadLog() else { return }
         if try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
@@ -145,7 +145,7 @@ package final class SourceHold {
     /// Locks everybody out of the file, which is about to lose its name.
     ///
     /// - Parameter check: Ends the waiting by throwing.
-    /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
+    /// - Throws: ``StoreError`` with `busy` if somebody opened it meanwhile, or reads it.
     package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }

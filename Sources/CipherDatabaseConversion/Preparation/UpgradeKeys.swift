@@ -40,8 +40,9 @@ extension KeyProvider {
         let again = try checkedKey(for: .existing, database: database)
         guard again == first else {
             throw StoreError(
-                .keyChanged, path: database, "the key provider gave another key when it was asked again",
-                advice: "mend the provider: a key that it makes must be stored before it returns", changed: .nothing)
+                .keyChanged, path: database, "the key provider returned a different key when it was asked again",
+                advice: "correct the provider: it must store a key that it creates before it returns", changed: .nothing
+            )
         }
         return again
     }

@@ -87,7 +87,7 @@ package struct CopyProof {
 
     /// Compares.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` where the original is
+    /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` if the original is
     ///   damaged in such a way that it has no copy; ``DamagedIndexes`` where a copy with rebuilt indexes is wanted.
     package func run() throws -> Outcome {
         let observer = observer
@@ -106,7 +106,7 @@ package struct CopyProof {
             guard let complaint = complaints.first else { throw error }
             throw StoreError(
                 .corrupt, path: original.path,
-                "the original is damaged, so that its copy is not equal to it (integrity_check: \(complaint))",
+                "the original is damaged, so its copy does not equal it (integrity_check: \(complaint))",
                 advice: StoreError.damageAdvice,
                 changed: .nothing)
         }
@@ -200,7 +200,7 @@ package struct CopyProof {
             }
         }
         outcome.warnings += try forbiddenValues(plan, within: began.duration(to: .now))
-        outcome.warnings += unchecked.map { "could not be held against the rows: \($0)" }
+        outcome.warnings += unchecked.map { "could not be compared with the rows: \($0)" }
         outcome.warnings += healed.map { "rebuilt from the rows: \($0)" }
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
     }
@@ -220,7 +220,7 @@ package struct CopyProof {
         do {
             return try IntegrityComplaints.ofValues(in: plan.constrained, connection)
         } catch let error as DatabaseError where error.isInterrupted && !observer.isCancelled {
-            return ["whether the rows keep to their CHECK constraints could not be told in the time for it"]
+            return ["the CHECK constraints could not be evaluated for all rows in the time allowed"]
         }
     }
 
@@ -380,7 +380,7 @@ private final class ProofProgress: @unchecked Sendable {
 extension StoreError {
     static func proof(_ path: String, _ difference: String) -> StoreError {
         StoreError(
-            .proofFailed, path: path, "the encrypted copy is not equal to the original: \(difference)",
+            .proofFailed, path: path, "the encrypted copy does not equal the original: \(difference)",
             advice: "the copy was discarded; report this with the schema", changed: .nothing)
     }
 }

@@ -28,7 +28,7 @@ final class IndexComparison: @unchecked Sendable {
     private var isOrdered = true
 
     /// - Parameter root: The root page of the index, from which alone the entries must come.
-    /// - Returns: `nil` where SQL cannot list the entries or their order is not known: `integrity_check` must tell then.
+    /// - Returns: `nil` if SQL cannot list the entries or their order is not known: `integrity_check` must tell then.
     init?(
         _ layout: IndexLayout, root: Int64, isUTF8: Bool, _ reading: TableReading, _ connection: Connection
     ) throws {
@@ -92,7 +92,7 @@ final class IndexComparison: @unchecked Sendable {
     /// The entry with these values, found by a search in the index.
     func lookup(_ values: [SQL]) -> SQL { "\(query) WHERE \(layout.condition(values))" }
 
-    /// Why the original's index is damaged, once it and the rows were read; `nil` where it is sound.
+    /// Why the original's index is damaged, once it and the rows were read; `nil` if it is sound.
     ///
     /// - Parameter rows: The fingerprints of what the rows call for.
     func damage(_ rows: Fingerprints) -> String? {

@@ -61,7 +61,7 @@ struct IndexLayout: Sendable {
         }.joined(by: " AND ")
     }
 
-    /// The order of the entries; `nil` where a collation is not one whose order is known here.
+    /// The order of the entries; `nil` if a collation is not one whose order is known here.
     ///
     /// SQLite compares texts of another encoding than UTF-8 in UTF-8 for NOCASE.
     func order(isUTF8: Bool) -> KeyOrder? {
@@ -78,7 +78,7 @@ struct IndexLayout: Sendable {
         return KeyOrder(order)
     }
 
-    /// Where its columns stand among those that ``TableReading/rows(rowid:_:)`` reads, or `nil` where one of them is not
+    /// Where its columns stand among those that ``TableReading/rows(rowid:_:)`` reads, or `nil` if one of them is not
     /// stored or cannot be read with the others.
     func columns(of reading: TableReading) -> [Int32]? {
         let hasRowID = reading.rowid != nil

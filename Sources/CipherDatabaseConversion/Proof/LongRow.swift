@@ -10,7 +10,7 @@ struct LongRow {
 
     private var condition: SQL { "WHERE \(SQL(text: rowidName)) = \(rowid)" }
 
-    /// The first column that differs; `nil` where the row is equal.
+    /// The first column that differs; `nil` if the row is equal.
     ///
     /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the comparison.
     func firstDifference(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws -> TableColumns.Stored? {

@@ -21,7 +21,7 @@ package struct TableColumns: Sendable {
     let count: Int
     /// A name of the rowid that no column has taken.
     ///
-    /// `nil` where columns have all three: nobody can ask for it then.
+    /// `nil` if columns have all three: no one can ask for it then.
     let rowidAlias: String?
 
     init(_ table: SchemaName, _ connection: Connection) throws {

@@ -1,7 +1,7 @@
 package import CipherSQLite
 package import CipherSystemFiles
 
-/// How the proof opens a file: on a connection of its own, for reading only.
+/// How the proof opens a file: on its own connection, for reading only.
 package struct ProofConnection: Sendable {
     let path: String
     /// `nil` for a plaintext file.
@@ -12,7 +12,7 @@ package struct ProofConnection: Sendable {
     let busyTimeout: Duration
     /// The file, where it is the copy: its name need not lead to it.
     var copy: NewFile?
-    /// Connections that were opened ahead and see one commit; `nil` where nobody writes the file.
+    /// Connections that were opened ahead and see one commit; `nil` if no one writes the file.
     private var pinned: PinnedConnections?
 
     package init(
@@ -27,7 +27,7 @@ package struct ProofConnection: Sendable {
         self.copy = copy
     }
 
-    /// Whether it is a plaintext file that nobody may write meanwhile.
+    /// Whether it is a plaintext file that no one may write meanwhile.
     var isAtRestAndPlaintext: Bool { key == nil && pinned == nil }
 
     /// Opens the file.
@@ -56,7 +56,7 @@ package struct ProofConnection: Sendable {
 
     /// The same with all connections that a proof needs open already, each in a transaction.
     ///
-    /// Nobody may commit to the file until this returns; later commits are not seen.
+    /// No one may commit to the file until this returns; later commits are not seen.
     func pinning() throws -> ProofConnection {
         func pin(_ mode: Connection.Mode) throws -> Connection {
             let connection = try open(mode)
@@ -90,7 +90,7 @@ private final class PinnedConnections: @unchecked Sendable {
 
     func take(_ mode: Connection.Mode) -> Connection {
         let connection = lock.withLock { mode == .readOnly ? readers.popLast() : others.popLast() }
-        guard let connection else { preconditionFailure("a proof opens its original more often than it says") }
+        guard let connection else { preconditionFailure("a proof opens its original more often than declared") }
         return connection
     }
 

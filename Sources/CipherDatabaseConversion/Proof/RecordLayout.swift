@@ -14,7 +14,7 @@ struct RecordLayout: Sendable {
     let notNull: [(number: Int, field: Int)]
     /// How many values of a record all these are among.
     let fieldCount: Int
-    /// The key of a WITHOUT ROWID table, in the order of its records; `nil` where rows have rowids.
+    /// The key of a WITHOUT ROWID table, in the order of its records; `nil` if rows have rowids.
     let key: IndexLayout?
 
     /// The layout, or `nil` for a table whose rows SQL cannot look up one by one.

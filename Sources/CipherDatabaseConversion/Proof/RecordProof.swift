@@ -28,17 +28,17 @@ final class RecordProof: @unchecked Sendable {
     struct Table {
         let walk: TableWalk
         let root: Int64
-        /// `nil` where the records do not tell enough.
+        /// `nil` if the records do not tell enough.
         let layout: RecordLayout?
         let indexes: [IndexComparison]
     }
 
-    /// Pairs the b-trees of both files; `nil` where the files are not such as can be read here, and SQL compares.
+    /// Pairs the b-trees of both files; `nil` if the files are not such as can be read here, and SQL compares.
     ///
-    /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest: `source` holds it in
-    /// a transaction, and without a log nobody can write it then.
+    /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest: `source` holds
+    /// it in a transaction, and without a log no one can write it then.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged; ``DatabaseError``, ``KeyError``.
+    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
     init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
         guard original.isAtRestAndPlaintext, let file = copy.copy, let key = copy.key, key.form == .rawWithSalt,
             CopyPages.canOpen(copy.settings), source.isInTransaction,

@@ -19,8 +19,8 @@ struct RecordSamples {
 
     /// Compares them.
     ///
-    /// - Returns: `false` where SQLite cannot look them up in the original.
-    /// - Throws: ``StoreError`` with `proofFailed` where one is not in the copy as it is in the original.
+    /// - Returns: `false` if SQLite cannot look them up in the original.
+    /// - Throws: ``StoreError`` with `proofFailed` if one is not in the copy as it is in the original.
     func areEqual(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws -> Bool {
         switch tree.content {
         case .rows(let walk, let layout): try areEqual(walk.reading, layout, pair, progress)

@@ -54,7 +54,7 @@ struct RecordWorker {
     /// Does a piece of work.
     ///
     /// - Returns: What it was found to consist of, which is still to be done.
-    /// - Throws: ``StoreError`` with `proofFailed` where the copy is damaged or not authentic; what reading a file and
+    /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged or not authentic; what reading a file and
     ///   `progress` throw.
     mutating func run(_ unit: Unit) throws -> [Unit] {
         isReadingOriginal = false

@@ -29,7 +29,7 @@ package struct TableReading: Sendable {
 
     /// Shows that the table's name leads to the b-tree of its entry in the schema, and to nothing else.
     ///
-    /// SQLite goes by the text of an entry, and what is compared by name goes by the name in it: where they are two, one
+    /// SQLite goes by the text of an entry, and what is compared by name goes by the name in it: if they are two, one
     /// table would be compared twice and another never.
     ///
     /// - Throws: ``StoreError`` with `corrupt`.
@@ -65,7 +65,7 @@ package struct TableReading: Sendable {
             from: all, hasRowID: rowid != nil)
     }
 
-    /// The row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in the place of the columns that nobody asks for.
+    /// The row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in the place of the columns that no one asks for.
     func row(_ rowid: String, _ condition: SQL, only wanted: Set<Int32>) -> SQL {
         let list = columns.stored.enumerated().map { index, column in
             wanted.contains(Int32(index + 1)) ? Self.name(column.position) : "NULL"

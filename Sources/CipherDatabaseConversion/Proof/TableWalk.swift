@@ -47,7 +47,7 @@ package final class TableWalk: @unchecked Sendable {
     /// Whether the rows were compared.
     var isSettled: Bool { lock.withLock { total != nil } }
 
-    /// Takes what was found by other means, so that nobody walks.
+    /// Takes what was found by other means, so that no one walks.
     ///
     /// - Parameter forbiddenNulls: The places, among the stored columns, of those that hold NULL although they are declared
     ///   NOT NULL.

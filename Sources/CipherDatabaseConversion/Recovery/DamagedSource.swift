@@ -8,7 +8,7 @@ internal import CipherSystemFiles
 /// The pages of a damaged database, opened for reading alone.
 struct DamagedSource {
     let pages: any PageSource
-    /// The header of page 1; `nil` where it is lost.
+    /// The header of page 1; `nil` if it is lost.
     let header: FileHeader?
     /// What is to be told of the file.
     var notes: [String] = []
@@ -21,8 +21,8 @@ struct DamagedSource {
     ///   - sizes: Those of a healthy database of the same schema, where the header is lost.
     ///   - provider: Gives the key; asked only where the file is not plaintext.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
-    /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` where no page is one of a database, with `keyDoesNotFit`
-    ///   where the key opens none.
+    /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` if no page is one of a database, with
+    ///   `keyDoesNotFit` if the key opens none.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
         guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
         try FileSystem.checkRegular(status, paths.database)
@@ -39,7 +39,7 @@ struct DamagedSource {
         }
         guard size >= 512 else {
             throw StoreError(
-                .corrupt, path: paths.database, "the file holds no whole page, so there is nothing to recover",
+                .corrupt, path: paths.database, "the file contains no complete page, so there is nothing to recover",
                 advice: "check that this is the file, or restore a backup", changed: .nothing)
         }
         let start = try FileHeader(of: bytes)
@@ -83,9 +83,9 @@ struct DamagedSource {
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
     static let foreignSidecar =
-        "the -wal or -journal beside the file is of another database or generation, and was not read"
+        "the -wal or -journal beside the file belongs to another copy or another database, and was not read"
 
-    /// The header in page 1, wherever that is; `nil` where it is none.
+    /// The header in page 1, wherever that is; `nil` if it is none.
     static func header(of pages: some PageSource) throws -> FileHeader? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pages.geometry.pageSize, alignment: 16)
         defer { memory.deallocate() }
@@ -104,16 +104,16 @@ struct DamagedSource {
             let versions = try header.originalPages(in: journal, pageSize: geometry.pageSize)
         {
             if versions.pageSize == geometry.pageSize {
-                notes.append("the journal of a crashed writer was read: its transaction does not count")
+                notes.append("the journal of a writer that crashed was read: its transaction is left out")
                 return (versions, journal)
             }
-            notes.append("the journal has pages of another size and was not read")
+            notes.append("the journal has pages of a different size and was not read")
         }
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log) {
             if let versions = try header.committedPages(in: log), versions.pageSize == geometry.pageSize {
                 return (versions, log)
             }
-            notes.append("the log holds no transaction of this database that ended, and was not read")
+            notes.append("the log contains no finished transaction of this database, and was not read")
         }
         return (nil, nil)
     }

@@ -5,7 +5,7 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Makes a new, encrypted database of what a damaged one still holds.
+/// Makes a new, encrypted database of what a damaged one still contains.
 ///
 /// The damaged file and what lies beside it are only read. The new one is built and proven in a file without a name, which
 /// then gets its name in one step that replaces nothing: every row is compared with a second reading of the damaged file.
@@ -19,7 +19,7 @@ package struct DatabaseRecovery {
     private let options: ConversionOptions
     /// The table of the rows that are of no table.
     private let apart: String
-    /// Makes the schema in an empty database, in place of a template; `nil` where none is known.
+    /// Makes the schema in an empty database, in place of a template; `nil` if none is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
     /// - Parameters:
@@ -27,7 +27,8 @@ package struct DatabaseRecovery {
     ///   - provider: Gives its key; asked only where it is encrypted.
     ///   - formats: The cipher settings that it may have, in the order in which they are tried.
     ///   - target: The name of the new database.
-    ///   - targetProvider: Gives the key of the new database, and may make it; `nil` for the same as of the damaged one.
+    ///   - targetProvider: Gives the key of the new database, and may create it; `nil` for the same as of the damaged
+    ///     one.
     ///   - template: A healthy database of the same schema, plaintext or with the key of the damaged one; `nil` for none.
     ///   - options: Its format is that of the new database.
     package init(
@@ -62,7 +63,7 @@ package struct DatabaseRecovery {
 
     /// Recovers.
     ///
-    /// - Throws: ``StoreError``. There is nothing under the new name then.
+    /// - Throws: ``StoreError``. The new file does not exist then.
     package func run() throws -> RecoveryReport {
         do {
             return try StoreError.typing(target.database, during: .conversion) { try recover() }
@@ -248,7 +249,7 @@ package struct DatabaseRecovery {
         }
         if let complaint = others.first { throw failure(complaint) }
         return try (found + moduleComplaints(connection)).map {
-            "the new database has what was in the damaged one: \($0)"
+            "the new database has the same fault as the damaged one: \($0)"
         }
     }
 
@@ -287,7 +288,7 @@ package struct DatabaseRecovery {
 
     private func failure(_ detail: String) -> StoreError {
         StoreError(
-            .proofFailed, path: target.database, "the new database is not what was read: \(detail)",
+            .proofFailed, path: target.database, "the new database does not equal what was read: \(detail)",
             advice: "check the disk and try again", changed: .nothing)
     }
 }
@@ -306,7 +307,7 @@ struct FileMarks: Equatable {
         bytes = statuses.prefix(2).reduce(0) { $0 + ($1?.size ?? 0) }
     }
 
-    /// - Throws: ``StoreError`` with `busy` where somebody did.
+    /// - Throws: ``StoreError`` with `busy` if somebody did.
     func check(_ paths: DatabasePaths) throws {
         guard try FileMarks(paths) == self else {
             throw StoreError.busy(

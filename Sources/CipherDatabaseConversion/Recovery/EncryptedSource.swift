@@ -21,7 +21,7 @@ struct EncryptedSource {
 
     /// Opens the file.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit` where the key opens no page in any of the formats.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens no page in any of the formats.
     func open(_ provider: any KeyProvider, _ formats: [CipherSettings]) throws -> DamagedSource {
         let key = try provider.checkedKey(for: .existing, database: paths.database)
         if let found = try open(key, formats) { return found }
@@ -34,7 +34,7 @@ struct EncryptedSource {
             .keyDoesNotFit, path: paths.database,
             "the key opens no page of this file: it is encrypted with another key or in another cipher format, or no page "
                 + "of it is whole",
-            advice: "check the key; where the beginning of the file is lost, give the key with the file's salt, as "
+            advice: "check the key; if the beginning of the file is lost, give the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }
 
@@ -102,7 +102,7 @@ struct EncryptedSource {
     private var saltMissing: StoreError {
         StoreError(
             .saltMissing, path: paths.database,
-            "a file with a readable header does not hold its salt, so the salt must come with the key",
+            "a file with a readable header does not contain its salt, so the salt must come with the key",
             advice: "give the key as x'96 hex digits', raw key and salt", changed: .nothing)
     }
 

@@ -31,7 +31,8 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
 
     /// The new database, without symbolic links.
     public var path: String
-    /// The damaged database, without symbolic links; where the new one has taken its place, the name that it is kept under.
+    /// The damaged database, without symbolic links; if the new one has taken its place, the name that it is kept
+    /// under.
     public var source: String
     /// Whether nothing is missing as far as the damaged file tells: every page of every table was whole, or an undamaged
     /// index names as many rows as came back.
@@ -40,7 +41,7 @@ public struct RecoveryReport: Sendable, Codable, Equatable {
     public var wasSound = false
     /// The tables, in the order of the schema; the ones that full-text tables keep included.
     public var tables: [Table]
-    /// `nil` where every row was told to a table, and no free page held one.
+    /// `nil` if every row was told to a table, and no free page held one.
     public var lostAndFound: LostAndFound?
     /// Pages that are missing or damaged, and of which nothing tells whose they were.
     public var lostPages: [Int]

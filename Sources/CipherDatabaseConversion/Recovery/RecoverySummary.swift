@@ -47,14 +47,14 @@ struct RecoverySummary {
     private func table(_ number: Int) -> RecoveryReport.Table {
         let (form, found) = (forms.tables[number], findings.tables[number])
         var notes: [String] = []
-        if recovered.rebuilt.contains(number) { notes.append("computed anew from the text of its full-text table") }
-        if form.isGiven { notes.append("its definition is not the damaged database's own") }
+        if recovered.rebuilt.contains(number) { notes.append("recomputed from the text of its full-text table") }
+        if form.isGiven { notes.append("its definition does not come from the damaged database") }
         if found.lostRows > 0 {
-            notes.append("\(Self.counted(found.lostRows, "row")) of pages that could be read could not be read whole")
+            notes.append("\(Self.counted(found.lostRows, "row")) of readable pages could not be read completely")
         }
         if found.orphanedPages > 0 {
             notes.append(
-                "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were told to it")
+                "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were assigned to it")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)
@@ -69,7 +69,7 @@ struct RecoverySummary {
             notes.append("its AUTOINCREMENT counter was set to the greatest rowid")
         }
         for (table, index) in findings.damagedIndexes where table == number {
-            notes.append("the index \(form.indexes[index].name) was damaged and was filled from the rows")
+            notes.append("the index \(form.indexes[index].name) was damaged and was rebuilt from the rows")
         }
         return RecoveryReport.Table(
             name: form.name.description, rows: recovered.counts[number],
@@ -81,7 +81,7 @@ struct RecoverySummary {
         if findings.isSchemaDamaged {
             notes.append(
                 hasTemplate
-                    ? "pages of the schema are damaged, and the given definitions stand for those that are missing"
+                    ? "pages of the schema are damaged; the given definitions replace the missing ones"
                     : "pages of the schema are damaged: rows of tables whose definitions are lost are in lost_and_found, "
                         + "unless a healthy database of the same schema is given as a template, or a configuration")
         }

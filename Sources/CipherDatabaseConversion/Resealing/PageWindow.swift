@@ -38,7 +38,7 @@ final class PageWindow: PageSource {
     ///
     /// - Parameters:
     ///   - pages: Not more than ``capacity``.
-    ///   - fill: Fills a buffer from an offset on; `false` where the file ends before.
+    ///   - fill: Fills a buffer from an offset on; `false` if the file ends before.
     /// - Returns: Whether the file has them.
     func fill(
         _ pages: Range<UInt32>, _ fill: (UnsafeMutableRawBufferPointer, Int64) throws -> Bool
@@ -63,7 +63,7 @@ final class PageWindow: PageSource {
             second: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self))
     }
 
-    /// Whether a page, which must be here, has zeros alone: nobody has written it yet.
+    /// Whether a page, which must be here, has zeros alone: no one has written it yet.
     func isUnwritten(_ page: UInt32) -> Bool {
         guard self[page] == .unwritten else { return false }
         let bytes = bytes(of: page)
@@ -92,7 +92,7 @@ struct PageMark: Equatable {
 
     /// How far in front of the end of the page it begins: where the HMAC does.
     static let distance = 64
-    /// That of a page that nobody has written.
+    /// That of a page that no one has written.
     static let unwritten = PageMark(first: 0, second: 0)
 }
 

@@ -7,9 +7,9 @@ internal import CipherSystemFiles
 
 /// A copy of an encrypted database under another key, made page by page while others write the database.
 ///
-/// Until the last pass it is of no one commit. A page counts as copied for as long as the database has it under the mark with
-/// which it was compared, whichever way it was written since, and by whom: what was missed is found by the next pass. The last
-/// one goes over a database at rest, which nobody can write.
+/// Until the last pass it is of no one commit. A page counts as copied for as long as the database has it under the
+/// mark with which it was compared, whichever way it was written since, and by whom: what was missed is found by the
+/// next pass. The last one goes over a database at rest, which no one can write.
 ///
 /// The database has no name for the copy until then, so that a process that dies leaves nothing.
 // Not `Sendable`: one thread's.
@@ -44,7 +44,7 @@ final class ResealedCopy: CopyMadeAhead {
     ///   - file: An empty file without a name.
     ///   - source: The key of the database, which has opened it.
     ///   - keys: Those of the copy, in the same format.
-    /// - Returns: `nil` where pages of the format cannot be copied.
+    /// - Returns: `nil` if pages of the format cannot be copied.
     init?(_ file: NewFile, source: FileKey, _ keys: UpgradeKeys) {
         guard Self.canBeMade(of: source.settings), let sealed = PageWindow(), let original = PageWindow(),
             let copied = PageWindow()
@@ -189,7 +189,7 @@ final class ResealedCopy: CopyMadeAhead {
         }
     }
 
-    /// The content of a page; `nil` where it is not authentic.
+    /// The content of a page; `nil` if it is not authentic.
     private func lend(
         _ page: UInt32, _ window: PageWindow, _ opened: EncryptedPages<PageWindow>,
         _ scratch: UnsafeMutableRawBufferPointer
@@ -227,9 +227,9 @@ final class ResealedCopy: CopyMadeAhead {
 
     /// Finishes the copy of a database at rest, and has SQLCipher read its schema.
     ///
-    /// - Parameter database: The file, which nobody can write.
-    /// - Returns: The key of the copy, and how many tables it has; `nil` where the database has pages that its key does not
-    ///   open, or that have zeros alone.
+    /// - Parameter database: The file, which no one can write.
+    /// - Returns: The key of the copy, and how many tables it has; `nil` if the database has pages that its key does
+    ///   not open, or that have zeros alone.
     /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {

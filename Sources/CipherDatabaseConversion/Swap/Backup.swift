@@ -4,8 +4,8 @@ internal import CipherSystemFiles
 
 /// The plaintext file that is kept beside the encrypted one when the caller asks for it.
 ///
-/// An app may be encrypted, decrypted and encrypted again, and each time the file is another one. Nobody can tell that what
-/// has a backup's name is superseded, so nothing is replaced: the backup gets the first free of the names
+/// An app may be encrypted, decrypted and encrypted again, and each time the file is another one. No one can tell that
+/// what has a backup's name is superseded, so nothing is replaced: the backup gets the first free of the names
 /// ``DatabasePaths/backupName(_:)``, unless a run that died has made this very one.
 struct Backup {
     let paths: DatabasePaths

@@ -54,8 +54,8 @@ package struct DamagedOriginal {
         } catch let error as StoreError where error.code == .permission || error.code == .inputOutput {
             throw StoreError(
                 .permission, path: paths.database,
-                "the damaged database is kept under a second name (a hard link), and \(error.detail)",
-                advice: "have a new file made of what it holds (cipherstore recover --output, or "
+                "the damaged database is kept under a second name (a hard link), but \(error.detail)",
+                advice: "recover it into a new file (cipherstore recover --output, or "
                     + "DatabaseConverter.recover(_:to:)), and put that in its place", changed: .nothing)
         }
         guard try folder.status(name)?.identity.inode == inode else {
@@ -68,12 +68,12 @@ package struct DamagedOriginal {
 
     /// Gives the log and the journal the names under which SQLite finds them beside the kept file.
     ///
-    /// Nobody has the file open. The index of a log is made anew.
+    /// No one has the file open. The index of a log is recreated.
     package func takeSidecars() throws {
         var isMoved = false
         for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
             guard try folder.renameIfFree(paths.name + ending, to: name + ending) else {
-                throw StoreError.inTheWay(path + ending, "it would be taken for a part of the damaged database")
+                throw StoreError.inTheWay(path + ending, "it would be treated as a part of the damaged database")
             }
             isMoved = true
         }

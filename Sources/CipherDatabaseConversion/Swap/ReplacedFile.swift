@@ -10,14 +10,14 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// The file that the copy replaces, locked so that nobody reads or writes it any more.
+/// The file that the copy replaces, locked so that no one reads or writes it any more.
 ///
-/// A connection that has it open when it loses its name goes on using the names of the new file's journal and log: it would
-/// play the one into the old file and delete it, and copy the other into the old file and mark it as copied. SQLite looks
-/// for both before it reads the first page, so nothing written there keeps it from that; a lock does.
+/// A connection that has it open when it loses its name continues using the names of the new file's journal and log: it
+/// would play the one into the old file and delete it, and copy the other into the old file and mark it as copied.
+/// SQLite looks for both before it reads the first page, so nothing written there keeps it from that; a lock does.
 package final class ReplacedFile {
     private enum Hold {
-        /// Nobody else has the file open.
+        /// No one else has the file open.
         case lease(LeasedFile)
         /// Whether somebody has is not known, for this reason.
         case lock(DatabaseFile, reason: String)
@@ -35,7 +35,7 @@ package final class ReplacedFile {
     ///   - state: What the file was when the copy was begun.
     ///   - timeout: How long to wait for others to close or to end reading it.
     ///   - check: Ends the waiting for others to close it by throwing.
-    /// - Throws: ``StoreError`` with `busy` where somebody opened it meanwhile, or reads it.
+    /// - Throws: ``StoreError`` with `busy` if somebody opened it meanwhile, or reads it.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
         state: OriginalFile.State, timeout: Duration, checking check: () throws -> Void = {}
@@ -58,7 +58,8 @@ package final class ReplacedFile {
         case .inUse(let users): throw users.busy(paths.database)
         case .unavailable(let reason):
             throw StoreError.busy(
-                paths.database, "the system no longer tells who has the database open: \(reason)", retry: .now)
+                paths.database, "the system can no longer tell whether the database is open elsewhere: \(reason)",
+                retry: .now)
         }
     }
 
@@ -76,7 +77,7 @@ package final class ReplacedFile {
             paths, identity, ownership, reserved: file, state: try identity.state(start: []), timeout: timeout)
     }
 
-    /// Whether the file is what the copy was made from, has no sidecar, and nobody is about to open it.
+    /// Whether the file is what the copy was made from, has no sidecar, and no one is about to open it.
     package func isAsItWas() throws -> Bool {
         let isSame: Bool
         switch hold {
@@ -87,7 +88,7 @@ package final class ReplacedFile {
         return try isSame && !paths.hasSidecar()
     }
 
-    /// Ends the lock where nobody can have the nameless file open, and else keeps it for as long as this process lives.
+    /// Ends the lock where no one can have the nameless file open, and else keeps it for as long as this process lives.
     ///
     /// - Parameter isOverwritten: Whether page 1 is overwritten, so that whoever reads the file once the lock is gone fails
     ///   instead of writing into a file that is gone. The file is never cut: SQLite deletes the journal and the log beside
@@ -107,13 +108,13 @@ package final class ReplacedFile {
             file.endLease()
             KeptFiles.shared.keep(file)
             warnings.append(
-                "another process was opening the file when it was replaced: it has the old one, and can neither read nor "
+                "another process was opening the file when it was replaced: it has the old file, which it can neither read nor "
                     + "write it; restart it before this process ends")
         case .lock(let file, let reason):
             KeptFiles.shared.keep(file)
             warnings.append(
-                "it is not known whether another process has the database open (\(reason)): one that has is locked out of "
-                    + "the old file until this process ends, and must be restarted before; later it could take the new "
+                "it is not known whether another process has the database open (\(reason)): such a process is locked out of "
+                    + "the old file until this process ends and must be restarted before that; afterwards it could mistake the new "
                     + "file's journal or log for its own")
         }
         return warnings
@@ -161,13 +162,13 @@ final class KeptFiles: @unchecked Sendable {
         lock.withLock { files.append(file) }
     }
 
-    /// - Throws: ``StoreError`` with `busy` where the limit is reached, before the next file is converted.
+    /// - Throws: ``StoreError`` with `busy` if the limit is reached, before the next file is converted.
     func checkRoom(_ path: String) throws {
         let count = lock.withLock { files.count }
         guard count >= Int(getdtablesize()) / 2 else { return }
         throw StoreError(
             .busy, path: path,
-            "this process keeps \(count) old files locked, which others may have open, and can keep no more",
+            "this process keeps \(count) old files locked, because others may have them open, and cannot keep more",
             advice: "convert the rest in another process", changed: .nothing)
     }
 }

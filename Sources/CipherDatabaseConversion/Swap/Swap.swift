@@ -30,7 +30,7 @@ struct Swap {
 
     /// The commit: one rename.
     ///
-    /// Before it, the old database is whole; after it, the new one. Where the file system can, the two files exchange
+    /// Before it, the old database is whole; after it, the new one. If the file system can, the two files exchange
     /// their names, so that nothing is ever lost that another program puts in the database's place at that moment.
     ///
     /// - Parameter old: The original, of which this is the end.
@@ -124,7 +124,7 @@ struct Swap {
         do {
             try removeOriginal()
         } catch {
-            warnings.append("the old file is still there as \(copyName), the next launch removes it: \(error)")
+            warnings.append("the old file is still there as \(copyName); the next launch removes it: \(error)")
         }
         // Last: by now nobody comes to the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)

@@ -26,11 +26,11 @@ struct LeftoverOwner {
         let isProbable: Bool
     }
 
-    /// Returns `nil` where it fits no table.
+    /// Returns `nil` if it fits no table.
     ///
     /// - Parameter free: The tables that have not got theirs yet.
-    /// - Throws: ``StoreError`` with `migration` where only the app's developer can tell. Once CipherStore has recorded a
-    ///   version the app has been opened with both, and the leftover goes on being kept.
+    /// - Throws: ``StoreError`` with `migration` if only the app's developer can tell. Once CipherStore has recorded a
+    ///   version the app has been opened with both, and the leftover continues being kept.
     func table(of leftover: TableState, among free: [VersionedTable]) throws -> VersionedTable? {
         let name = SQLName(leftover.name)
         let named = free.filter { $0.leftover.map(SQLName.init) == name }
@@ -44,7 +44,7 @@ struct LeftoverOwner {
         guard try !state.isAdopted && state.holdsRows(leftover.name) else { return nil }
         throw StoreError(
             .migration, path: state.connection.path,
-            "the table \(leftover.name), which an upgrade that did not end left, may belong to "
+            "the table \(leftover.name), left by an unfinished upgrade, may belong to "
                 + tables.map(\.name).joined(separator: " or "),
             advice: "name it in the configuration as "
                 + tables.map { "tableVersions.\($0.name).leftover" }.joined(separator: " or "),
@@ -102,7 +102,7 @@ struct LeftoverOwner {
         return !state.isAdopted && tables.allSatisfy { record.version(of: $0.name) == nil }
     }
 
-    /// What speaks for a table; `nil` where the columns are of another one.
+    /// What speaks for a table; `nil` if the columns are of another one.
     private func candidate(_ table: VersionedTable, for leftover: TableState) -> Candidate? {
         guard let shape = wanted.table(table.name) else { return nil }
         let wantedNames = Set(shape.columns.map { SQLName($0.name) })

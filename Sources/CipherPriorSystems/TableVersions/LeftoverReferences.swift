@@ -9,7 +9,7 @@ internal import CipherSchemaMigration
 /// means its keys. One that names the new table was not carried along, or is newer.
 struct LeftoverReferences {
     let leftover: TableState
-    /// The new table; `nil` where it is not known.
+    /// The new table; `nil` if it is not known.
     let table: TableState?
     /// The new table as the configuration has it.
     let owner: VersionedTable?

@@ -41,7 +41,7 @@ struct LeftoverRows {
         return try holdOnlyCopies(common, under: key) && !references.meanCopies(common)
     }
 
-    /// The columns whose values the upgrade copied, besides the number of a row; `nil` where one holds something else.
+    /// The columns whose values the upgrade copied, besides the number of a row; `nil` if one holds something else.
     private func commonColumns(besides key: ColumnState?) throws -> [(new: String, old: String)]? {
         var common: [(new: String, old: String)] = []
         for column in table.columns where column.name != key?.name && column.generation == nil {

@@ -8,7 +8,7 @@ internal import CipherSchemaMigration
 ///
 /// It renamed a table to `tableOld`, made it anew, copied the rows and dropped the old one, without a transaction. So
 /// the rows are in the old table while the new one is missing, or holds none or copies: the old one is given its name
-/// back, with its keys, indexes and triggers, and is then brought to its shape like any other. Where both hold rows of
+/// back, with its keys, indexes and triggers, and is then brought to its shape like any other. If both hold rows of
 /// their own, or something refers to a new key, which of them count only the app's developer knows: it is asked before
 /// anything is recorded.
 struct LeftoverTables {
@@ -22,7 +22,7 @@ struct LeftoverTables {
     /// What follows once every table has its shape.
     private(set) var after: [Plan.Operation] = []
     private(set) var withheld: [Plan.Withheld] = []
-    /// The columns of declared tables whose foreign keys go on leading to an old table that is kept.
+    /// The columns of declared tables whose foreign keys continue leading to an old table that is kept.
     private(set) var keptReferences: [(table: String, column: String, leftover: String)] = []
     /// The state that the schema is compared with: without the empty tables that make room.
     private(set) var state: DatabaseState
@@ -44,7 +44,9 @@ struct LeftoverTables {
                 withheld.append(
                     Plan.Withheld(
                         .dropTable, table: leftover.name, rows: try state.rowCount(of: leftover.name),
-                        reason: "an upgrade that did not end left it, and whose it is the configuration does not tell"))
+                        reason:
+                            "an unfinished upgrade left it, and the configuration does not tell which table it belongs to"
+                    ))
                 try keepReferences(to: leftover, besides: nil, of: nil)
             }
         }
@@ -72,11 +74,11 @@ struct LeftoverTables {
         } else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "an upgrade that did not end left the table \(leftover.name) beside \(present.name), and which rows "
-                    + "count cannot be told: each holds rows that the other lacks, or another table refers to keys "
-                    + "that mean other rows in both",
+                "an unfinished upgrade left the table \(leftover.name) beside \(present.name), and it is unclear which rows "
+                    + "count: each contains rows that the other lacks, or another table refers to keys "
+                    + "that identify different rows in each",
                 advice: "set tableVersions.\(table.name).leftoverRows to \"keep\" in the configuration to keep both, "
-                    + "or bring the rows together by hand", changed: .nothing)
+                    + "or merge the rows by hand", changed: .nothing)
         }
     }
 
@@ -86,7 +88,7 @@ struct LeftoverTables {
         before.append(
             Plan.Operation(
                 .dropTable, table: table.name, sql: ["DROP TABLE main.\(SQL.quoted(identifier: table.name))"],
-                reason: "\(reason) an upgrade that did not end left the rows in \(leftover.name)"))
+                reason: "\(reason) an unfinished upgrade left the rows in \(leftover.name)"))
         let wantedObjects = Set(wanted.objects.map { SQLName($0.name) })
         for object in state.objects where object.type != "view" && SQLName(object.table) == SQLName(table.name) {
             guard !wantedObjects.contains(SQLName(object.name)) else { continue }
@@ -103,15 +105,15 @@ struct LeftoverTables {
     ) throws {
         let reason: String
         if !isHeld {
-            reason = "an upgrade that did not end left it, and it holds rows that \(table.name) lacks"
+            reason = "an unfinished upgrade left it, and it contains rows that \(table.name) lacks"
         } else if let user = user(of: leftover) {
-            reason = "an upgrade that did not end left it, and \(user) needs it"
+            reason = "an unfinished upgrade left it, and \(user) needs it"
         } else {
             after.append(
                 Plan.Operation(
                     .dropTable, table: leftover.name,
                     sql: ["DROP TABLE main.\(SQL.quoted(identifier: leftover.name))"],
-                    reason: "an upgrade that did not end left it, and \(table.name) has every row of it"))
+                    reason: "an unfinished upgrade left it, and \(table.name) has all of its rows"))
             return
         }
         withheld.append(
@@ -130,7 +132,7 @@ struct LeftoverTables {
             withheld.append(
                 Plan.Withheld(
                     .changeTable, table: reference.child, column: reference.column,
-                    reason: "its foreign key goes on leading to \(leftover.name), whose rows it means"))
+                    reason: "its foreign key still refers to \(leftover.name), whose rows it means"))
         }
     }
 

@@ -33,7 +33,7 @@ struct TableOrigins {
         }
     }
 
-    /// The table that a foreign key means; `nil` where several can be meant, or none.
+    /// The table that a foreign key means; `nil` if several can be meant, or none.
     func parent(of key: TableShape.ForeignKey, in child: String) throws -> String? {
         let declared = wanted.table(child)?.facts.foreignKeys.first {
             $0.columns.map(\.first) == key.columns.map(\.first)
@@ -45,7 +45,7 @@ struct TableOrigins {
         return fitting.count == 1 ? fitting.first?.name : nil
     }
 
-    /// Of tables, the one that was the last to have the name; `nil` where it is not shown.
+    /// Of tables, the one that was the last to have the name; `nil` if it is not shown.
     func latest(of tables: [String]) -> String? {
         guard tables.count > 1 else { return tables.first }
         let had = tables.filter { shown.contains(SQLName($0)) }

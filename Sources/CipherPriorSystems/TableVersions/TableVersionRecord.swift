@@ -16,7 +16,7 @@ package struct TableVersionRecord {
 
     /// Reads the versions of the tables that the app knows; rows of others are its own affair.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` where a version is no number or negative; it never shows the value.
+    /// - Throws: ``StoreError`` with `recordedVersion` if a version is no number or negative; it never shows the value.
     init(in state: DatabaseState, of tables: [VersionedTable]) throws {
         guard let found = state.table(Self.table) else { return }
         isThere = true
@@ -38,12 +38,12 @@ package struct TableVersionRecord {
         }
     }
 
-    /// The version of a table, the highest of several; `nil` where none is recorded.
+    /// The version of a table, the highest of several; `nil` if none is recorded.
     func version(of table: String) -> Double? {
         versions[SQLName(table)]?.max()
     }
 
-    /// What brings the record of a table to its version; `nil` where every row of it says so already.
+    /// What brings the record of a table to its version; `nil` if every row of it says so already.
     func operation(for table: VersionedTable) -> Plan.Operation? {
         let found = versions[SQLName(table.name)] ?? []
         guard found.isEmpty || found.contains(where: { $0 != table.version }) else { return nil }
@@ -67,6 +67,6 @@ package struct TableVersionRecord {
     private static func failure(_ state: DatabaseState, _ detail: String) -> StoreError {
         StoreError(
             .recordedVersion, path: state.connection.path, detail,
-            advice: "correct the row: it must be a number from 0 up", changed: .nothing)
+            advice: "correct the row: it must be a number of at least 0", changed: .nothing)
     }
 }

@@ -45,7 +45,7 @@ package struct TableVersionsSource: SchemaSource {
             guard let found = record.version(of: table.name), found > table.version else { continue }
             throw StoreError.downgrade(
                 state.connection.path,
-                "the table \(table.name) has version \(TableVersionRecord.literal(found)) and the app only knows "
+                "the table \(table.name) has version \(TableVersionRecord.literal(found)), and this app supports versions up to "
                     + TableVersionRecord.literal(table.version))
         }
     }
@@ -59,7 +59,7 @@ package struct TableVersionsSource: SchemaSource {
             try wanted.add(table.createSQL, at: place)
             guard wanted.tables.last.map({ SQLName($0.name) }) == SQLName(table.name) else {
                 throw StoreError(
-                    .configuration, "\(place).sql does not make the table \(table.name)",
+                    .configuration, "\(place).sql does not create the table \(table.name)",
                     advice: "give the CREATE TABLE statement of that table", changed: .nothing)
             }
             for (new, old) in table.renamedColumns {

@@ -40,7 +40,7 @@ struct VanishedTable {
         .kept(
             subject, table: table,
             because:
-                "\(detail) \(name), which an upgrade of the app's dropped, and it cannot be told which table is meant")
+                "\(detail) \(name), which an upgrade of the app dropped, and it is unclear which table is meant")
     }
 
     // MARK: Views and triggers
@@ -73,7 +73,8 @@ struct VanishedTable {
 
     /// The one table with which all of them can be compiled.
     ///
-    /// It is one table that they all mean: where a view or trigger names a table that is not there, SQLite renames no other.
+    /// It is one table that they all mean: if a view or trigger names a table that is not there, SQLite renames no
+    /// other.
     private func owner(
         of objects: [DatabaseState.Object], _ dangling: DanglingObjects, in scratch: ScratchDatabase
     ) throws -> String? {
@@ -97,7 +98,7 @@ struct VanishedTable {
         let views = mended.filter { $0.type == "view" }
         let ofViews = Set(views.map { SQLName($0.name) })
         let triggers = mended.filter { $0.type == "trigger" }
-        let reason = "it names \(name), which an upgrade of the app's dropped, and means \(table)"
+        let reason = "it names \(name), which an upgrade of the app dropped, and means \(table)"
         before += triggers.filter { !ofViews.contains(SQLName($0.table)) }.map { operation(.dropTrigger, $0, reason) }
         before += views.map { operation(.dropView, $0, reason) } + views.map { operation(.createView, $0, reason) }
         // A view takes its triggers along.
@@ -126,7 +127,7 @@ struct VanishedTable {
             var parents: Set<String> = []
             for key in shape.facts.foreignKeys where key.parent == SQLName(name) {
                 guard let parent = try origins.parent(of: key, in: child.name) else {
-                    findings.append(finding("the table \(child.name)", child.name, "a foreign key of it leads to"))
+                    findings.append(finding("the table \(child.name)", child.name, "one of its foreign keys refers to"))
                     continue
                 }
                 parents.insert(parent)
@@ -142,7 +143,7 @@ struct VanishedTable {
             after.append(
                 Plan.Operation(
                     .rebuildTable, table: child.name, sql: rebuild.statements,
-                    reason: "a foreign key of it leads to \(name), which an upgrade of the app's dropped, and means "
+                    reason: "one of its foreign keys refers to \(name), which an upgrade of the app dropped, and means "
                         + parents.sorted().joined(separator: " and ")))
         }
     }

@@ -25,7 +25,7 @@ package struct InterruptedCopy {
     private let template: String
     private let leftover: SchemaTemplate.Leftover?
 
-    /// Returns `nil` where the schema comes from elsewhere than a template.
+    /// Returns `nil` if the schema comes from elsewhere than a template.
     package init(
         _ template: SchemaTemplate, _ paths: DatabasePaths, recordedVersion: RecordedVersion, extensions: SQLExtensions,
         busyTimeout: Duration
@@ -52,7 +52,7 @@ package struct InterruptedCopy {
 
     /// Tells which file counts; changes nothing.
     ///
-    /// - Throws: ``StoreError`` that names the copy, where nobody can say what it holds, and one with `migration` that
+    /// - Throws: ``StoreError`` that names the copy, where no one can say what it holds, and one with `migration` that
     ///   names `template.leftover`, where the app must say which counts.
     package func finding(_ surface: Inspector.Surface) throws -> Finding {
         guard !isLink else { return .database }
@@ -77,7 +77,7 @@ package struct InterruptedCopy {
         return try !isLog(paths, of: copy)
     }
 
-    /// Whether the log of one database may go on from another.
+    /// Whether the log of one database may continue from another.
     private func isLog(_ log: DatabasePaths, of database: DatabasePaths) throws -> Bool {
         let header = try Inspector(database).header()
         guard let file = try SidecarFile(log.wal), let claims = try LogHeader(file), header.isWriteAheadLog,
@@ -98,7 +98,7 @@ package struct InterruptedCopy {
         case .opaque:
             throw StoreError.damaged(
                 copy.database,
-                "the database is missing, and what an upgrade that did not end left here is no plaintext database")
+                "the database is missing, and what an unfinished upgrade left here is not a plaintext database")
         case .plaintext:
             // With a journal to roll back first it cannot be read, and it certainly holds something.
             return try inspector.readingPlaintext(Self.holdsTables) != false
@@ -133,8 +133,8 @@ package struct InterruptedCopy {
         guard leftover == nil else { return finding }
         throw StoreError(
             .migration, path: paths.database,
-            "an upgrade of the app's own did not end, and it cannot be told which counts: \(question)",
-            advice: "set template.leftover in the configuration to \"copy\" where the copy and its log count, or to "
+            "an upgrade by the app itself did not finish, and it is unclear which one counts: \(question)",
+            advice: "set template.leftover in the configuration to \"copy\" if the copy and its log count, or to "
                 + "\"database\" to leave them where they are", changed: .nothing)
     }
 
@@ -143,18 +143,19 @@ package struct InterruptedCopy {
         if isLink { return linkNote }
         switch try finding(surface) {
         case .copy:
-            return "an upgrade of the app's own did not end: \(name) holds the rows and would become the database"
+            return
+                "an upgrade by the app itself did not finish: \(name) contains the rows and would become the database"
         case .log:
-            return "an upgrade of the app's own did not end: the database would get its log, \(name)-wal"
+            return "an upgrade by the app itself did not finish: the database would get its log, \(name)-wal"
         case .database:
             guard try FileSystem.exists(copy.database) else { return nil }
             return
-                "an upgrade of the app's own left \(name): it would be removed once the database is shown to have all its rows"
+                "an upgrade by the app itself left \(name): it would be removed once the database is shown to have all its rows"
         }
     }
 
     private var linkNote: String {
-        "\(copy.database) is a symbolic link, which no upgrade of the app's makes: it and what it leads to are left alone"
+        "\(copy.database) is a symbolic link, which an upgrade by the app never creates: the link and its target are left alone"
     }
 
     private var name: String { FileSystem.split(copy.database).name }
@@ -167,7 +168,7 @@ package struct InterruptedCopy {
     package func takeOver() throws -> [String] {
         guard FileSystem.canWriteInFolder(paths.folder) else {
             throw StoreError.permission(
-                paths.folder, "\(name) is to become the database, and the folder cannot be written", .write,
+                paths.folder, "\(name) is to become the database, but the folder cannot be written", .write,
                 changed: .nothing)
         }
         let present = try FileSystem.status(paths.database)
@@ -179,7 +180,7 @@ package struct InterruptedCopy {
             copy, identity, ownership, key: nil, wasWriteAheadLog: isWriteAheadLog, busyTimeout: busyTimeout,
             extensions: extensions)
         var warnings = [
-            "an upgrade of the app's own had not ended: \(name), which holds the rows, was taken for the database that "
+            "an upgrade by the app itself had not finished: \(name), which contains the rows, was used as the database that "
                 + "it had deleted"
         ]
         do {
@@ -264,7 +265,7 @@ package struct InterruptedCopy {
             return true
         }
         guard isDone == true else { throw FileUsers.others([]).busy(paths.database) }
-        return "an upgrade of the app's own had not ended: \(log) was taken for the log of the database"
+        return "an upgrade by the app itself had not finished: \(log) was used as the log of the database"
     }
 
     // MARK: Beside a database
@@ -278,18 +279,18 @@ package struct InterruptedCopy {
         guard !isLink else { return linkNote }
         guard try FileSystem.exists(copy.database) else {
             guard try SidecarScan.holdsPages(copy) else { return nil }
-            return "\(copy.wal), which an upgrade of the app's own left, is still there and readable"
+            return "\(copy.wal), left by an upgrade of the app, is still there and readable"
         }
         let reason: String
         do {
             let lacking = try tableLacking(open)
-            if lacking == nil, try remove() { return "\(name), which an upgrade of the app's own left, was removed" }
+            if lacking == nil, try remove() { return "\(name), left by an upgrade of the app, was removed" }
             reason =
                 lacking.map { "rows of its table \($0) are not in the database" } ?? "another connection has it open"
         } catch {
             reason = "it could not be compared with the database: \(StoreError.reason(error))"
         }
-        return "\(copy.database), which an upgrade of the app's own left, is still there and readable: \(reason)"
+        return "\(copy.database), left by an upgrade of the app, is still there and readable: \(reason)"
     }
 
     /// A table of the copy with rows that the database lacks.
@@ -338,7 +339,7 @@ package struct InterruptedCopy {
 
     /// Whether the copy has every row of a database that CipherStore has not upgraded yet, and more of the user's.
     ///
-    /// Where it cannot be read, the copy is not whole.
+    /// If it cannot be read, the copy is not whole.
     private func isAhead() throws -> Bool {
         guard try Inspector(copy, extensions: extensions, busyTimeout: busyTimeout).surface() == .plaintext else {
             return false
@@ -380,7 +381,7 @@ package struct InterruptedCopy {
         return hasMore
     }
 
-    /// Returns whether nobody had it open.
+    /// Returns whether no one had it open.
     private func remove() throws -> Bool {
         let isDone: Bool? = try DatabaseFile(path: copy.database, access: .readWrite).whileUnused {
             for path in [copy.database, copy.wal, copy.sharedMemory, copy.journal] {

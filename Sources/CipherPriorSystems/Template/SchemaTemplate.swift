@@ -8,7 +8,7 @@ public struct SchemaTemplate: Sendable, Equatable {
     ///
     /// By default the database's name with `Temp` before its extension: `dbLocalTemp.db` for `dbLocal.db`.
     public var temporary: String?
-    /// Which file counts where an upgrade of the app's own did not end and that cannot be told; with `nil` such a
+    /// Which file counts where an upgrade by the app itself did not finish and that cannot be told; with `nil` such a
     /// database is refused.
     public var leftover: Leftover?
     /// New table name to old.

@@ -13,7 +13,7 @@ struct SeedRows {
     private let count: Int
 
     /// - Parameter isNew: Whether the user's database has no such table yet.
-    /// - Returns: `nil` where the table has no key by which a row could be known, and is not new: its rows were brought
+    /// - Returns: `nil` if the table has no key by which a row could be known, and is not new: its rows were brought
     ///   when it was made.
     init?(_ table: String, of template: TemplateDatabase, isNew: Bool) throws {
         self.table = table
@@ -35,8 +35,8 @@ struct SeedRows {
         let rows = count == 1 ? "1 row" : "\(count) rows"
         return Plan.Operation(
             .copyRows, table: table,
-            reason: "the template brings \(rows); a row of the user's with the same key stays as it is",
-            action: Plan.Operation.Action("\(rows) of the template") { [self] in try copy(to: $0) })
+            reason: "the template adds \(rows); a user's row with the same key stays as it is",
+            action: Plan.Operation.Action("\(rows) from the template") { [self] in try copy(to: $0) })
     }
 
     /// The rows that will not come because a row of the user's has the value of a unique column under another key; `nil`
@@ -71,7 +71,7 @@ struct SeedRows {
         return Plan.Finding(
             .warning, table: self.table, count: count,
             message:
-                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not come: rows of the "
+                "\(count) row\(count == 1 ? "" : "s") of the template for \(self.table) will not be added: rows of the "
                 + "user's have what must be unique in \(count == 1 ? "it" : "them") under other keys")
     }
 

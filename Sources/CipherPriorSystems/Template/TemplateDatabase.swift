@@ -43,7 +43,7 @@ struct TemplateDatabase {
             throw StoreError(
                 .missingFile, path: path, "there is no template", advice: "check template.file", changed: .nothing)
         case .empty: throw failure("the template is empty")
-        case .opaque: throw failure("the template is encrypted or no database at all; it must be a plaintext one")
+        case .opaque: throw failure("the template is encrypted or not a database; it must be a plaintext database")
         case .staleSidecar: throw inspector.staleSidecar()
         case .plaintext: break
         }
@@ -125,6 +125,6 @@ struct TemplateDatabase {
     func failure(_ detail: String) -> StoreError {
         StoreError(
             .configuration, path: path, detail,
-            advice: "give the database that the app ships as template.file", changed: .nothing)
+            advice: "name the database that the app ships in template.file", changed: .nothing)
     }
 }

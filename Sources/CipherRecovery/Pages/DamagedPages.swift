@@ -36,7 +36,7 @@ package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSour
 }
 
 extension PageGeometry {
-    /// The one of some sizes by which the most pages are whole; `nil` where none is.
+    /// The one of some sizes by which the most pages are whole; `nil` if none is.
     ///
     /// Up to some thousand pages are looked at.
     package static func guess(among sizes: [PageGeometry], in source: some PageSource) throws -> PageGeometry? {
@@ -52,8 +52,8 @@ extension PageGeometry {
         return counts.firstIndex(of: most).map { sizes[$0] }
     }
 
-    /// The sizes by which the most pages of a file are well-formed pages of b-trees, where no header tells; `nil` where none
-    /// is.
+    /// The sizes by which the most pages of a file are well-formed pages of b-trees, where no header tells; `nil` if
+    /// none is.
     ///
     /// Of a greater size than the true one only some pages begin where it says, and of a smaller one most claim content behind
     /// their end. Up to some thousand pages are looked at.

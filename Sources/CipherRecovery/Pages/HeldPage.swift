@@ -7,7 +7,7 @@ final class HeldPage {
     let bytes: UnsafeRawBufferPointer
     private let memory: UnsafeMutableRawBufferPointer
 
-    /// Reads a page; `nil` where the source has none of this number, or one that is damaged as a whole.
+    /// Reads a page; `nil` if the source has none of this number, or one that is damaged as a whole.
     ///
     /// - Throws: What the source throws.
     init?(_ number: UInt32, in source: some PageSource) throws {

@@ -20,7 +20,7 @@ struct PageContent {
     /// Has the page last until here: the cells only point into it.
     func keep() { withExtendedLifetime(page) {} }
 
-    /// `nil` where the page is no page of a b-tree.
+    /// `nil` if the page is no page of a b-tree.
     init?(_ page: HeldPage, _ geometry: PageGeometry) {
         guard let tree = try? TreePage(page.bytes, number: page.number, geometry) else { return nil }
         self.page = page
@@ -84,7 +84,7 @@ struct PageContent {
         return found
     }
 
-    /// The numbers outside of a longest rising sequence.
+    /// The numbers outside a longest rising sequence.
     private static func misplaced(_ rowids: [Int64]) -> Set<Int> {
         guard zip(rowids, rowids.dropFirst()).contains(where: { $0 >= $1 }) else { return [] }
         // For each length the position with the least last number, and for each position the one before it.

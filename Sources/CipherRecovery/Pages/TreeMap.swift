@@ -33,8 +33,8 @@ struct TreeMap {
     /// A tree of which nothing is known but that it was there.
     init(lostRoot page: UInt32) { gaps = [Place(page: page, above: nil, upTo: nil)] }
 
-    /// Notes that the tree has not all of its rows: where nothing else says where they were, an earlier state of a page, or
-    /// another tree's, is in the place of one.
+    /// Notes that the tree has not all of its rows: if nothing else says where they were, an earlier state of a page,
+    /// or another tree's, is in the place of one.
     mutating func lackRows() {
         if missing.isEmpty { gaps = [Place(page: 0, above: nil, upTo: nil)] }
     }

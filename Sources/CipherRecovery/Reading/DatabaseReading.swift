@@ -2,7 +2,7 @@ internal import CipherCatalog
 internal import CipherSQLite
 package import CipherSQLiteFormat
 
-/// One reading of all that a damaged database still holds, row by row.
+/// One reading of all that a damaged database still contains, row by row.
 ///
 /// A row goes into its table where the table's tree leads to it, or where its page is one that the tree has lost: of the
 /// tables whose trees lack pages just there only those whose columns the records fit, by what the pointer map and the indexes
@@ -12,11 +12,11 @@ package struct DatabaseReading<Source: PageSource> {
     let source: Source
     package let forms: SchemaForms
     package let encoding: TextEncoding
-    /// That of the file; `nil` where page 1 is lost.
+    /// That of the file; `nil` if page 1 is lost.
     let header: FileHeader?
     /// Whether the database may have had tables that are not among these.
     let mayLackTables: Bool
-    /// Asked now and then whether to go on; throws to end the reading.
+    /// Asked now and then whether to continue; throws to end the reading.
     let checkpoint: () throws -> Void
 
     package init(
@@ -56,7 +56,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     var findings: ReadingFindings
     /// By the place of each table.
     private(set) var tables: [TreeMap] = []
-    /// By the place of the table and the index; `nil` where its root is not known.
+    /// By the place of the table and the index; `nil` if its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
     /// A whole page with rows that its parent does not lead to: an earlier state of it, whose rows are elsewhere by now, or

@@ -4,7 +4,7 @@ internal import CipherSQLiteFormat
 struct FreePageEvidence {
     /// Pages that are free and may hold what they held before.
     var leaves: [UInt32] = []
-    /// How many pages are free of which nothing tells where they are; `nil` where nothing tells how many.
+    /// How many pages are free of which nothing tells where they are; `nil` if nothing tells how many.
     var unknown: Int?
     /// Whether every other page is living: as many free pages are known as there are.
     var isComplete: Bool { unknown == 0 }

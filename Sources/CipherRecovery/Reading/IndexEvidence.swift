@@ -4,7 +4,7 @@ internal import CipherSQLiteFormat
 /// What the indexes of a table tell of its rows: which rows there were.
 struct IndexEvidence {
     enum Answer {
-        /// Every undamaged index has an entry for the row; where there is none, another one has.
+        /// Every undamaged index has an entry for the row; if there is none, another one has.
         case confirmed
         /// An undamaged index has no entry for the row: it was deleted, or it is an old version.
         case denied

@@ -13,7 +13,7 @@ struct LivingPointerMap {
     private let map: PointerMap
     private let pageCount: UInt32
 
-    /// Takes the map of a database that has one; where its header is lost, of one whose second page reads as a map.
+    /// Takes the map of a database that has one; if its header is lost, of one whose second page reads as a map.
     ///
     /// - Returns: `nil` where there is none.
     init?(_ source: some PageSource, _ header: FileHeader?) throws {
@@ -35,7 +35,8 @@ struct LivingPointerMap {
         for page in 2...pageCount where map.contains(page) { owners.claim(page, .system) }
     }
 
-    /// What the map tells of a page; `nil` where its part of the map, or one of a page above, is lost or contradicts itself.
+    /// What the map tells of a page; `nil` if its part of the map, or one of a page above, is lost or contradicts
+    /// itself.
     ///
     /// - Throws: What the source throws.
     func use(of page: UInt32, in source: some PageSource) throws -> Use? {

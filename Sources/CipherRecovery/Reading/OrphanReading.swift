@@ -14,7 +14,7 @@ extension ReadingRun {
         var placed: Set<Int> = []
         /// Whether it can be of an index, too.
         var mayBeIndex = false
-        /// What the pointer map says of it; `nil` where none tells.
+        /// What the pointer map says of it; `nil` if none tells.
         var use: LivingPointerMap.Use?
         /// The topmost page that leads to it, or itself.
         var top: UInt32 = 0
@@ -217,7 +217,7 @@ extension ReadingRun {
 
     /// Which tables of unknown roots each tree can be of, by its topmost page.
     ///
-    /// A table has one tree. Where two are left for one, a definition may be missing, and it gets neither.
+    /// A table has one tree. If two are left for one, a definition may be missing, and it gets neither.
     ///
     /// - Parameter confirmed: The tables whose indexes name rows of a tree.
     private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
@@ -313,7 +313,7 @@ extension ReadingRun {
         }
     }
 
-    /// Counts the orphans that can only be free: where they make up what the header says, all others are living.
+    /// Counts the orphans that can only be free: if they make up what the header says, all others are living.
     private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
         var freed = 0

@@ -37,7 +37,7 @@ package struct ReadingFindings: Sendable {
         package var lostPages: Set<UInt32> = []
         /// Rows that begin on a page that was read, and cannot be read whole.
         package var lostRows = 0
-        /// How many rows an undamaged index names, the one that names most; `nil` where none tells.
+        /// How many rows an undamaged index names, the one that names most; `nil` if none tells.
         package var indexedRows: Int?
         /// Whether those are more than the table's own tree has.
         package var lacksRows = false

@@ -11,7 +11,8 @@ extension RecordReader {
         return values
     }
 
-    /// The serial types of a record, as far as they are on the cell's own page; `nil` where they go on elsewhere or are none.
+    /// The serial types of a record, as far as they are on the cell's own page; `nil` where they continue elsewhere or
+    /// are none.
     static func types(_ cell: TreeCell) -> [UInt64]? {
         var offset = 0
         guard let length = cell.local.varint(&offset), length >= offset, length <= cell.local.count else { return nil }

@@ -33,8 +33,8 @@ package struct SchemaForms {
 
     /// Reads a schema.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` where a table or an index sorts by a collation that is not registered;
-    ///   ``DatabaseError`` where there is no memory.
+    /// - Throws: ``StoreError`` with `missingCollation` if a table or an index sorts by a collation that is not
+    ///   registered; ``DatabaseError`` where there is no memory.
     package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
         let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
         defer { connection.close() }
@@ -52,7 +52,7 @@ package struct SchemaForms {
             }
         }
         for entry in entries where !["table", "index", "view", "trigger"].contains(entry.type) {
-            rejected.append(Rejected(entry: entry, reason: "it is of no type that SQLite has"))
+            rejected.append(Rejected(entry: entry, reason: "its type is not one of SQLite's"))
         }
     }
 
@@ -60,7 +60,7 @@ package struct SchemaForms {
         _ entry: SchemaText, _ connection: Connection, _ path: String, _ body: () throws -> Void
     ) throws -> Bool {
         guard SchemaEntryCheck.isShape(of: entry.text, entry.type, hasRoot: entry.root != 0) else {
-            rejected.append(Rejected(entry: entry, reason: "its text makes something else"))
+            rejected.append(Rejected(entry: entry, reason: "its text creates something else"))
             return false
         }
         do {
@@ -70,8 +70,8 @@ package struct SchemaForms {
             if case .collation(let name) = error.unregistered {
                 throw StoreError(
                     .missingCollation, path: path,
-                    "the schema sorts by a collation that is not registered: \(name)",
-                    advice: "give the app's own comparison in the options' collations", changed: .nothing,
+                    "the schema uses a collation that is not registered: \(name)",
+                    advice: "add the app's own comparison to the options' collations", changed: .nothing,
                     underlying: error)
             }
             rejected.append(Rejected(entry: entry, reason: error.message))
@@ -104,7 +104,7 @@ package struct SchemaForms {
         if let form {
             tables.append(form)
         } else {
-            rejected.append(Rejected(entry: entry, reason: "its text makes a table of another name"))
+            rejected.append(Rejected(entry: entry, reason: "its text creates a table with another name"))
         }
     }
 

@@ -8,7 +8,7 @@ package struct SchemaText: Sendable {
     package let name: SchemaName
     /// The table of an index or trigger, else the name again.
     package let table: SchemaName
-    /// The root of the b-tree: 0 of what has none, `nil` where it is not known.
+    /// The root of the b-tree: 0 of what has none, `nil` if it is not known.
     package let root: UInt32?
     /// Bytes of UTF-8, valid or not; `nil` of an index that SQLite made for a constraint.
     package let sql: [UInt8]?

@@ -8,7 +8,7 @@ package struct TableForm {
     package let name: SchemaName
     /// Its definition, as bytes of UTF-8.
     package let definition: [UInt8]
-    /// The root page by the schema; `nil` where only a template names the table.
+    /// The root page by the schema; `nil` if only a template names the table.
     package let root: UInt32?
     /// Whether the definition is a template's.
     package let isGiven: Bool

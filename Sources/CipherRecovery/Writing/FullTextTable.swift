@@ -6,7 +6,7 @@ internal import CipherSQLText
 struct FullTextTable {
     /// `fts3`, `fts4` or `fts5`.
     let module: String
-    /// The table of others that has the text; `nil` where the full-text table keeps it itself.
+    /// The table of others that has the text; `nil` if the full-text table keeps it itself.
     let contentTable: String?
     /// Whether the text is anywhere: an index without content cannot be computed.
     let hasContent: Bool

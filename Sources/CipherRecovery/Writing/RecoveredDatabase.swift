@@ -289,7 +289,7 @@ package final class RecoveredDatabase {
         do {
             try connection.standingInForAbsentFunctions { try connection.execute(SQL(bytes: entry.sql ?? [])) }
         } catch let error as DatabaseError where !error.endsRun {
-            generalNotes.append("the \(entry.type) \(entry.name) could not be made: \(error.message)")
+            generalNotes.append("the \(entry.type) \(entry.name) could not be created: \(error.message)")
         }
     }
 
@@ -304,7 +304,7 @@ package final class RecoveredDatabase {
                     "the index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the index was left out"
                 )
             } else {
-                note(number, "the index \(index.name) could not be made and was left out: \(error.message)")
+                note(number, "the index \(index.name) could not be created and was left out: \(error.message)")
             }
         }
     }
@@ -344,7 +344,7 @@ package final class RecoveredDatabase {
         let fresh = "\(prefix)text"
         guard let definition = text.definition(named: fresh) else {
             return generalNotes.append(
-                "the full-text table \(entry.name) could not be rebuilt, and its index is as it was read")
+                "the full-text table \(entry.name) could not be rebuilt; its index is as it was read")
         }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
@@ -361,7 +361,7 @@ package final class RecoveredDatabase {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
             try connection.execute("RELEASE cipherstore_rebuilding")
             generalNotes.append(
-                "the full-text table \(entry.name) could not be rebuilt, and its index is as it was read: \(error.message)"
+                "the full-text table \(entry.name) could not be rebuilt; its index is as it was read: \(error.message)"
             )
         }
     }

@@ -52,12 +52,14 @@ package final class RecoveryProof {
             let count = try connection.value(Int.self, "SELECT count(*) FROM \(table.name)") ?? 0
             guard count == recovered.counts[number] else {
                 throw Difference(
-                    detail: "table \(table.name) has \(count) rows, and \(recovered.counts[number]) were recovered")
+                    detail: "table \(table.name) has \(count) rows, but \(recovered.counts[number]) were recovered")
             }
         }
         guard apartRows == recovered.apartRows else {
             throw Difference(
-                detail: "the second reading found \(apartRows) rows of no table, and the first \(recovered.apartRows)")
+                detail:
+                    "the second reading found \(apartRows) rows without a table, but the first found \(recovered.apartRows)"
+            )
         }
     }
 

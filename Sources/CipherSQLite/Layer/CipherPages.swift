@@ -10,12 +10,12 @@ internal import CCipherEngine
 
 /// The pages that SQLCipher reads and writes of one file, which SQLite's must be like.
 ///
-/// SQLite takes the size of its pages from the header in page 1, and an encrypted file may have a readable one. SQLCipher
-/// goes on with the size of its format, and writes beyond the buffer of a smaller page (4.6.1, `sqlite3Codec`). So page 1
-/// is looked at in SQLite's own buffer as it is read, from the file or its log: no look beforehand would see what is there
-/// then. In format 1, which authenticates nothing, the header is looked at as it is decrypted: who cannot read it can change
-/// it all the same.
-/// Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
+/// SQLite takes the size of its pages from the header in page 1, and an encrypted file may have a readable one.
+/// SQLCipher continues with the size of its format, and writes beyond the buffer of a smaller page (4.6.1,
+/// `sqlite3Codec`). So page 1 is looked at in SQLite's own buffer as it is read, from the file or its log: no look
+/// beforehand would see what is there then. In format 1, which authenticates nothing, the header is looked at as it is
+/// decrypted: who cannot read it can change it all the same. Source: SQLite, "Database File Format", sections 1.3.2 and
+/// 1.3.4.
 struct CipherPages {
     /// In bytes.
     let size: Int
@@ -55,7 +55,7 @@ struct GuardedFile {
     private let base: UnsafePointer<sqlite3_io_methods>
     private let layer: Unmanaged<FileLayer>
     private let isLog: Bool
-    /// `nil` where each read is one of the system.
+    /// `nil` if each read is one of the system.
     private let ahead: Unmanaged<ReadAhead>?
 
     /// Where it begins, behind the file of the layer that was the default when the first database was opened.

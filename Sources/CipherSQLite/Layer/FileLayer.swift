@@ -11,10 +11,10 @@ internal import CipherErrors
 
 /// A file layer for SQLite that leads to one database.
 ///
-/// SQLite opens files by path and follows what it finds there, and other users may be able to write the folder. So a copy
-/// that is being built is reached through the descriptor that it was created with, whatever has its name by then. Its
-/// journals are files without a name: nothing can be put in their place either, and a crash leaves none behind. There are
-/// no locks, for nobody else knows the file.
+/// SQLite opens files by path and follows what it finds there, and other users may be able to write the folder. So a
+/// copy that is being built is reached through the descriptor that it was created with, whatever has its name by then.
+/// Its journals are files without a name: nothing can be put in their place either, and a crash leaves none behind.
+/// There are no locks, for no one else knows the file.
 ///
 /// A database of others is opened by its path, without following links, and nothing is removed but the journals and logs
 /// of what the connection has opened, and what it has created: a hot journal may name any other file to be removed with it,
@@ -36,7 +36,7 @@ package final class FileLayer {
     private let nameBytes: UnsafeMutablePointer<CChar>
     /// The database that SQLite's own layer opens; `nil` for one that is open already.
     let path: String?
-    /// Opens a file of the kind that SQLite's flags tell; `nil` where that cannot be done.
+    /// Opens a file of the kind that SQLite's flags tell; `nil` if that cannot be done.
     private let openFile: (Int32) throws -> (any LayeredFile)?
     /// Whether a log lies beside the database.
     private let hasLog: Bool
@@ -52,7 +52,7 @@ package final class FileLayer {
     ///
     /// - Parameters:
     ///   - file: The database.
-    ///   - makeJournal: Opens a new file without a name, for reading and writing; `nil` where that cannot be done, and
+    ///   - makeJournal: Opens a new file without a name, for reading and writing; `nil` if that cannot be done, and
     ///     then the connection must keep its journal in memory.
     package convenience init(_ file: DescriptorFile, makeJournal: @escaping () -> Int32?) throws {
         try self.init({ file }, makeJournal: makeJournal)
@@ -101,7 +101,7 @@ package final class FileLayer {
         layer.initialize(to: Layer(vfs: vfs, owner: .passUnretained(self)))
         let result = layer.withMemoryRebound(to: sqlite3_vfs.self, capacity: 1) { sqlite3_vfs_register($0, 0) }
         guard result == SQLITE_OK else {
-            throw DatabaseError(extendedCode: result, message: "SQLite does not take the file layer")
+            throw DatabaseError(extendedCode: result, message: "SQLite did not accept the file layer")
         }
     }
 

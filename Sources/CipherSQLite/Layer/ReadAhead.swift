@@ -19,7 +19,7 @@ package final class ReadAhead {
     ///
     /// - Parameters:
     ///   - size: That of the file, in bytes; asked for before more is read than was asked for.
-    ///   - fill: Fills a buffer from an offset on; `false` where the file has not as many bytes.
+    ///   - fill: Fills a buffer from an offset on; `false` if the file has not as many bytes.
     /// - Returns: What `fill` says of these bytes. Of those behind them nothing is said where they cannot be read.
     package func read(
         at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, size: () throws -> Int64,

@@ -1,3 +1,6 @@
+internal import CipherCatalog
+internal import CipherSQLText
+
 /// The source of an app that declares its tables with their columns.
 ///
 /// The declaration is compared with the database itself, whatever the version says, so that a database that does not
@@ -18,6 +21,17 @@ package struct DeclaredTablesSource: SchemaSource {
             rowsFollow: goal.hasHooksOnRows)
         var plan = Plan(from: state.recorded, to: goal.version, fingerprint: wanted.fingerprint)
         plan.add(try comparison.changes(for: state))
+        if let note = strangeness(of: state) { plan.notes.append(note) }
         return plan
+    }
+
+    /// Says so where a database has tables, and none that is declared: it may be another app's.
+    private func strangeness(of state: DatabaseState) -> String? {
+        let found = state.tables.filter { !$0.name.hasPrefix("cipherstore_") }
+        guard let first = found.first, !tables.isEmpty else { return nil }
+        let declared = Set((tables.map(\.name) + tables.compactMap(\.renamedFrom)).map { SQLName($0) })
+        guard !found.contains(where: { declared.contains(SQLName($0.name)) }) else { return nil }
+        let others = found.count > 1 ? " and \(found.count - 1) more" : ""
+        return "the database has none of the declared tables, but \(first.name)\(others): check the path"
     }
 }

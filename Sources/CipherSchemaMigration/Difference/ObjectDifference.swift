@@ -28,18 +28,18 @@ struct ObjectDifference {
         remaining += present.objects.map(\.object).filter { !dropped.contains(SQLName($0.name)) }
     }
 
-    /// A view that is made anew keeps its triggers.
+    /// A view that is recreated keeps its triggers.
     private mutating func restoreTriggersOfViews(_ present: PresentSchema) {
         let views = Set(creations.filter { $0.kind == .createView }.compactMap { $0.object.map(SQLName.init) })
         for trigger in present.objects.map(\.object) where trigger.type == "trigger" {
             guard views.contains(SQLName(trigger.table)), dropped.contains(SQLName(trigger.table)),
                 dropped.insert(SQLName(trigger.name)).inserted
             else { continue }
-            create(trigger, "its view was made anew")
+            create(trigger, "its view was recreated")
         }
     }
 
-    /// The indexes and triggers of a table that are still there when it is made anew, and come back with it.
+    /// The indexes and triggers of a table that are still there when it is recreated, and come back with it.
     func survivors(of table: PresentSchema.Table, in present: PresentSchema) throws -> [DatabaseState.Object] {
         let own = present.objects(of: SQLName(table.shape.name)).filter { !dropped.contains(SQLName($0.object.name)) }
         for object in own { try checkDoubt(object) }
@@ -56,13 +56,13 @@ struct ObjectDifference {
             })
         else {
             try checkNameIsFree(object, present)
-            create(object, "the schema names it and the database does not have it")
+            create(object, "the schema has it and the database does not")
             return
         }
         let isSame = SQLTokens.normalized(found.object.sql) == SQLTokens.normalized(object.sql)
         guard !isSame || found.isOutdated else { return }
-        drop(found.object, isSame ? "it names what is renamed" : "the schema defines it otherwise")
-        create(object, isSame ? "it names what was renamed" : "the schema defines it so")
+        drop(found.object, isSame ? "it refers to something that is renamed" : "the schema defines it differently")
+        create(object, isSame ? "it refers to something that was renamed" : "the schema defines it so")
     }
 
     private func checkNameIsFree(_ object: DatabaseState.Object, _ present: PresentSchema) throws {
@@ -80,15 +80,15 @@ struct ObjectDifference {
     private mutating func decide(_ found: PresentSchema.Object) throws {
         guard found.isOutdated else { return }
         try checkDoubt(found)
-        drop(found.object, "it names what is renamed")
-        create(found.object, "it names what was renamed")
+        drop(found.object, "it refers to something that is renamed")
+        create(found.object, "it refers to something that was renamed")
     }
 
     private func checkDoubt(_ found: PresentSchema.Object) throws {
         guard let doubt = found.doubt else { return }
         throw StoreError(
             .migration, path: path,
-            "the \(found.object.type) \(found.object.name) names \(doubt), and it cannot be told whether that is what "
+            "the \(found.object.type) \(found.object.name) names \(doubt), and it is unclear whether that is what "
                 + "is renamed",
             advice: "give the \(found.object.type) in the schema, or drop it", changed: .nothing)
     }

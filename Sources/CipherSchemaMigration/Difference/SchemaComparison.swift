@@ -6,7 +6,7 @@ package import CipherSQLText
 package struct SchemaComparison {
     /// What becomes of a table that the wanted schema does not name.
     package enum Unnamed: Sendable {
-        /// It is kept without a word.
+        /// It is kept silently.
         case keep
         /// It is dropped where the policy allows it, and reported as withheld where it does not.
         case drop

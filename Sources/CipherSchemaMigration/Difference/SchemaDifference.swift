@@ -50,7 +50,7 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .createTable, table: table.name, sql: [table.sql],
-                    reason: "the schema names it and the database does not have it"))
+                    reason: "the schema has it and the database does not"))
             return
         }
         var difference = TableDifference(table, found, in: present, users: users, comparison, state)
@@ -63,7 +63,7 @@ struct SchemaDifference {
         changes.findings += difference.findings
     }
 
-    /// A rename may reach tables that the schema does not name; where the engine does not carry it there, they are made
+    /// A rename may reach tables that the schema does not have; if the engine does not carry it there, they are made
     /// again.
     private mutating func rebuildOutdated(_ objects: ObjectDifference) throws {
         let named = Set(wanted.tables.map { SQLName($0.name) })
@@ -77,7 +77,7 @@ struct SchemaDifference {
                         of: table.shape, to: table.shape, temporaryName: state.freeName(for: table.shape),
                         objects: survivors.map(\.sql)
                     ).statements,
-                    reason: "it refers to what is renamed, and the rename is not carried there"))
+                    reason: "it refers to something that is renamed, and SQLite does not update it"))
         }
     }
 
@@ -88,13 +88,13 @@ struct SchemaDifference {
             tables.append(
                 Plan.Operation(
                     .createTable, table: table.name, sql: [table.sql],
-                    reason: "the schema names it and the database does not have it"))
+                    reason: "the schema has it and the database does not"))
             return
         }
         if SQLTokens.normalized(sql) != SQLTokens.normalized(table.sql) {
             changes.withheld.append(
                 Plan.Withheld(
-                    .changeTable, table: table.name, reason: "it is a virtual table, which is never made anew"))
+                    .changeTable, table: table.name, reason: "it is a virtual table, which is never rebuilt"))
         }
     }
 
@@ -103,8 +103,8 @@ struct SchemaDifference {
         guard state.table(table.name)?.isVirtual != true else {
             throw StoreError(
                 .migration, path: state.connection.path,
-                "\(table.name) is a virtual table in the database, and the schema wants an ordinary one",
-                advice: "take it out of the schema", changed: .nothing)
+                "\(table.name) is a virtual table in the database, but an ordinary one in the schema",
+                advice: "remove it from the schema", changed: .nothing)
         }
         guard let object = state.objects.first(where: { $0.type != "trigger" && SQLName($0.name) == name }) else {
             return

@@ -62,7 +62,7 @@ struct TableDifference {
         rebuild(target, kept)
     }
 
-    // MARK: Columns that the schema does not name
+    // MARK: Columns that the schema does not have
 
     private mutating func keepColumns(in target: inout TableTarget) throws {
         for column in existing.columns where wanted.column(SQLName(column.name)) == nil {
@@ -73,13 +73,13 @@ struct TableDifference {
                 let values = state.countsRows ? try lint.values(of: column) : ValueLint.Count(number: nil)
                 let reason =
                     kept.map { ", but \($0)" } ?? user.map { ", but \($0) needs it" } ?? values.number.map { _ in
-                        "; it holds \(values.of("value"))"
+                        "; it contains \(values.of("value"))"
                     }
                     ?? ""
                 withheld.append(
                     Plan.Withheld(
                         .dropColumn, table: existing.name, column: column.name, rows: values.number,
-                        reason: "the schema does not name it\(reason)"))
+                        reason: "the schema does not have it\(reason)"))
                 target.keep(SQLName(column.name))
             } else {
                 let values = try lint.values(of: column)
@@ -136,7 +136,7 @@ struct TableDifference {
     private mutating func keepKey(in target: inout TableTarget, because withheldColumn: SQLName) -> Set<SQLName> {
         target.keepKey()
         var kept: Set<SQLName> = []
-        let reason = "the primary key stays as it is, for the change of \(withheldColumn.text) is withheld"
+        let reason = "the primary key stays as it is, because the change of \(withheldColumn.text) is withheld"
         for column in wanted.columns where SQLName(column.name) != withheldColumn {
             let name = SQLName(column.name)
             let old = existing.column(name)
@@ -184,7 +184,7 @@ struct TableDifference {
                 Plan.Operation(
                     .addColumn, table: existing.name, column: column.name,
                     sql: ["ALTER TABLE \(SQL.quoted(identifier: existing.name)) ADD COLUMN \(item.text)"],
-                    reason: "the schema names it and the table does not have it"))
+                    reason: "the schema has it and the table does not"))
         }
         operations += added
         return true
@@ -219,7 +219,7 @@ struct TableDifference {
 
     private mutating func rebuild(_ target: TableShape, _ survivors: [DatabaseState.Object]) {
         let missing = target.columns.filter { existing.column(SQLName($0.name)) == nil }.map { "\($0.name) is missing" }
-        let renamed = found.isOutdated ? ["it names what is renamed"] : []
+        let renamed = found.isOutdated ? ["it refers to something that is renamed"] : []
         let all = reasons + options(target) + missing + renamed
         operations.append(
             Plan.Operation(

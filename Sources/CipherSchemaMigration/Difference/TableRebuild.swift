@@ -44,7 +44,7 @@ package struct TableRebuild {
 
     // MARK: Rows
 
-    /// Rows that broke a CHECK before may go on doing so.
+    /// Rows that broke a CHECK before may continue doing so.
     private func copying(to name: String) -> [String] {
         let columns = self.columns
         guard !columns.isEmpty else { return [] }

@@ -43,7 +43,7 @@ struct TableTarget {
     ///
     /// A column that is kept may for instance belong to a primary key, and the wanted table have another.
     ///
-    /// - Throws: ``StoreError`` with `migration` where it takes none.
+    /// - Throws: ``StoreError`` with `migration` if it takes none.
     func shape(_ scratch: ScratchDatabase, path: String) throws -> TableShape {
         var failure: DatabaseError?
         for text in [

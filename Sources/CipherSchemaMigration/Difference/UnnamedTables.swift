@@ -59,7 +59,7 @@ struct UnnamedTables {
         drops.append(
             Plan.Operation(
                 .dropTable, table: table.name, sql: ["DROP TABLE \(SQL.quoted(identifier: table.name))"],
-                reason: "the schema does not name it; it holds \(isEmpty ? "no rows" : count)",
+                reason: "the schema does not have it; it contains \(isEmpty ? "no rows" : count)",
                 risk: isEmpty ? .removesSchema : .losesData))
         findings.append(
             Plan.Finding(
@@ -68,18 +68,20 @@ struct UnnamedTables {
     }
 
     private func reasonToKeep(_ table: TableState) -> String? {
-        if table.isVirtual { return "the schema does not name it; virtual tables are never dropped" }
+        if table.isVirtual { return "the schema does not have it; virtual tables are never dropped" }
         if isShadow(table) { return nil }
-        if comparison.keptTables.contains(SQLName(table.name)) { return "it holds the version that the app recorded" }
-        if let reason = kept[SQLName(table.name)] { return "the schema does not name it, but \(reason)" }
-        if comparison.policy == .withhold { return "the schema does not name it, and destructiveChanges is withhold" }
+        if comparison.keptTables.contains(SQLName(table.name)) {
+            return "it contains the version that the app recorded"
+        }
+        if let reason = kept[SQLName(table.name)] { return "the schema does not have it, but \(reason)" }
+        if comparison.policy == .withhold { return "the schema does not have it, and destructiveChanges is withhold" }
         return nil
     }
 
     /// Whether a virtual table may keep its content there: `NAME_…` for a virtual table `NAME`.
     ///
-    /// Which suffixes a module uses only the module knows, and it may not be loaded. Such a table is kept without a
-    /// word, for the virtual table is reported.
+    /// Which suffixes a module uses only the module knows, and it may not be loaded. Such a table is kept silently, for
+    /// the virtual table is reported.
     private func isShadow(_ table: TableState) -> Bool {
         let name = SQLName(table.name)
         return virtualPrefixes.contains { name.hasPrefix($0) }
@@ -100,10 +102,10 @@ struct UnnamedTables {
         for (index, table) in dropped.enumerated() {
             let name = SQLName(table.name)
             if let other = staying.first(where: { $0.facts.foreignKeys.contains { $0.parent == name } }) {
-                return (index, "the schema does not name it, but a foreign key of \(other.name) refers to it")
+                return (index, "the schema does not have it, but a foreign key of \(other.name) refers to it")
             }
             if let object = objects.first(where: { name.isMentioned(in: $0.sql) }) {
-                return (index, "the schema does not name it, but the \(object.type) \(object.name) mentions it")
+                return (index, "the schema does not have it, but the \(object.type) \(object.name) refers to it")
             }
         }
         return nil

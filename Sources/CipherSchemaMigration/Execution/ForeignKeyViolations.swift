@@ -6,7 +6,7 @@ internal import CipherSQLite
 /// The rows whose foreign keys refer to nothing.
 ///
 /// Legacy databases have such rows, so a migration is held to make no new ones, not to leave none. One that was there
-/// before may go on: in its row, or in another one that means the same missing row, for a step may copy rows.
+/// before may continue: in its row, or in another one that means the same missing row, for a step may copy rows.
 struct ForeignKeyViolations {
     /// A child table and the columns of a foreign key.
     ///
@@ -94,8 +94,8 @@ struct ForeignKeyViolations {
             guard new.isEmpty else {
                 throw StoreError.unreachable(
                     path,
-                    "the migration would leave rows of \(rows.child), \(new.count) in number, that refer to rows of "
-                        + "\(rows.parent) which do not exist", correct: .schemaOrRows)
+                    "the migration would leave \(new.count) \(new.count == 1 ? "row" : "rows") of \(rows.child) with references "
+                        + "to missing rows of \(rows.parent)", correct: .schemaOrRows)
             }
         }
         for (table, failure) in uncheckable where before.uncheckable[origins[table]?.table ?? table] == nil {

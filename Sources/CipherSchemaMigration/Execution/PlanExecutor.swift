@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Runs the operations of a plan inside of the caller's transaction.
+/// Runs the operations of a plan inside the caller's transaction.
 struct PlanExecutor {
     let connection: Connection
     /// What the app's own steps may do to rows.
@@ -59,7 +59,7 @@ struct PlanExecutor {
         guard !connection.isInTransaction else { return }
         throw StoreError(
             .migration, path: connection.path, "\(operation.title) ended the migration's transaction",
-            advice: "take COMMIT and ROLLBACK out of it; check the database, for what ran before may have been kept")
+            advice: "remove COMMIT and ROLLBACK from it, and check the database: earlier statements may have been kept")
     }
 
     /// What is CipherStore's own ends, also in a file whose pages lead back to each other; how long a step of the app's may

@@ -110,7 +110,7 @@ extension StepEffectCounter {
         return findings
     }
 
-    /// How many values a column of a table holds now, which may have another name; `nil` where it is dropped.
+    /// How many values a column of a table holds now, which may have another name; `nil` if it is dropped.
     private func values(_ index: Int, _ before: TableRowCounts, _ after: TableRowCounts, of name: TableRowCounts.Name)
         -> Int?
     {

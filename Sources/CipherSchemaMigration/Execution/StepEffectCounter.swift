@@ -209,7 +209,7 @@ final class StepEffectCounter {
 
     // MARK: Copies
 
-    /// What a statement copies from tables to another; what a trigger reads is copied by nobody.
+    /// What a statement copies from tables to another; what a trigger reads is copied by no one.
     private func copying(_ actions: [StatementAction], _ sql: String) throws -> Copying? {
         guard actions.contains(where: { $0.cause == nil && ($0.kind == .insert || $0.kind == .createTable) })
         else { return nil }
@@ -234,7 +234,7 @@ final class StepEffectCounter {
         return sources.isEmpty ? nil : Copying(target: target.name, sources: sources, isNew: target.isNew)
     }
 
-    /// The table that a statement copies whole by `SELECT * FROM`, without a word of SQLite's about its columns.
+    /// The table that a statement copies whole by `SELECT * FROM`, silently of SQLite's about its columns.
     ///
     /// Source: SQLite's insert.c, the transfer optimization, which never looks at the columns.
     private func wholeTable(_ sql: String) throws -> (name: Name, columns: Set<SQLName>)? {

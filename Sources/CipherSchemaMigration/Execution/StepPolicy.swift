@@ -21,9 +21,10 @@ struct StepPolicy {
         let steps = refused.map(\.step).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
         throw StoreError(
             .destructiveChanges, path: path,
-            "the migration's own steps would lose something, and destructiveChanges is \(destructiveChanges.rawValue): "
+            "the migration's own steps would lose data, and destructiveChanges is \(destructiveChanges.rawValue): "
                 + refused.map(\.loss.message).joined(separator: "; "),
-            advice: "name what may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps",
+            advice:
+                "name the steps that may do so in destructiveSteps (\(steps.joined(separator: ", "))), or correct the steps",
             changed: .nothing)
     }
 }

@@ -32,7 +32,7 @@ struct TableRowCounts {
     /// Where SQLite keeps it: the same after a rename.
     let root: Int
     let rows: Int
-    /// How many values each column holds, in order; `nil` where only rows were counted.
+    /// How many values each column holds, in order; `nil` if only rows were counted.
     ///
     /// Generated columns hold none of their own.
     let values: [(column: String, count: Int)]?

@@ -9,7 +9,7 @@ struct ViolatedForeignKey {
     /// A SELECT of the rows: the values of the columns, then the rowid or the primary key.
     let violations: String
 
-    /// - Throws: `DatabaseError` where SQLite cannot check the table.
+    /// - Throws: `DatabaseError` if SQLite cannot check the table.
     static func all(
         of table: TableState, among tables: [TableState], _ connection: Connection
     ) throws -> [ViolatedForeignKey] {

@@ -5,8 +5,8 @@ struct PlanLint {
     let policy: DestructiveChanges
     let path: String
 
-    /// - Throws: ``StoreError`` with `migration` where the values do not allow it, with `destructiveChanges` where the
-    ///   policy does not. It lists all findings, for whoever has to correct them.
+    /// - Throws: ``StoreError`` with `migration` if the values do not allow it, with `destructiveChanges` if the policy
+    ///   does not. It lists all findings, for whoever has to correct them.
     func check(_ plan: Plan) throws {
         let impossible = plan.findings.filter { $0.severity == .impossible }
         guard impossible.isEmpty else {
@@ -17,7 +17,7 @@ struct PlanLint {
         guard policy == .refuse, !destructive.isEmpty else { return }
         throw StoreError(
             .destructiveChanges, path: path,
-            "the schema migration would lose something, and destructiveChanges is refuse: \(list(destructive))",
+            "the schema migration would lose data, and destructiveChanges is refuse: \(list(destructive))",
             advice: "set it to withhold or allow, or correct the schema", changed: .nothing)
     }
 

@@ -14,7 +14,7 @@ struct RejectedRows {
         self.target = target
     }
 
-    /// Rows that violate a CHECK; where none is new, a rebuild looks at none.
+    /// Rows that violate a CHECK; if none is new, a rebuild looks at none.
     func checks() throws -> [Plan.Finding] {
         guard !target.facts.checks.isSubset(of: existing.facts.checks) else { return [] }
         return try target.text.checks.filter(rows.knows).flatMap { check in
@@ -43,8 +43,8 @@ struct RejectedRows {
             let dangling = try rows.count(where: condition)
             return finding(
                 dangling,
-                "rows of \(target.name), \(dangling.number ?? 1) in number, would refer to rows of "
-                    + "\(parent?.shape.name ?? key.parent.text) which do not exist")
+                "\(dangling.of("row")) of \(target.name) would refer to missing rows of "
+                    + "\(parent?.shape.name ?? key.parent.text)")
         }
     }
 

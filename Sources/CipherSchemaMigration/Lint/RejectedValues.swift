@@ -45,7 +45,7 @@ struct RejectedValues {
             Plan.Finding(
                 isFilled ? .note : .impossible, table: target.name, column: column.name, count: nulls.number,
                 message: isFilled
-                    ? "gives \(nulls.of("NULL")) of \(name(column)) the default, for it becomes NOT NULL"
+                    ? "gives \(nulls.of("NULL")) of \(name(column)) the default, because it becomes NOT NULL"
                     : "\(name(column)) becomes NOT NULL without default, and holds \(nulls.of("NULL"))")
         ]
     }
@@ -67,7 +67,9 @@ struct RejectedValues {
         }
         return finding(nulls, "holds \(nulls.of("NULL")), which SQLite would number")
             + finding(others, "\(others.of("value")) of it cannot be whole numbers")
-            + finding(duplicates, "\(duplicates.of("value")) of it stand in several rows")
+            + finding(
+                duplicates,
+                "\(duplicates.of("value")) of it \(duplicates.number == 1 ? "occurs" : "occur") more than once")
     }
 
     private func misfits(_ column: ColumnState, _ old: ColumnState) throws -> [Plan.Finding] {
@@ -89,8 +91,8 @@ struct RejectedValues {
         return [
             Plan.Finding(
                 .impossible, table: target.name, count: duplicates.number,
-                message: "\(duplicates.of("value")) of \(target.name)(\(columns)) would have to be unique, and "
-                    + "stand in several rows")
+                message: "\(target.name)(\(columns)) must be unique, but \(duplicates.of("value")) "
+                    + "\(duplicates.number == 1 ? "occurs" : "occur") more than once")
         ]
     }
 }

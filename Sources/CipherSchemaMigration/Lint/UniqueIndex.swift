@@ -32,6 +32,7 @@ struct UniqueIndex {
 
     /// What is wrong with such values, in words.
     func fault(_ duplicates: ValueLint.Count, in table: String) -> String {
-        "\(duplicates.of("value")) of \(table) would have to be unique by the index \(name), and stand in several rows"
+        "index \(name) is unique, but \(duplicates.of("value")) of \(table) \(duplicates.number == 1 ? "occurs" : "occur") "
+            + "more than once"
     }
 }

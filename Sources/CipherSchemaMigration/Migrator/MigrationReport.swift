@@ -2,11 +2,12 @@ public import CipherHistory
 
 /// What a schema migration did.
 public struct MigrationReport: Sendable, Equatable {
-    /// The version that was found; `nil` where none was recorded.
+    /// The version that was found; `nil` if none was recorded.
     public var from: SchemaVersion?
     /// The version that the database has now.
     public var to: SchemaVersion
-    /// What the history calls this migration; `nil` where nothing was to do, or only a record of the version was put right.
+    /// What the history calls this migration; `nil` if nothing was to do, or only a record of the version was put
+    /// right.
     public var event: HistoryEvent?
     /// What was done, in order.
     public var applied: [Plan.Operation]

@@ -5,10 +5,10 @@ internal import CipherSQLText
 internal import CipherSQLite
 
 extension RecordedVersion {
-    /// What brings the app's own record in the database to a version; `nil` where nothing is to do.
+    /// What brings the app's own record in the database to a version; `nil` if nothing is to do.
     ///
-    /// Code of the app's that is left over, or an older release after a decryption, would begin the old upgrades again by a
-    /// stale number. A record outside of the database is no part of the transaction, and is left to the app.
+    /// Code of the app's that is left over, or an older release after a decryption, would begin the old upgrades again
+    /// by a stale number. A record outside the database is no part of the transaction, and is left to the app.
     func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         if case .migrations(let migrations) = self { return try migrations.operation(recording: version, in: state) }
         for column in columns where state.table(column.table) != nil {
@@ -34,7 +34,8 @@ extension RecordedVersion {
 }
 
 extension RecordedVersion.AppliedMigrations {
-    /// What adds the migrations up to a version to the table; `nil` where none is missing, or where it holds more than names.
+    /// What adds the migrations up to a version to the table; `nil` if none is missing, or where it holds more than
+    /// names.
     fileprivate func operation(recording version: SchemaVersion, in state: DatabaseState) throws -> Plan.Operation? {
         guard let present = state.table(table),
             present.columns.allSatisfy({ !$0.isNotNull || SQLName($0.name) == SQLName(column) || $0.defaultSQL != nil })
@@ -62,7 +63,7 @@ extension RecordedVersion.AppliedMigrations {
 }
 
 extension RecordedVersion.VersionColumn {
-    /// A version as it is to be written, in the form of what is there; `nil` where it cannot be.
+    /// A version as it is to be written, in the form of what is there; `nil` if it cannot be.
     fileprivate func value(
         recording version: SchemaVersion, besides found: SchemaVersion?, _ state: DatabaseState
     ) throws -> Value? {

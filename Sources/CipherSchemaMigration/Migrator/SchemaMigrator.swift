@@ -38,8 +38,8 @@ package struct SchemaMigrator {
     /// - Parameters:
     ///   - recorded: What the app recorded, which counts while CipherStore has recorded nothing.
     ///   - isTried: Whether the plan is tried on a database without rows.
-    /// - Throws: ``StoreError`` with `downgrade` where the database is newer, with `migration` where the schema cannot
-    ///   be reached.
+    /// - Throws: ``StoreError`` with `downgrade` if the database is newer, with `migration` if the schema cannot be
+    ///   reached.
     package func plan(_ connection: Connection, recorded: SchemaVersion?, isTried: Bool = true) throws -> Plan {
         try planning(connection) {
             let plan = try completePlan(for: DatabaseState(of: connection) { recorded })
@@ -70,7 +70,7 @@ package struct SchemaMigrator {
                 Plan.Finding(
                     .warning,
                     message:
-                        "version \(recorded) is recorded, but the database holds no tables: nothing was there to keep"))
+                        "version \(recorded) is recorded, but the database has no tables: there was nothing to keep"))
         }
         if let record = try recordedVersion.operation(recording: version, in: state) { plan.operations.append(record) }
         launch.add(for: launchKind(state), to: &plan)
@@ -78,7 +78,7 @@ package struct SchemaMigrator {
         return plan
     }
 
-    /// What records the version; `nil` where it is recorded.
+    /// What records the version; `nil` if it is recorded.
     private func stamp(for state: DatabaseState) -> Plan.Operation? {
         let isReached = state.isAdopted && state.recorded == version
         if isReached && state.records.userVersionToSet == nil { return nil }
@@ -99,7 +99,7 @@ package struct SchemaMigrator {
         throw StoreError(
             .migration, path: state.connection.path,
             "the name or the definition of schema entry \(entry) is not valid UTF-8, so the schema cannot be compared",
-            advice: "leave the schema to the app (a configuration without a schema source), or rename what it names",
+            advice: "leave the schema to the app (a configuration without a schema source), or rename the entry",
             changed: .nothing)
     }
 
@@ -110,7 +110,7 @@ package struct SchemaMigrator {
         throw StoreError(
             .configuration, path: state.connection.path,
             "destructiveSteps names \(unknown), and there is no such step",
-            advice: names.isEmpty ? "take it out: there are no steps" : "the steps are \(names.joined(separator: ", "))"
+            advice: names.isEmpty ? "remove it: there are no steps" : "the steps are \(names.joined(separator: ", "))"
         )
     }
 
@@ -138,7 +138,7 @@ package struct SchemaMigrator {
     ) throws -> MigrationReport {
         guard !connection.isInTransaction else {
             throw StoreError(
-                .migration, path: connection.path, "a schema migration cannot begin inside of a transaction",
+                .migration, path: connection.path, "a schema migration cannot begin inside a transaction",
                 advice: "end the transaction first")
         }
         // Without the write lock first: most launches have nothing to do, and need not wait for anyone.
@@ -159,7 +159,7 @@ package struct SchemaMigrator {
     package func rehearse(_ connection: Connection, recorded: () throws -> SchemaVersion?) throws -> Plan {
         var plan = try applying(connection) { try applyLocked(connection, recorded, isRehearsal: true).plan }
         if let swift = plan.firstSwift {
-            plan.notes.append("rehearsed up to \(swift), which is the app's own Swift")
+            plan.notes.append("rehearsed up to \(swift), which is a Swift closure of the app")
         } else {
             plan.isRehearsed = true
         }

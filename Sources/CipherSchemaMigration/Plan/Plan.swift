@@ -5,7 +5,7 @@ internal import CipherSQLText
 ///
 /// A plan is made without side effects, so it can be printed, judged and refused before anything is changed.
 public struct Plan: Sendable, Equatable {
-    /// The version that the database has; `nil` where none is recorded.
+    /// The version that the database has; `nil` if none is recorded.
     public var from: SchemaVersion?
     /// The version that the configuration wants.
     public var to: SchemaVersion

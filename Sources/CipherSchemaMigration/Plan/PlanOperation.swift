@@ -57,7 +57,7 @@ extension Plan {
             package let name: String
             let body: @Sendable (Connection) throws -> Void
 
-            /// Swift with a name; the body runs inside of the migration's transaction, which it must not end.
+            /// Swift with a name; the body runs inside the migration's transaction, which it must not end.
             package init(_ name: String, _ body: @escaping @Sendable (Connection) throws -> Void) {
                 self.name = name
                 self.body = body
@@ -83,7 +83,7 @@ extension Plan {
         public var risk: Risk
         /// The app's step that it is a part of, by the name that `destructiveSteps` takes.
         public var step: String?
-        /// What it did to tables, counted before and after it; `nil` where nobody counted.
+        /// What it did to tables, counted before and after it; `nil` if no one counted.
         ///
         /// Only the app's own SQL and Swift is counted.
         public var effects: [TableEffect]?

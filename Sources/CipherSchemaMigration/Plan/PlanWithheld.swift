@@ -3,9 +3,9 @@ extension Plan {
     public struct Withheld: Sendable, Equatable, Codable {
         /// The change that is not made.
         public enum Kind: String, Sendable, Equatable, Codable {
-            /// A table that the schema does not name is kept.
+            /// A table that the schema does not have is kept.
             case dropTable
-            /// A column that the schema does not name is kept.
+            /// A column that the schema does not have is kept.
             case dropColumn
             /// A column whose definition differs from the schema's is left as it is.
             case changeColumn

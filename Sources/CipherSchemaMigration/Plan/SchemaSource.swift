@@ -26,7 +26,7 @@ extension SchemaSource {
     package var stepNames: [String] { [] }
 }
 
-/// The source of an app that takes care of its schema itself.
+/// The source of an app that manages its schema itself.
 package struct UnmanagedSource: SchemaSource {
     package let version: SchemaVersion
 

@@ -7,7 +7,7 @@ extension Plan {
             public var name: String
             /// How many rows had NULL there; `nil` where there was no such column.
             public var nullsBefore: Int?
-            /// How many rows have NULL there; `nil` where the column is gone.
+            /// How many rows have NULL there; `nil` if the column is gone.
             public var nullsAfter: Int?
 
             package init(name: String, nullsBefore: Int? = nil, nullsAfter: Int? = nil) {
@@ -21,7 +21,7 @@ extension Plan {
         public var table: String
         /// How many rows it had; `nil` where there was no such table.
         public var rowsBefore: Int?
-        /// How many rows it has; `nil` where it is gone.
+        /// How many rows it has; `nil` if it is gone.
         public var rowsAfter: Int?
         /// The name that it has now, where that is another.
         public var renamedTo: String?

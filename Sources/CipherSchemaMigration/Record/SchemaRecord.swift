@@ -43,9 +43,9 @@ package struct SchemaRecord: Sendable, Codable {
         self.steps = steps
     }
 
-    /// The record that the latest recording event left; `nil` where none is recorded.
+    /// The record that the latest recording event left; `nil` if none is recorded.
     ///
-    /// - Throws: ``StoreError`` with `migration` where what is recorded cannot be read.
+    /// - Throws: ``StoreError`` with `migration` if what is recorded cannot be read.
     package static func latest(_ connection: Connection) throws -> (id: Int64, record: SchemaRecord)? {
         guard let (id, text) = try HistoryTable.latestRecord(connection) else { return nil }
         do {

@@ -22,7 +22,7 @@ struct RenameCollisions {
                 present.tables[SQLName(old)]?.reasonToKeep = "it is to become \(target.shape.name), \(reason)"
             } else {
                 present.drop(new)
-                notes.append("\(target.shape.name) is empty, and \(source.shape.name) takes its place with its rows")
+                notes.append("\(target.shape.name) is empty, and \(source.shape.name) replaces it with its rows")
             }
         }
         return notes
@@ -52,17 +52,17 @@ struct RenameCollisions {
     }
 
     private func reasonToKeepBoth(_ target: PresentSchema.Table, _ present: PresentSchema) throws -> String? {
-        if try state.holdsRows(target.name) { return "which holds rows of its own" }
+        if try state.holdsRows(target.name) { return "which contains rows itself" }
         let named = Set(wanted.objects.map { SQLName($0.name) })
         let own = present.objects(of: SQLName(target.shape.name)).map(\.object)
         guard let object = own.first(where: { !named.contains(SQLName($0.name)) }) else { return nil }
-        return "which has the \(object.type) \(object.name) that the schema does not name"
+        return "which has the \(object.type) \(object.name) that the schema does not have"
     }
 
     private func reasonToKeepBoth(
         _ source: ColumnState, _ target: ColumnState, of table: PresentSchema.Table, _ present: PresentSchema
     ) throws -> String? {
-        if try holdsValues(target, of: table) { return "which holds values of its own" }
+        if try holdsValues(target, of: table) { return "which contains values itself" }
         let isPlain = [source, target].allSatisfy { $0.generation == nil && $0.primaryKeyPosition == 0 }
         guard isPlain else { return "and one of them is generated or belongs to the primary key" }
         let users = ColumnUsers(objects: present.objects.map(\.object), tables: present.tables.values.map(\.shape))

@@ -82,10 +82,10 @@ struct SchemaRenames {
         for (new, old) in hints.sorted(by: { $0.key < $1.key }) {
             guard wanted.contains(new) else {
                 throw failure(
-                    place(new.text), "\(new.text) is to be renamed from \(old), and the schema does not have it")
+                    place(new.text), "\(new.text) is to be renamed from \(old), but the schema does not have it")
             }
             guard !wanted.contains(SQLName(old)) || hints[SQLName(old)] != nil else {
-                throw failure(place(new.text), "\(old) is renamed to \(new.text), and the schema still has it too")
+                throw failure(place(new.text), "\(old) is renamed to \(new.text), but the schema still has it")
             }
         }
     }

@@ -37,7 +37,7 @@ extension RecordedVersion.AppliedMigrations {
     /// The column as one that is read row by row.
     var names: RecordedVersion.VersionColumn { .init(table: table, column: column) }
 
-    /// What is wrong with the list itself, and the key of the configuration that says it; `nil` where nothing is.
+    /// What is wrong with the list itself, and the key of the configuration that says it; `nil` if nothing is.
     package var fault: (key: String, detail: String)? {
         guard !identifiers.isEmpty else { return ("identifiers", "names no migration") }
         var known: Set<String> = []
@@ -45,9 +45,9 @@ extension RecordedVersion.AppliedMigrations {
             return ("identifiers", "names \"\(identifier)\" twice")
         }
         for (name, parts) in merged.sorted(by: { $0.key < $1.key }) {
-            guard !parts.isEmpty else { return ("merged", "\"\(name)\" takes the place of no migration") }
+            guard !parts.isEmpty else { return ("merged", "\"\(name)\" replaces no migration") }
             for part in parts where !known.contains(part) {
-                return ("merged", "\"\(part)\", of \"\(name)\", is none of identifiers")
+                return ("merged", "\"\(part)\", of \"\(name)\", is not in identifiers")
             }
         }
         return nil
@@ -55,13 +55,13 @@ extension RecordedVersion.AppliedMigrations {
 
     /// How many migrations are applied; 0 without the table, as for an app that never ran.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` where the table has another set of migrations than the first ones, with
-    ///   `downgrade` where it has all and more; `configuration` where the list is none.
+    /// - Throws: ``StoreError`` with `recordedVersion` if the table has another set of migrations than the first ones,
+    ///   with `downgrade` if it has all and more; `configuration` if the list is none.
     func read(from connection: Connection, databasePath: String) throws -> SchemaVersion {
         if let fault {
             throw StoreError(
                 .configuration, path: databasePath, "recordedVersion.\(fault.key): \(fault.detail)",
-                advice: "name each migration once, in the order in which releases applied them")
+                advice: "list each migration once, in the order in which releases applied them")
         }
         let (applied, unknown) = try rows(connection, databasePath)
         let count = identifiers.prefix(while: applied.contains).count
@@ -92,7 +92,8 @@ extension RecordedVersion.AppliedMigrations {
         try names.forEachValue(from: connection, databasePath: databasePath) { value in
             guard let name = Self.name(value) else {
                 throw StoreError(
-                    .recordedVersion, path: databasePath, "\(names.place) holds a value that is no migration's name",
+                    .recordedVersion, path: databasePath,
+                    "\(names.place) contains a value that is not the name of a migration",
                     advice: "it must be text or a whole number; check recordedVersion in the configuration")
             }
             if known.contains(name) { applied.insert(name) }
@@ -113,7 +114,7 @@ extension RecordedVersion.AppliedMigrations {
     private func failure(_ path: String, _ detail: String) -> StoreError {
         StoreError(
             .recordedVersion, path: path, detail,
-            advice: "name all migrations in recordedVersion.identifiers, in the order in which releases applied them, "
+            advice: "list all migrations in recordedVersion.identifiers, in the order in which releases applied them, "
                 + "or give the version from a closure (RecordedVersion.custom)", changed: .nothing)
     }
 }

@@ -1,4 +1,4 @@
-/// What becomes of changes that would lose tables, columns or values.
+/// How to treat changes that would lose tables, columns or values.
 public enum DestructiveChanges: String, Sendable, CaseIterable {
     /// They are made.
     case allow

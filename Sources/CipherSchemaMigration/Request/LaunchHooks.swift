@@ -8,7 +8,7 @@ public import CipherSQLite
 public enum LaunchKind: Sendable, Equatable {
     /// There was no database, or one without anything in it.
     case firstInstall
-    /// The database is older than the app; `nil` where nobody knows how old.
+    /// The database is older than the app; `nil` if no one knows how old.
     case upgrade(from: SchemaVersion?, to: SchemaVersion)
     /// The database has the app's version.
     case unchanged
@@ -25,8 +25,8 @@ public enum LaunchKind: Sendable, Equatable {
 
 /// Swift of an app's own that runs while a store is opened, by the kind of launch.
 ///
-/// Each runs inside of the migration's transaction and must not end it: what it throws undoes everything. Foreign keys
-/// are not enforced meanwhile; where the schema is migrated too, what would be broken is found at the end.
+/// Each runs inside the migration's transaction and must not end it: what it throws undoes everything. Foreign keys are
+/// not enforced meanwhile; if the schema is migrated too, what would be broken is found at the end.
 public struct LaunchHooks: Sendable {
     /// Runs once, when the database has been made.
     public var firstInstall: (@Sendable (Connection) throws -> Void)?

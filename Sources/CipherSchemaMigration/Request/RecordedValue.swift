@@ -41,14 +41,14 @@ struct RecordedValue {
         Int(exactly: real).map(Form.number) ?? .fraction(real)
     }
 
-    /// The version; `nil` where it is none, or negative.
+    /// The version; `nil` if it is none, or negative.
     ///
     /// - Parameters:
     ///   - fractions: What a number that is not whole means.
     ///   - offset: What is added to a version of one number. One of several numbers has no successor to count from, so
     ///     with an offset it is no version.
     ///   - place: What holds the value, for an error.
-    /// - Throws: ``StoreError`` with `recordedVersion` where `fractions` refuse the value.
+    /// - Throws: ``StoreError`` with `recordedVersion` if `fractions` refuse the value.
     func version(
         _ fractions: RecordedVersion.Fractions, offset: Int = 0, of place: String, path: String
     ) throws -> SchemaVersion? {
@@ -63,8 +63,8 @@ struct RecordedValue {
             case .refused:
                 throw StoreError.unknownVersion(
                     path,
-                    "\(place) holds a number that is not whole, and as numbers the versions 1.1 and 1.10 are the same",
-                    last: "give each one's from a closure (RecordedVersion.custom)")
+                    "\(place) contains a number that is not whole, and as numbers the versions 1.1 and 1.10 are equal",
+                    last: "give the version from a closure (RecordedVersion.custom)")
             }
         case .text(let text):
             guard let version = SchemaVersion(text) else { return nil }
@@ -86,7 +86,7 @@ extension RecordedVersion {
         case asWritten
         /// This version.
         case assumed(SchemaVersion)
-        /// An error: nobody can tell.
+        /// An error: it cannot be determined.
         case refused
     }
 }

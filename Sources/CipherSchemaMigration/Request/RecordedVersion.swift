@@ -2,7 +2,7 @@ public import CipherHistory
 
 /// Where the version of a legacy database is recorded.
 ///
-/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table; where other code
+/// Once CipherStore has opened a database its version is in `PRAGMA user_version` and its history table; if other code
 /// has written one of them, the higher one counts.
 public enum RecordedVersion: Sendable {
     /// `PRAGMA user_version`.
@@ -16,7 +16,7 @@ public enum RecordedVersion: Sendable {
     case migrations(AppliedMigrations)
     /// A number or text in a property list beside the database.
     case propertyList(file: String, key: String)
-    /// The app's own way, given the path of the database; `nil` where nothing is recorded.
+    /// The app's own way, given the path of the database; `nil` if nothing is recorded.
     case custom(@Sendable (String) throws -> SchemaVersion?)
 
     /// A table's column that holds a version.

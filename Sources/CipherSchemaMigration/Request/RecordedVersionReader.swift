@@ -18,10 +18,11 @@ extension RecordedVersion {
     /// - Parameters:
     ///   - fractions: What a number that is not whole means.
     ///   - assumed: What a property list counts as that was cut short, as by a kill while the app wrote it.
-    /// - Returns: `nil` where nothing is recorded: no table, no row, no property list, no such key in it. A
-    ///   `user_version` that was never set is 0.
-    /// - Throws: ``StoreError`` with `recordedVersion` where something is recorded that is no version; it never shows
-    ///   the value. With `downgrade` where a list of migrations is shorter than what was applied. `DatabaseError` where SQLite fails, and whatever the app's own closure throws.
+    /// - Returns: `nil` if nothing is recorded: no table, no row, no property list, no such key in it. A `user_version`
+    ///   that was never set is 0.
+    /// - Throws: ``StoreError`` with `recordedVersion` if something is recorded that is no version; it never shows the
+    ///   value. With `downgrade` if a list of migrations is shorter than what was applied. `DatabaseError` if SQLite
+    ///   fails, and whatever the app's own closure throws.
     package func read(
         from connection: Connection, databasePath: String, _ fractions: Fractions, assumed: SchemaVersion? = nil
     ) throws -> SchemaVersion? {
@@ -54,7 +55,7 @@ extension RecordedVersion {
             guard version?.components.contains(where: { $0 < 0 }) != true else {
                 throw StoreError(
                     .recordedVersion, path: databasePath, "the app's closure gave a negative version",
-                    advice: "return nil where nothing is recorded")
+                    advice: "return nil if nothing is recorded")
             }
             return version
         }
@@ -124,7 +125,7 @@ extension RecordedVersion {
         return Set(columns.map { SQLName($0.table) })
     }
 
-    /// What must be there of a database with tables; `nil` where a version may be recorded nowhere.
+    /// What must be there of a database with tables; `nil` if a version may be recorded nowhere.
     package var place: String? {
         switch self {
         case .table(let column): "a row of \(column.table) with its \(column.column)"
@@ -151,8 +152,8 @@ extension RecordedVersion.VersionColumn {
             let value = RecordedValue(value)
             guard let version = try value?.version(fractions, offset: offset, of: place, path: databasePath) else {
                 throw StoreError(
-                    .recordedVersion, path: databasePath, "\(place) holds a value that is not a version",
-                    advice: "it must be a whole number from 0 up, after the offset, or text such as 2.0.0")
+                    .recordedVersion, path: databasePath, "\(place) contains a value that is not a version",
+                    advice: "it must be a whole number of at least 0, after the offset, or text such as 2.0.0")
             }
             highest = highest.map { max($0, version) } ?? version
         }
@@ -198,8 +199,8 @@ extension RecordedVersion.VersionColumn {
         guard found.hasRows else {
             throw StoreError(
                 .recordedVersion, path: databasePath,
-                "\"\(table)\", which records the version, is not a table with rows of its own",
-                advice: "check recordedVersion in the configuration, and where the file comes from")
+                "\"\(table)\", which records the version, is not an ordinary table",
+                advice: "check recordedVersion in the configuration, and the origin of the file")
         }
         return found.name
     }

@@ -11,7 +11,7 @@ package struct SchemaGoal: Sendable {
     package var destructiveChanges = DestructiveChanges.withhold
     /// What the app's schema and steps need of the app's own.
     package var extensions = SQLExtensions()
-    /// What the app runs while its database is opened.
+    /// The app's hooks that run while its database is opened.
     package var launch = LaunchHooks()
 
     /// The defaults.

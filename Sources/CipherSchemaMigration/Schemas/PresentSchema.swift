@@ -37,7 +37,7 @@ struct PresentSchema {
         var object: DatabaseState.Object
         /// Whether the engine leaves the old names in its text, so that it must be made again.
         var isOutdated = false
-        /// A name in it of which nobody can tell from the text whether it is the renamed one.
+        /// A name in it of which no one can tell from the text whether it is the renamed one.
         var doubt: String?
     }
 
@@ -109,7 +109,7 @@ struct PresentSchema {
             Plan.Operation(
                 .dropTable, table: table.shape.name,
                 sql: ["DROP TABLE \(SQL.quoted(identifier: table.shape.name))"],
-                reason: "it holds no rows, and another table is renamed to it"))
+                reason: "it contains no rows, and another table is renamed to it"))
     }
 
     // MARK: Columns

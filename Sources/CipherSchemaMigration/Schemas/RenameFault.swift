@@ -19,7 +19,7 @@ package struct RenameFault {
             }
         }
         return sorted.lazy.map(\.key).first { isCyclic($0, hints) }
-            .map { RenameFault(new: $0, detail: "the renames of \($0.text) are a cycle") }
+            .map { RenameFault(new: $0, detail: "the renames of \($0.text) form a cycle") }
     }
 
     private static func isCyclic(_ start: SQLName, _ hints: [SQLName: String]) -> Bool {

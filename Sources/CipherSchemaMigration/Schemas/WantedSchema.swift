@@ -58,7 +58,7 @@ package struct WantedSchema {
     /// Adds what one CREATE statement makes.
     ///
     /// - Parameter place: Where the statement stands, for errors, such as `dbTables[2].chat`.
-    /// - Throws: ``StoreError`` with `configuration` where SQLite refuses it, or where it makes nothing.
+    /// - Throws: ``StoreError`` with `configuration` if SQLite refuses it, or where it makes nothing.
     package mutating func add(_ sql: String, at place: String) throws {
         do {
             let last = try connection.value(Int64.self, "SELECT coalesce(max(rowid), 0) FROM sqlite_master") ?? 0
@@ -88,11 +88,11 @@ package struct WantedSchema {
         if let virtual = made.first(where: \.isVirtual) { made = [virtual] }
         guard let (object, isVirtual) = made.first, made.count == 1 else {
             throw StoreError.unusable(
-                place, "it makes no table, view, index or trigger", advice: "give one CREATE statement")
+                place, "it does not create a table, view, index or trigger", advice: "give one CREATE statement")
         }
         guard !SQLName(object.name).isOfCipherStore else {
             throw StoreError.unusable(
-                place, "\(object.name) begins with cipherstore_, which is CipherStore's own",
+                place, "\(object.name) begins with cipherstore_, which is reserved",
                 advice: "choose another name")
         }
         if isVirtual {

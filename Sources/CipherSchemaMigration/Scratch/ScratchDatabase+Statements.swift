@@ -32,7 +32,7 @@ extension ScratchDatabase {
 
     /// Whether SQLite takes a statement that writes rows; it is only compiled.
     ///
-    /// - Returns: `true` also where nobody can tell.
+    /// - Returns: `true` also where no one can tell.
     func accepts(_ statement: PlacedStatement) throws -> Bool {
         do {
             _ = try run(statement)
@@ -48,7 +48,7 @@ extension ScratchDatabase {
         return try connection.complaint(aboutNamesIn: SQL(text: statement.sql))
     }
 
-    /// The rows that an INSERT makes where there are none; `nil` where it cannot be tried.
+    /// The rows that an INSERT makes where there are none; `nil` if it cannot be tried.
     func rows(of statement: PlacedStatement, into table: String, _ columns: [String]) throws -> [[Value]]? {
         let list = columns.map { SQL.quoted(identifier: $0) }.joined(separator: ", ")
         return try undoing {
@@ -81,7 +81,7 @@ extension ScratchDatabase {
         } ?? true
     }
 
-    /// Runs `body` and takes back what it did; `nil` where SQLite refuses it.
+    /// Runs `body` and takes back what it did; `nil` if SQLite refuses it.
     ///
     /// What needs rows or functions that are not here tells nothing.
     private func undoing<Result>(_ body: () throws -> Result) throws -> Result? {

@@ -7,7 +7,7 @@ internal import CipherSQLite
 extension ScratchDatabase {
     /// What SQLite makes of a table's text.
     ///
-    /// - Throws: `DatabaseError` where it refuses the text.
+    /// - Throws: `DatabaseError` if it refuses the text.
     package func shape(of text: TableText, name: String) throws -> TableShape {
         try connection.execute(SQL(text: text.createSQL(name: name)))
         let shape = try TableShape(name, in: connection)
@@ -15,7 +15,7 @@ extension ScratchDatabase {
         return shape
     }
 
-    /// What SQLite says against a CREATE TABLE statement; `nil` where it takes it.
+    /// What SQLite says against a CREATE TABLE statement; `nil` if it takes it.
     func refusal(of sql: String, name: String) throws -> DatabaseError? {
         do {
             try connection.savepoint {

@@ -74,7 +74,7 @@ package struct DatabaseState {
         return state
     }
 
-    /// The state with other texts of views, indexes and triggers, for a source that has them made anew first.
+    /// The state with other texts of views, indexes and triggers, for a source that has them recreated first.
     package func replacing(_ texts: [Object]) -> DatabaseState {
         var state = self
         state.objects = objects.map { object in
@@ -91,7 +91,7 @@ package struct DatabaseState {
             }
     }
 
-    /// How many rows a table holds; `nil` where this state does not count.
+    /// How many rows a table holds; `nil` if this state does not count.
     package func rowCount(of table: String) throws -> Int? {
         countsRows ? try countedRows(of: table) : nil
     }

@@ -84,7 +84,7 @@ extension SQLTokens {
     }
 
     /// - Parameters:
-    ///   - child: The column whose foreign key is meant; `nil` where the whole text is about it.
+    ///   - child: The column whose foreign key is meant; `nil` if the whole text is about it.
     ///   - old: The only table that it is to lead away from; `nil` for any.
     fileprivate func leading(_ child: SQLName?, from old: SQLName?, to parent: String) -> String {
         replacing(parent) { index in

@@ -10,7 +10,7 @@ struct SchemaChangeSettings {
 
     /// Runs `body` without foreign keys, with renames that reach other objects, and with CHECK constraints.
     ///
-    /// Foreign keys can be switched only outside of a transaction. While they are on, dropping a table deletes the rows
+    /// Foreign keys can be switched only outside a transaction. While they are on, dropping a table deletes the rows
     /// that refer to it. A plan that fails between two of its statements leaves a setting as it was in between.
     func during<Result>(_ body: () throws -> Result) throws -> Result {
         let pragmas = ["foreign_keys", "legacy_alter_table", "ignore_check_constraints"]

@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// Keeps an app's own SQL and Swift inside of the migration's transaction.
+/// Keeps an app's own SQL and Swift inside the migration's transaction.
 ///
 /// SQLite itself tells, while it compiles a statement, what the statement would do.
 final class StepGuard {
@@ -56,8 +56,8 @@ final class StepGuard {
     private static func refused(_ what: String, _ place: String, _ path: String?) -> StoreError {
         StoreError(
             .configuration, path: path,
-            "\(place) may not run \(what): all steps are one transaction, which nothing in them may leave",
-            advice: "take it out of the step", changed: .nothing)
+            "\(place) may not run \(what): all steps run in one transaction, which they must not leave",
+            advice: "remove it from the step", changed: .nothing)
     }
 
     private func allows(_ action: StatementAction) -> Bool {

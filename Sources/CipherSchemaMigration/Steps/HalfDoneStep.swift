@@ -28,7 +28,7 @@ struct HalfDoneStep {
             !passage.change.added.isEmpty && passage.change.added.allSatisfy { !found.has($0) }
         }
         var answer = Answer()
-        for index in done { answer.skipped[index] = "what it makes is there already" }
+        for index in done { answer.skipped[index] = "what it creates exists already" }
         // A statement that takes a table away too has renamed it.
         let additions = done.map { passages[$0].change }.filter { !$0.removed.contains { $0.kind == .table } }
         let made = Set(additions.flatMap(\.added).filter { $0.kind == .table }.map(\.name))
@@ -39,13 +39,13 @@ struct HalfDoneStep {
             if mayLack, try !canRun(passage.statement) { continue }
             if index < proof {
                 answer.skipped[index] =
-                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is there"
+                    "it ran, or failed unnoticed, before \(passages[proof].statement.place), whose effect is in the database"
                 continue
             }
             guard !mayRepeat(passage) else { continue }
             switch try evidence.answer(for: passage, made: made) {
             case .ran:
-                answer.skipped[index] = "its rows are there already"
+                answer.skipped[index] = "its rows exist already"
                 // In a table that was there before, they may be others.
                 if !passage.traits.inserts.isDisjoint(with: made) { proof = index }
             case .notRun: continue
@@ -63,7 +63,7 @@ struct HalfDoneStep {
         where passage.traits.writesRows && !mayRepeat(passage) {
             guard try !earlier.contains(passage.statement.sql) && canRun(passage.statement) else { continue }
             switch try evidence.answer(for: passage) {
-            case .ran: answer.skipped[index] = "its rows are there already"
+            case .ran: answer.skipped[index] = "its rows exist already"
             case .notRun: continue
             case .unclear: throw unclear(passage)
             case .unknown: open = open ?? passage
@@ -82,8 +82,8 @@ struct HalfDoneStep {
         let isInsert = passage.traits.deletes.isEmpty && passage.traits.updates.isEmpty
         return StoreError(
             .migration, path: path,
-            "\(name) was begun before and not ended, and nobody can tell whether "
-                + "\(passage.statement.place) has run: once more, it might "
+            "\(name) was started before and did not finish, and it is unknown whether "
+                + "\(passage.statement.place) has run: running it again might "
                 + (isInsert ? "make rows twice" : "change rows a second time"),
             advice: (isInsert ? "write it as INSERT OR IGNORE, or so " : "write it so ")
                 + "that it may run again and name it in updates.repeatable, or repair the database by hand",
@@ -98,10 +98,10 @@ struct HalfDoneStep {
             let there = added.filter(found.has)
             guard !there.isEmpty else { continue }
             if let absent = added.subtracting(there).min(by: { $0.description < $1.description }) {
-                throw differs(passage, "it makes the \(absent) too, which is missing")
+                throw differs(passage, "it also creates the \(absent), which is missing")
             }
             if let other = there.first(where: { found.definitions[$0] != passage.change.after.definitions[$0] }) {
-                throw differs(passage, "the \(other) is there and is another")
+                throw differs(passage, "the \(other) exists and is different")
             }
             done.insert(index)
         }
@@ -126,13 +126,13 @@ struct HalfDoneStep {
         }
         guard let count else {
             throw StoreError.halfDone(
-                path, "\(name) was neither left alone nor run from its beginning: the database fits no moment of it")
+                path, "\(name) has run in part, but the database matches no point of it")
         }
         return Set((0..<count).filter { passages[$0].traits.isDefinition })
     }
 
     private func differs(_ passage: StepSchemas.Passage, _ detail: String) -> StoreError {
         .halfDone(
-            path, "a part of what \(passage.statement.place) makes is in the database already: \(detail)")
+            path, "part of what \(passage.statement.place) creates is in the database already: \(detail)")
     }
 }

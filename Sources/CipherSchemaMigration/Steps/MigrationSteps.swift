@@ -18,7 +18,7 @@ public struct MigrationSteps: Sendable {
     public enum Work: Sendable {
         /// SQL, each text of one or several statements.
         case sql([String])
-        /// Swift, which runs inside of the migration's transaction and must not end it.
+        /// Swift, which runs inside the migration's transaction and must not end it.
         case swift(@Sendable (Connection) throws -> Void)
     }
 
@@ -47,7 +47,7 @@ public struct MigrationSteps: Sendable {
     public var updates: [Update]
     /// SQL that every launch runs, after the updates.
     public var everyLaunch: [String]
-    /// The statements that may run once more where nobody can tell whether they ran, by their places, such as
+    /// The statements that may run once more where no one can tell whether they ran, by their places, such as
     /// `sql_update_3.plist[1]`.
     public var repeatable: Set<String>
     /// What errors call the baseline and the work of every launch.
@@ -94,18 +94,18 @@ extension MigrationSteps {
         }
         if let beyond = ordered.first(where: { $0.version > version }) {
             throw failure(
-                "\(beyond.name) is a step to version \(beyond.version), and the app's version is \(version)",
-                "raise dbVersion, or take the step away")
+                "\(beyond.name) is a step to version \(beyond.version), but the app's version is \(version)",
+                "raise dbVersion, or remove the step")
         }
         guard numbering == .consecutive else { return }
         guard let last = version.wholeNumber else {
             throw failure(
-                "the steps are numbered one by one, and the app's version is \(version)",
+                "the steps are numbered consecutively, but the app's version is \(version)",
                 "name the steps by the app's versions, such as sql_update_1.10.0.plist")
         }
         if let first = ordered.first, first.version < 2 {
             throw failure(
-                "\(first.name) would never run: version 1 is what the baseline makes", "number the updates from 2 up")
+                "\(first.name) would never run: the baseline creates version 1", "number the updates from 2")
         }
         for number in stride(from: 2, through: last, by: 1) {
             guard number - 2 < ordered.count, ordered[number - 2].version == SchemaVersion(number) else {

@@ -64,7 +64,7 @@ struct RecordedDefinitions {
         let subject = column.map { "the column \(table.name.text).\($0.text)" } ?? "the table \(table.name.text)"
         return .kept(
             subject, table: table.name.text, column: column?.text,
-            because: "the database has it as \(mine), and the steps up to version \(version) give \(theirs)")
+            because: "the database has it as \(mine), but the steps up to version \(version) give \(theirs)")
     }
 }
 

@@ -62,7 +62,7 @@ struct StepPlanning {
     private mutating func repair() throws {
         guard past > 0 else { return }
         guard stepSchemas.stages.count >= past else {
-            notes.append("steps in Swift lie before the recorded version, so its schema was not compared")
+            notes.append("there are Swift steps before the recorded version, so its schema was not compared")
             return
         }
         let repair = StepRepair(
@@ -83,22 +83,22 @@ struct StepPlanning {
         }
         guard !operations.isEmpty else { return }
         notes.append(
-            "the database lacked parts of its recorded version or had them otherwise, which "
-                + "\(operations.count) operations make up for")
+            "the database lacked parts of its recorded version or had different ones: "
+                + (operations.count == 1 ? "1 operation corrects that" : "\(operations.count) operations correct that"))
     }
 
     /// Rows that a step did not bring to where they belong are out of the app's reach.
     private mutating func noteLeftover(_ leftover: SchemaSnapshot.Item) throws {
         let table = leftover.kind == .table ? state.tables.first { SQLName($0.name) == leftover.name } : nil
         guard let table, !table.isVirtual, try state.holdsRows(table.name) else {
-            notes.append("the \(leftover), which a step takes away, is still there and is kept")
+            notes.append("the \(leftover), which a step removes, still exists and is kept")
             return
         }
         let rows = try state.countedRows(of: table.name)
         findings.append(
             Plan.Finding(
                 .warning, table: table.name, count: rows,
-                message: "the \(leftover), which a step takes away, is still there with \(rows) "
+                message: "the \(leftover), which a step removes, still exists with \(rows) "
                     + "row\(rows == 1 ? "" : "s") and is kept"))
     }
 
@@ -126,7 +126,9 @@ struct StepPlanning {
                 findings.append(
                     Plan.Finding(
                         .warning,
-                        message: "\(statement.place) takes a name in double quotes for text: \(complaint)"))
+                        message:
+                            "\(statement.place) contains a name in double quotes that SQLite treats as text: \(complaint)"
+                    ))
             }
             uniqueness.note(statement.sql, traits)
             try StepGuard.checkText(statement, path: state.connection.path)
@@ -154,7 +156,7 @@ struct StepPlanning {
         return latest
     }
 
-    /// - Returns: `nil` where the app's own modules or functions are needed to try it.
+    /// - Returns: `nil` if the app's own modules or functions are needed to try it.
     @discardableResult
     private func rehearse(_ statement: PlacedStatement) throws -> StatementTraits? {
         do {

@@ -5,8 +5,8 @@ internal import CipherSQLite
 
 /// Finds what a database lacks of the schema that its recorded version stands for.
 ///
-/// The older systems recorded a version although a statement had failed. What only adds is made up for; where a failed
-/// statement may have left rows elsewhere, nobody can tell, and nothing is touched.
+/// The older systems recorded a version although a statement had failed. What only adds is made up for; if a failed
+/// statement may have left rows elsewhere, no one can tell, and nothing is touched.
 struct StepRepair {
     let version: SchemaVersion
     /// The statements up to the version.
@@ -56,7 +56,7 @@ struct StepRepair {
             + past.filter { repaired.concerns($0.traits) }.map { passage in
                 Plan.Operation(
                     .sql, object: passage.statement.place, sql: [passage.statement.sql],
-                    reason: "it cannot have run while what it writes was missing", step: passage.statement.step)
+                    reason: "it cannot have run while its target was missing", step: passage.statement.step)
             }
     }
 
@@ -105,7 +105,7 @@ struct StepRepair {
         return past.last { $0.change.removed.contains(item) }?.change.removed.allSatisfy { $0.kind != .table } ?? false
     }
 
-    /// Whether it is a unique index of the steps' own, which would go on refusing rows; to drop it loses nothing.
+    /// Whether it is a unique index of the steps' own, which would continue refusing rows; to drop it loses nothing.
     func isDropped(_ leftover: SchemaSnapshot.Item, in found: SchemaSnapshot) -> Bool {
         guard leftover.kind == .index, let sql = found.sql[leftover], let definition = found.definitions[leftover]
         else {
@@ -120,7 +120,7 @@ struct StepRepair {
         let lost = missing.filter { $0.kind == .table || $0.kind == .column }
         let leftover = leftovers(in: found).first { $0.kind == .table || $0.kind == .column }
         guard let leftover, let first = lost.min(by: Self.byName) else { return }
-        throw differs("the \(first) is missing, and the \(leftover), which a step takes away, is still there")
+        throw differs("the \(first) is missing, and the \(leftover), which a step removes, still exists")
     }
 
     private func structure(
@@ -128,7 +128,7 @@ struct StepRepair {
         _ made: inout Set<SchemaSnapshot.Item>
     ) throws -> [Plan.Operation] {
         let added = passage.change.added.intersection(missing).subtracting(made)
-        let reason = "version \(version) is recorded, but what \(passage.statement.place) makes is missing"
+        let reason = "version \(version) is recorded, but what \(passage.statement.place) creates is missing"
         var operations: [Plan.Operation] = []
         for table in added.filter({ $0.kind == .table }).sorted(by: Self.byName) {
             guard let sql = wanted.sql[table] else { continue }
@@ -156,7 +156,7 @@ struct StepRepair {
                 Plan.Operation(
                     $0.drop, object: item.name.text,
                     sql: ["DROP \(item.kind.rawValue.uppercased()) \(SQL.quoted(identifier: item.name.text))"],
-                    reason: "the \(item) is there and is another than at the recorded version \(version)")
+                    reason: "the \(item) differs from that of the recorded version \(version)")
             }
         }
     }
@@ -166,7 +166,7 @@ struct StepRepair {
             Plan.Operation(
                 .dropIndex, object: item.name.text,
                 sql: ["DROP INDEX \(SQL.quoted(identifier: item.name.text))"],
-                reason: "a step up to the recorded version \(version) drops it, and it is still there")
+                reason: "a step up to the recorded version \(version) drops it, but it still exists")
         }
     }
 
@@ -181,7 +181,7 @@ struct StepRepair {
                         kinds.create, object: item.name.text, sql: [$0],
                         reason: missing.contains(item)
                             ? "version \(version) is recorded, but the \(item) is missing"
-                            : "the recorded version \(version) has the \(item) so")
+                            : "the recorded version \(version) has this \(item)")
                 }
             }
         }
@@ -193,7 +193,7 @@ struct StepRepair {
         }
         return made
             + lost.map {
-                Plan.Operation(.createTrigger, object: $0.name, sql: [$0.sql], reason: "it went with its view")
+                Plan.Operation(.createTrigger, object: $0.name, sql: [$0.sql], reason: "it was dropped with its view")
             }
     }
 
@@ -211,7 +211,7 @@ struct StepRepair {
     private func differs(_ detail: String) -> StoreError {
         StoreError(
             .migration, path: path,
-            "the database is not what its recorded version \(version) stands for: \(detail)",
+            "the database does not match its recorded version \(version): \(detail)",
             advice: "repair it by hand, or correct the record", changed: .nothing)
     }
 

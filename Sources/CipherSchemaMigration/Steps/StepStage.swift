@@ -5,7 +5,7 @@ struct StepStage {
     let name: String
     /// The version that the schema has afterwards; `nil` for the baseline.
     let version: SchemaVersion?
-    /// `nil` for Swift, of which nobody can tell beforehand what it does.
+    /// `nil` for Swift, of which no one can tell beforehand what it does.
     let statements: [PlacedStatement]?
     let work: MigrationSteps.Work
 

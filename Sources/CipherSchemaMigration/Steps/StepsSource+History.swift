@@ -3,7 +3,7 @@ extension StepsSource {
 
     /// The updates, of which Swift is known by its name alone.
     ///
-    /// Not the baseline: which one an old database was made by nobody knows.
+    /// Not the baseline: which one an old database was created by no one knows.
     package var recordedSteps: [SchemaStep] {
         steps.ordered.map { update in
             switch update.work {

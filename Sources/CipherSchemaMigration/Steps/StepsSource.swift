@@ -28,7 +28,7 @@ package struct StepsSource: SchemaSource {
         var plan = Plan(from: state.recorded, to: version, fingerprint: fingerprint)
         let everyLaunch = PlacedStatement.statements(of: steps.everyLaunch, in: steps.names.everyLaunch)
         plan.everyLaunch = everyLaunch.map {
-            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "every launch does it", step: $0.step)
+            Plan.Operation(.sql, object: $0.place, sql: [$0.sql], reason: "it runs at every launch", step: $0.step)
         }
         guard !state.isAdopted || state.recorded != version else { return plan }
         let stages =
@@ -45,7 +45,7 @@ package struct StepsSource: SchemaSource {
         return plan
     }
 
-    /// The version that the steps go on from; `nil` for a new database.
+    /// The version that the steps continue from; `nil` for a new database.
     private func from(_ state: DatabaseState) throws -> SchemaVersion? {
         if let recorded = state.recorded, recorded > .zero { return recorded }
         let own = state.tables.filter {
@@ -54,8 +54,8 @@ package struct StepsSource: SchemaSource {
         guard let table = own.first else { return nil }
         throw StoreError.unknownVersion(
             state.connection.path,
-            "the database records no version but has tables, such as \(table.name): it is of an unknown version, and "
-                + "no new one", first: "say in recordedVersion where its version is recorded")
+            "the database records no version but has tables, such as \(table.name): its version is unknown, and "
+                + "no new one", first: "configure recordedVersion with the place of its version")
     }
 
     private var fingerprint: String {

@@ -12,7 +12,7 @@ package enum AccountFolder {
     /// File systems allow 255.
     private static let maximumLength = 200
 
-    /// - Throws: ``StoreError`` with `misuse` where the cryptographic library cannot make the digest of a long account.
+    /// - Throws: ``StoreError`` with `misuse` if the cryptographic library cannot make the digest of a long account.
     package static func name(of account: String) throws -> String {
         guard !account.isEmpty else { return "%" }
         var name: [UInt8] = []

@@ -9,9 +9,9 @@ internal import CipherSystemFiles
 
 /// Where the databases of accounts are.
 enum AccountLocation: Sendable {
-    /// Each in a folder of its own in this directory.
+    /// Each in its own folder in this directory.
     case folders(in: URL)
-    /// Where the app says.
+    /// Where the app's closure says.
     case custom(@Sendable (String) throws -> URL)
 
     /// The folder and the file of an account.
@@ -26,7 +26,7 @@ enum AccountLocation: Sendable {
             let (folder, name) = FileSystem.split(path.utf8.last == UInt8(ascii: "/") ? String(path.dropLast()) : path)
             guard file.isFileURL, FileName.fault(of: name) == nil else {
                 throw StoreError(
-                    .misuse, path: file.absoluteString, "the location of an account is no file",
+                    .misuse, path: file.absoluteString, "the location of an account is not a file",
                     advice: "give the file URL of a database")
             }
             return (folder, name)

@@ -11,13 +11,13 @@ package struct AccountRemoval {
         self.paths = paths
     }
 
-    /// - Throws: ``StoreError`` with `busy` where somebody else has the file open.
+    /// - Throws: ``StoreError`` with `busy` if somebody else has the file open.
     package func run(timeout: Duration) throws {
         try UpgradeLock.withLock(paths, timeout: timeout) {
             guard let status = try FileSystem.status(paths.database) else { return try removeFiles() }
             guard status.isRegular else {
                 throw StoreError(
-                    .notAFile, path: paths.database, "this is no database file", advice: "remove it yourself")
+                    .notAFile, path: paths.database, "this is not a database file", advice: "remove it yourself")
             }
             let file = try DatabaseFile(path: paths.database, access: .readWrite)
             let isDone: Bool? = try file.whileUnused {
@@ -26,7 +26,7 @@ package struct AccountRemoval {
             }
             guard isDone == true else {
                 throw StoreError.busy(
-                    paths.database, "somebody else has the database open", retry: .afterClosing,
+                    paths.database, "another process has the database open", retry: .afterClosing,
                     changed: .nothingRemoved)
             }
         }

@@ -9,7 +9,7 @@ internal import CipherSystemFiles
     public import Foundation
 #endif
 
-/// The stores of several accounts on one device: for each a file, a version record and a key of its own.
+/// The stores of several accounts on one device: each with its own file, version record and key.
 ///
 /// ```swift
 /// let accounts = AccountStores(configuration, directory: directory) { account in
@@ -18,8 +18,8 @@ internal import CipherSystemFiles
 /// let store = try await accounts.switch(to: "anna")
 /// ```
 ///
-/// An account that the device does not have yet is a first install of its own, whatever the others are. Each has a folder
-/// of its own in the directory, so that one can be upgraded while others are in use, by this process or another. The
+/// An account that the device does not have yet is a separate first install, whatever the others are. Each has its own
+/// folder in the directory, so that one can be upgraded while others are in use, by this process or another. The
 /// folder's name is the account's, with `%` and hexadecimal digits for everything but `a` to `z`, `0` to `9`, `-`, `_`,
 /// `@`, `+` and `.`; very long names end in a digest.
 public actor AccountStores {
@@ -39,7 +39,7 @@ public actor AccountStores {
     private let options: EncryptedStore.Options
     private let keyProvider: @Sendable (String) throws -> any KeyProvider
     private var entries: [Key: Entry] = [:]
-    /// The accounts that nobody may open now.
+    /// The accounts that no one may open now.
     private var closings: [Key: Task<Void, any Error>] = [:]
     /// The stores of the accounts that are open, by the number of their opening.
     private var stores: [Int: EncryptedStore] = [:]
@@ -48,15 +48,15 @@ public actor AccountStores {
     private var isSwitching = false
     private var switches: [CheckedContinuation<Void, Never>] = []
 
-    /// The account that was switched to; `nil` before the first switch, after one that failed, and after its end.
+    /// The current account; `nil` before the first switch, after a failed one, and after the account was closed.
     public private(set) var current: String?
 
-    /// Accounts in folders of their own.
+    /// Accounts in their own folders.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants each database to be.
     ///   - directory: The directory of the accounts' folders. It must exist.
-    ///   - options: How each store waits, and for how many readers it has room.
+    ///   - options: Timeouts, and the number of readers of each store.
     ///   - keyProvider: Gives the provider of an account's key.
     public init(
         _ configuration: Configuration, directory: URL, options: EncryptedStore.Options = .init(),
@@ -65,12 +65,12 @@ public actor AccountStores {
         self.init(configuration, .folders(in: directory), options, keyProvider)
     }
 
-    /// Accounts whose databases are where the app has them already.
+    /// Accounts whose databases are where the app already keeps them.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants each database to be; its `databaseName` does not count.
     ///   - location: The database file of an account, another one for each. Its folder must exist.
-    ///   - options: How each store waits, and for how many readers it has room.
+    ///   - options: Timeouts, and the number of readers of each store.
     ///   - keyProvider: Gives the provider of an account's key.
     public init(
         _ configuration: Configuration, location: @escaping @Sendable (_ account: String) throws -> URL,
@@ -94,7 +94,7 @@ public actor AccountStores {
 
     /// Closes the account that was switched to before, and opens another.
     ///
-    /// Accounts that were opened with ``open(_:progress:)`` stay open. Where the other one cannot be opened, none is
+    /// Accounts that were opened with ``open(_:progress:)`` stay open. If the other one cannot be opened, none is
     /// current.
     ///
     /// - Throws: As ``open(_:progress:)``.
@@ -112,13 +112,13 @@ public actor AccountStores {
         return store
     }
 
-    /// Opens an account beside those that are open, or gives its store where it is open.
+    /// Opens an account in addition to those that are open, or returns its store if it is open.
     ///
     /// - Parameters:
     ///   - account: The account's name, as the app knows it.
-    ///   - progress: Is told how far an encryption upgrade is; not where another call opens the account already.
+    ///   - progress: Called with how far an encryption upgrade is; not where another call opens the account already.
     /// - Throws: As ``EncryptedStore/open(_:directory:keyProvider:options:progress:)``, and what the app's own closures
-    ///   throw; ``StoreError`` with `misuse` where two accounts have one file.
+    ///   throw; ``StoreError`` with `misuse` if two accounts have one file.
     public func open(
         _ account: String, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
     ) async throws -> EncryptedStore {
@@ -170,7 +170,7 @@ public actor AccountStores {
         guard !stores.values.contains(where: { store.path.isSameName(as: $0.path) }) else {
             await store.close()
             throw StoreError(
-                .misuse, path: store.path, "two accounts have this file", advice: "give each account a file of its own")
+                .misuse, path: store.path, "two accounts use this file", advice: "give each account its own file")
         }
         stores[id] = store
         if isSuspended { store.beginSuspension(nil) }
@@ -185,7 +185,7 @@ public actor AccountStores {
         }
     }
 
-    /// Ends an opening for which nobody waits who was not cancelled.
+    /// Ends an opening for which no one waits who was not cancelled.
     private func giveUp(_ id: Int, _ key: Key) {
         guard let entry = entries[key], entry.id == id else { return }
         entries[key]?.waiting -= 1
@@ -205,7 +205,7 @@ public actor AccountStores {
 
     // MARK: Closing
 
-    /// Closes an account's store, as ``EncryptedStore/close()`` does; nothing where it is not open.
+    /// Closes an account's store, as ``EncryptedStore/close()`` does; does nothing if it is not open.
     ///
     /// An opening that is under way ends first.
     public func close(_ account: String) async {
@@ -221,9 +221,9 @@ public actor AccountStores {
     /// Closes an account and removes its database with everything beside it that belongs to it, and its folder where
     /// nothing else is left there.
     ///
-    /// The key stays with its provider: to remove it as well is the app's. After a crash, call this again.
+    /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
-    /// - Throws: ``StoreError`` with `busy` where another process has the file open.
+    /// - Throws: ``StoreError`` with `busy` if another process has the file open.
     public func remove(_ account: String) async throws {
         let (folder, databaseName) = try location.place(of: account, databaseName: configuration.checkedName)
         let removal = await end(account) { [location, options] in
@@ -237,7 +237,7 @@ public actor AccountStores {
         try await removal.value
     }
 
-    /// Closes an account and runs `body`; until its end nobody opens the account.
+    /// Closes an account and runs `body`; until its end no one opens the account.
     private func end(
         _ account: String, _ body: @escaping @Sendable () async throws -> Void
     ) async -> Task<Void, any Error> {

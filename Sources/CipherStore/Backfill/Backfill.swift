@@ -30,7 +30,7 @@ struct Backfill: Sendable {
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
-                .misuse, path: store.path, "a backfill needs a name, and batches of one row or more",
+                .misuse, path: store.path, "a backfill needs a name and batches of at least one row",
                 advice: "give both")
         }
         guard try await begin() else { return 0 }
@@ -54,7 +54,7 @@ struct Backfill: Sendable {
                     guard try !BackfillKeys.isThere(entry.table, connection) else {
                         throw StoreError(
                             .misuse, path: connection.path,
-                            "the backfill \(name) is one of \(entry.table), not of \(table)",
+                            "the backfill \(name) belongs to \(entry.table), not to \(table)",
                             advice: "give another name")
                     }
                     _ = try BackfillKeys(table, byRowID: byRowID, connection)

@@ -21,14 +21,14 @@ struct BackfillKeys {
         let rowID = try Self.rowID(of: table, all, connection)
         if byRowID {
             guard let rowID else {
-                throw misuse("its rows have no rowid", "give keysOf: instead of of: for a WITHOUT ROWID table")
+                throw misuse("its rows have no rowid", "use keysOf: instead of of: for a WITHOUT ROWID table")
             }
             columns = [rowID]
         } else {
             let key = all.primaryKey
             // Elsewhere a primary key may hold NULL, which comes neither before nor behind anything.
             guard rowID == nil, !key.isEmpty else {
-                throw misuse("it is no WITHOUT ROWID table", "give of: instead of keysOf:")
+                throw misuse("it is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }
             columns = key.map { SQL.quoted(column: $0.name) }
         }

@@ -14,7 +14,7 @@ package enum BackfillTable {
         /// Rows that were visited in all runs.
         var done: Int
         package var isFinished: Bool
-        /// Why the latest run ended early; `nil` where it did not, or was only cancelled or killed.
+        /// Why the latest run ended early; `nil` if it did not, or was only cancelled or killed.
         package var failure: String?
         /// ISO 8601, in UTC.
         var updatedAt: String
@@ -76,7 +76,7 @@ package enum BackfillTable {
             """)
     }
 
-    /// Has a backfill go on in its table's new name.
+    /// Has a backfill continue in its table's new name.
     static func move(_ name: String, to table: String, _ connection: Connection) throws {
         try connection.execute(
             "UPDATE main.cipherstore_backfill SET tableName = \(table), updatedAt = \(now) WHERE name = \(name)")

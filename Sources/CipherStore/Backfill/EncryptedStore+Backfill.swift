@@ -1,6 +1,6 @@
 public import CipherSQLite
 
-/// How far a backfill is.
+/// The progress of a backfill.
 public struct BackfillProgress: Sendable, Equatable {
     /// Rows that were visited, in this run and earlier ones.
     public let done: Int
@@ -25,7 +25,7 @@ extension EncryptedStore {
     /// }
     /// ```
     ///
-    /// Each batch is a transaction of its own together with its checkpoint, which is kept in the database. A run that was
+    /// Each batch is its own transaction together with its checkpoint, which is kept in the database. A run that was
     /// killed, cancelled or failed is resumed by calling this again, for instance at every launch; a backfill that has
     /// finished does nothing. Other reads and writes come in between the batches.
     ///
@@ -34,18 +34,18 @@ extension EncryptedStore {
     /// an INTEGER PRIMARY KEY may get other rowids by VACUUM; do not run it on such a table before the backfill has
     /// finished.
     ///
-    /// A table that was renamed meanwhile is given by its new name, and the backfill goes on where it was: it follows once
-    /// there is no table of the earlier name.
+    /// A table that was renamed meanwhile is given by its new name, and the backfill continues where it was: it follows
+    /// once there is no table of the earlier name.
     ///
     /// - Parameters:
-    ///   - name: The backfill's own name; one name stands for one piece of work on one table, for ever.
+    ///   - name: The backfill's own name; one name stands for one piece of work on one table, permanently.
     ///   - table: The table, which has rowids.
     ///   - batch: How many rows are visited in a transaction.
-    ///   - progress: Is told after each batch; asking for it costs one count of the rows for each run.
+    ///   - progress: Called after each batch; it costs one count of the rows for each run.
     ///   - body: Does the work for the rows with these rowids, in the batch's transaction.
     /// - Returns: How many rows this run visited.
-    /// - Throws: What `body` throws, after which the batch is undone and the backfill marked as failed; ``StoreError`` with
-    ///   `misuse` where the table has no rowids, is missing, or is another than that of an earlier run, which is
+    /// - Throws: What `body` throws, after which the batch is undone and the backfill marked as failed; ``StoreError``
+    ///   with `misuse` if the table has no rowids, is missing, or is another than that of an earlier run, which is
     ///   still there; as ``write(_:)``.
     @discardableResult
     public func backfill(

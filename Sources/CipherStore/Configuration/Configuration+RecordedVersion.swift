@@ -22,7 +22,7 @@ extension Configuration {
 
     /// Reads the version that the app recorded, or the one that is assumed of a database with tables and no record.
     ///
-    /// - Throws: ``StoreError`` with `recordedVersion` where the configuration says what records the version, a database
+    /// - Throws: ``StoreError`` with `recordedVersion` if the configuration says what records the version, a database
     ///   with tables lacks it, and none is assumed: it may be of any version.
     func readRecordedVersion(from connection: Connection, databasePath: String) throws -> SchemaVersion? {
         let recorded = try readOwnRecord(from: connection, databasePath: databasePath)

@@ -6,7 +6,7 @@ public import CipherSQLite
 public import CipherSchemaMigration
 internal import CipherSystemFiles
 
-/// What an app tells about its database: name, version, encryption, and where the schema comes from.
+/// The description of an app's database: name, version, encryption, and the source of the schema.
 ///
 /// Written in Swift, or read from a property list or JSON file with ``init(contentsOf:)``.
 public struct Configuration: Sendable {
@@ -24,34 +24,34 @@ public struct Configuration: Sendable {
     public var assumedVersion: SchemaVersion?
     /// Where the wanted schema comes from.
     public var schema: SchemaSourceKind
-    /// What becomes of changes that would lose tables, columns or values.
+    /// How to treat changes that would lose tables, columns or values.
     public var destructiveChanges: DestructiveChanges
     /// The app's own steps that may lose rows or values, by their names, such as `sql_update_3.plist`.
     ///
-    /// Where ``destructiveChanges`` is not `allow`, a migration is refused in which another step does. The names are those of
-    /// ``MigrationSteps/Update/name``, `baseline`, and `at the upgrade` for ``LaunchHooks/upgrade``.
+    /// If ``destructiveChanges`` is not `allow`, a migration in which any other step does is refused. The names are
+    /// those of ``MigrationSteps/Update/name``, `baseline`, and `at the upgrade` for ``LaunchHooks/upgrade``.
     public var destructiveSteps: Set<String> = []
     /// The collations that the app's schema uses, as the app registers them.
     public var collations: [Collation]
-    /// The functions of the app's own that its schema and its statements call.
+    /// The app's own functions that its schema and its statements call.
     ///
-    /// They are there on every connection of a store, and wherever its file is converted, migrated, planned or checked. A
-    /// schema may call those alone that are innocuous.
+    /// They are available on every connection of a store, and wherever its file is converted, migrated, planned or
+    /// checked. A schema may call only those that are innocuous.
     public var functions: [SQLFunction] = []
-    /// The tokenizers of the app's own that its full-text tables name.
+    /// The app's own tokenizers that its full-text tables name.
     ///
-    /// They are there wherever ``functions`` are.
+    /// They are available wherever ``functions`` are.
     public var tokenizers: [Tokenizer] = []
-    /// In which form the store writes and reads dates and UUIDs.
+    /// The form in which the store writes and reads dates and UUIDs.
     public var columnForms = ColumnForms()
-    /// What the app runs while its database is opened.
+    /// The app's hooks that run while its database is opened.
     public var launch = LaunchHooks()
     /// The file that it was read from, for errors.
     var file: String?
 
     /// A configuration in Swift.
     ///
-    /// The version of a legacy file is looked for, by default, where the system kept it that the schema source succeeds.
+    /// By default the version of a legacy file is read from where the app's former system kept it.
     public init(
         databaseName: String, version: SchemaVersion, encryption: Encryption = Encryption(),
         recordedVersion: RecordedVersion? = nil, schema: SchemaSourceKind = .none,
@@ -72,9 +72,9 @@ public struct Configuration: Sendable {
         public var isEnabled: Bool
         /// The first version that never shipped in plaintext: a plaintext file below it is a legacy one.
         ///
-        /// Without it every plaintext file is one that CipherStore has not made or encrypted before.
+        /// Without it, every plaintext file that CipherStore has neither created nor encrypted before is a legacy file.
         public var sinceVersion: SchemaVersion?
-        /// What to do with a plaintext file that is no legacy one.
+        /// What to do with a plaintext file that is not a legacy file.
         public var unexpectedPlaintext: UnexpectedPlaintext
         /// What to do with an encrypted file when encryption is off.
         public var whenDisabled: WhenDisabled
@@ -92,20 +92,20 @@ public struct Configuration: Sendable {
         ///
         /// Each upgrade keeps one, and none is ever replaced or removed.
         public var keepBackup: Bool
-        /// What becomes of a legacy file whose indexes, free list or pointer map are damaged, and of any other that is
-        /// converted.
+        /// How to treat damage to indexes, the free list or the pointer map of a file that is converted.
         public var onDamage = OnDamage.rebuildIndexes
         /// When a legacy file is encrypted.
         public var when = EncryptionTime.beforeOpening
-        /// After how many upgrades, decryptions or changes of key that did not end (a watchdog, a crash)
+        /// The number of upgrades, decryptions or key changes that did not end (a watchdog, a crash) after which
         /// ``onRepeatedFailure`` applies.
         public var maximumAttempts: Int
         /// What happens after the last attempt.
         public var onRepeatedFailure: OnRepeatedFailure
-        /// Whether, while encryption is off, each launch proves what encrypting its plaintext file would make of it.
+        /// Whether each launch rehearses the encryption of its plaintext file while encryption is off.
         ///
-        /// The encrypted copy is built, compared and discarded, and ``OpenReport/shadow`` tells how it went: what a staged
-        /// roll-out begins with. It takes as long as the upgrade, and the key provider is asked as for the upgrade.
+        /// The encrypted copy is built, compared and discarded, and ``OpenReport/shadow`` has the result: the first
+        /// step of a staged roll-out. It takes as long as the upgrade, and the key provider is called as for the
+        /// upgrade.
         public var shadow = false
 
         /// Encryption that is on, with the defaults.
@@ -142,7 +142,7 @@ public struct Configuration: Sendable {
 
     /// When a legacy file is encrypted.
     public enum EncryptionTime: String, Sendable, CaseIterable {
-        /// Before the store opens, which takes as long as that.
+        /// Before the store opens: opening takes as long as the encryption.
         case beforeOpening
         /// While the store is open, on a thread in the background: ``EncryptedStore/conversion``.
         case whileOpen
@@ -160,11 +160,11 @@ public struct Configuration: Sendable {
     public enum WhenFormerFormat: String, Sendable, CaseIterable {
         /// It is opened and keeps its format.
         case open
-        /// It is given the wanted format, as crash-safe and proven as an encryption.
+        /// It is converted to the wanted format, with the same crash safety and proof as an encryption.
         case upgrade
     }
 
-    /// What happens when an upgrade did not end, several times in a row.
+    /// What happens after an upgrade has failed to end several times in a row.
     public enum OnRepeatedFailure: String, Sendable, CaseIterable {
         /// An error with the code `repeatedFailure`.
         case refuse
@@ -174,7 +174,7 @@ public struct Configuration: Sendable {
 
     /// Where the wanted schema comes from.
     public enum SchemaSourceKind: Sendable {
-        /// The app takes care of its schema itself.
+        /// The app manages its schema itself.
         case none
         /// Tables declared with their columns.
         case tables([DeclaredTable])
@@ -200,7 +200,7 @@ extension Configuration {
         if let fault = FileName.fault(of: databaseName) {
             throw StoreError(
                 .configuration, path: databaseName, "the database's name \(fault)",
-                advice: "give the bare name of a file, and its folder as the directory", changed: .nothing)
+                advice: "give only the file name, and its folder as the directory", changed: .nothing)
         }
         return databaseName
     }

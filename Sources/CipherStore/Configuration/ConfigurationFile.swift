@@ -16,7 +16,7 @@ extension Configuration {
     /// The keys are listed in `Config/README.md`.
     ///
     /// - Throws: ``StoreError`` with `configuration`, whose detail names the place, such as `dbTables[2].chat[1]`;
-    ///   `missingFile`, `notAFile`, `permission` or `inputOutput` where the file cannot be read.
+    ///   `missingFile`, `notAFile`, `permission` or `inputOutput` if the file cannot be read.
     public init(contentsOf url: URL) throws {
         try self.init(file: url.requiredPath())
     }
@@ -87,7 +87,7 @@ extension Configuration {
                 throw element.failure(
                     "there is no step \(ConfigurationNode.shown(name))",
                     advice: known.isEmpty
-                        ? "take it out: only a configuration with updates has steps"
+                        ? "remove it: only a configuration with updates has steps"
                         : "the steps are \(known.joined(separator: ", "))")
             } ?? [])
     }

@@ -14,12 +14,12 @@ extension ConfigurationNode {
             break
         case .real:
             throw failure(
-                "must be a whole number or text such as \"2.0.0\", and is \(value.kind)",
-                advice: "write it as text, for the numbers 1.1 and 1.10 are the same")
+                "must be a whole number or text such as \"2.0.0\", not \(value.kind)",
+                advice: "write it as text, because the numbers 1.1 and 1.10 are equal")
         default:
             throw mismatch("a whole number or text such as \"2.0.0\"")
         }
-        throw failure("must be a whole number from 0 up, or text of such numbers with dots between")
+        throw failure("must be a whole number of at least 0, or text of such numbers separated by dots")
     }
 
     /// A version that a database can be given.

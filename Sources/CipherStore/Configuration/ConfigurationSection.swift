@@ -20,7 +20,7 @@ struct ConfigurationSection {
         self.entries = Dictionary(uniqueKeysWithValues: entries.map { ($0.name, $0.node) })
     }
 
-    /// The value of a key, `nil` where it is left out.
+    /// The value of a key, `nil` if it is left out.
     subscript(key: String) -> ConfigurationNode? { entries[key] }
 
     /// The value of a key that must be there.

@@ -9,7 +9,7 @@ extension DeclaredTable {
         var places: [SQLName: String] = [:]
         let elements = try node.elements()
         guard !elements.isEmpty else {
-            throw node.failure("names no table", advice: "leave it out where the app makes its tables itself")
+            throw node.failure("names no table", advice: "omit it if the app creates its tables itself")
         }
         for element in elements {
             let (name, columns) = try element.singleEntry("table")

@@ -18,7 +18,7 @@ extension Configuration.SchemaSourceKind {
         }
         if let other = given.dropFirst().first, let second = section[other] {
             throw second.failure(
-                "a configuration has one schema source, and \"\(key)\" is given too", advice: "leave one of them out")
+                "a configuration has one schema source, but \"\(key)\" is given too", advice: "remove one of them")
         }
         switch key {
         case "dbTables":

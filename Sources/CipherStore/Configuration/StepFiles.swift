@@ -42,8 +42,8 @@ extension MigrationSteps {
             let number = name.dropFirst(Self.updatePrefix.count).dropLast(Self.ending.count)
             guard name.hasSuffix(Self.ending), let version = SchemaVersion(String(number)) else {
                 throw StoreError(
-                    .configuration, path: "\(folder)/\(name)", "the name of the update names no version",
-                    advice: "name it sql_update_3.plist or sql_update_1.10.0.plist, or take it away")
+                    .configuration, path: "\(folder)/\(name)", "the name of the update contains no version",
+                    advice: "name it sql_update_3.plist or sql_update_1.10.0.plist, or remove it")
             }
             hasDots = hasDots || number.contains(".")
             updates.append(Update(version, name: name, .sql(try Self.texts(in: folder, name))))
@@ -95,7 +95,7 @@ extension ConfigurationNode {
             guard places.contains(name) else {
                 throw place.failure(
                     "no step has a statement \(Self.shown(name))",
-                    advice: "name it as the error does, such as sql_update_3.plist[1]")
+                    advice: "write it as in the error, such as sql_update_3.plist[1]")
             }
             steps.repeatable.insert(name)
         }

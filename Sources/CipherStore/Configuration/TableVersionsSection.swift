@@ -11,7 +11,7 @@ extension VersionedTable {
         for (name, table) in try node.entries() {
             try DeclaredTable.checkTableName(name, node)
             guard names.insert(SQLName(name)).inserted else {
-                throw table.failure("the table is declared twice; SQLite does not tell upper case from lower case")
+                throw table.failure("the table is declared twice; names are not case-sensitive in SQLite")
             }
             guard SQLName(name) != SQLName(TableVersionRecord.table) else {
                 throw table.failure("the versions themselves are kept there", advice: "leave it out")
@@ -19,7 +19,7 @@ extension VersionedTable {
             tables.append(try VersionedTable(name, table))
         }
         guard !tables.isEmpty else {
-            throw node.failure("names no table", advice: "leave it out where the app makes its tables itself")
+            throw node.failure("names no table", advice: "omit it if the app creates its tables itself")
         }
         return tables
     }
@@ -61,7 +61,7 @@ extension ConfigurationNode {
         case .boolean, .list, .dictionary, .other: number = nil
         }
         guard let number, number >= 0, number < 1e15 else {
-            throw failure("must be a number from 0 up, such as 1.4, and is \(value.kind)")
+            throw failure("must be a number of at least 0, such as 1.4, not \(value.kind)")
         }
         return number
     }

@@ -15,18 +15,19 @@ extension EncryptedStore {
 
     /// Plans what ``open(_:directory:keyProvider:options:progress:)`` would do, and changes nothing.
     ///
-    /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused here.
-    /// What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion reads.
-    /// Where there is no key yet, a note of the plan says so: opening asks the provider for one, which it may make.
+    /// The migration runs on the real rows with every change in memory, so that what opening would refuse is refused
+    /// here. What depends on the moment is not asked: free space, permissions, locks, and pages that only a conversion
+    /// reads. If there is no key yet, a note of the plan says so: opening asks the provider for one, which it may make.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it.
-    ///   - keyProvider: Is asked for the key that opening needs, on another thread; makes none.
+    ///   - keyProvider: Provides the key that opening needs, on another thread; never creates one.
     ///   - options: How long to wait for an answer of the key provider.
     ///   - rehearsalLimit: How many bytes the migration may change in memory; with 0 it is not run.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` where a journal of a crashed
-    ///   writer must be rolled back first, and with `busy` where others go on writing; `CancellationError`.
+    /// - Throws: ``StoreError`` as opening would for a file that is refused, with `needsRecovery` if the journal of a
+    ///   writer that crashed must be rolled back first, and with `busy` if others continue writing;
+    ///   `CancellationError`.
     public static func plan(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         rehearsalLimit: Int = 256 << 20
@@ -36,7 +37,7 @@ extension EncryptedStore {
         }
     }
 
-    /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, and blocks the thread meanwhile.
+    /// Plans as ``plan(_:directory:keyProvider:options:rehearsalLimit:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await plan(_:directory:keyProvider:options:rehearsalLimit:) instead")
@@ -54,9 +55,9 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
     ///   - options: How long to wait for an answer of the key provider.
-    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded;
+    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` if no schema is recorded;
     ///   `CancellationError`.
     public static func validate(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -64,7 +65,7 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.validate() }
     }
 
-    /// Validates as ``validate(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Validates as ``validate(_:directory:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await validate(_:directory:keyProvider:options:) instead")
@@ -79,7 +80,7 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
     ///   - options: How long to wait for an answer of the key provider.
     /// - Throws: ``StoreError`` where the file cannot be read; `CancellationError`.
     public static func history(
@@ -88,7 +89,7 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.history() }
     }
 
-    /// Reads as ``history(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Reads as ``history(_:directory:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await history(_:directory:keyProvider:options:) instead")
@@ -109,12 +110,13 @@ extension EncryptedStore {
     ///   - version: The version; the configuration's own by default.
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where a
+    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` if a
     ///   version is recorded already, with `configuration` for a version after the configuration's, with
-    ///   `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row was changed then; a journal
-    ///   of a crashed writer may have been rolled back and a `-wal` brought into the file, as SQLite does at any opening.
+    ///   `unexpectedPlaintext` if the file is to be encrypted first; `CancellationError`. No row was changed then; the
+    ///   journal of a writer that crashed may have been rolled back and a `-wal` merged into the file, as SQLite does
+    ///   at any opening.
     @discardableResult
     public static func baseline(
         at version: SchemaVersion? = nil, _ configuration: Configuration, directory: URL,
@@ -123,7 +125,7 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.baseline(at: version) }
     }
 
-    /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Declares as ``baseline(at:_:directory:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await baseline(at:_:directory:keyProvider:options:) instead")
@@ -135,19 +137,19 @@ extension EncryptedStore {
         try opening(configuration, directory, keyProvider, options).baseline(at: version)
     }
 
-    /// Records the present schema and steps anew, after what drifted was judged right, and forgets failures of backfills.
+    /// Records the present schema and steps after an intended drift, and clears failures of backfills.
     ///
-    /// Writes nothing where nothing is to be repaired.
+    /// Writes nothing if nothing is to be repaired.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key where the file is encrypted, on another thread; makes none.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` where no
-    ///   version is recorded, with `unexpectedPlaintext` where the file is to be encrypted first; `CancellationError`. No row
-    ///   was changed then; a journal of a crashed writer may have been rolled back and a `-wal` brought into the file, as
-    ///   SQLite does at any opening.
+    /// - Throws: ``StoreError`` as opening would for a file that is refused; with `missingFile`, with `migration` if no
+    ///   version is recorded, with `unexpectedPlaintext` if the file is to be encrypted first; `CancellationError`. No
+    ///   row was changed then; the journal of a writer that crashed may have been rolled back and a `-wal` merged into
+    ///   the file, as SQLite does at any opening.
     @discardableResult
     public static func repair(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
@@ -155,7 +157,7 @@ extension EncryptedStore {
         try await maintain(configuration, directory, keyProvider, options) { try $0.repair() }
     }
 
-    /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Repairs as ``repair(_:directory:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await repair(_:directory:keyProvider:options:) instead")

@@ -12,25 +12,25 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Makes a new, encrypted database of what a damaged one still holds, with the schema of a configuration where the damaged
-    /// one's own is lost.
+    /// Creates a new, encrypted database from what a damaged one still contains, with the schema of a configuration if
+    /// the damaged one's own is lost.
     ///
     /// Does what `DatabaseConverter.recover` does, with the cipher formats, collations, functions and tokenizers of the
-    /// configuration. The schema is the one that a first install has: the app's steps run in an empty database in memory, its
-    /// Swift too. Where the damaged file has its schema, that counts. The damaged file is never written, and the new one
-    /// is migrated when it is opened.
+    /// configuration. The schema is the one that a first install has: the app's steps run in an empty database in
+    /// memory, its Swift too. If the damaged file has its schema, that counts. The damaged file is never written, and
+    /// the new one is migrated when it is opened.
     ///
     /// - Parameters:
     ///   - damaged: The damaged database file, plaintext or encrypted.
-    ///   - recovered: Where the new database is to be. Its directory must exist, and nothing may have its name.
+    ///   - recovered: Where the new database is to be. Its directory must exist, and no file may have its name.
     ///   - configuration: What the app wants the database to be.
     ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one.
-    ///   - recoveredKeyProvider: Gives another key for the new database, and may make it.
+    ///   - recoveredKeyProvider: Gives another key for the new database, and may create it.
     ///   - options: How long to wait.
-    ///   - progress: Is told how far the recovery is, on the thread that works.
-    /// - Returns: What came back, and what is lost.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with `configuration` or `migration` where the schema
-    ///   cannot be made; `CancellationError`. There is nothing under the new name then.
+    ///   - progress: Called with how far the recovery is, on the thread that works.
+    /// - Returns: What was recovered, and what is lost.
+    /// - Throws: ``StoreError`` as `DatabaseConverter.recover` does, and with `configuration` or `migration` if the
+    ///   schema cannot be made; `CancellationError`. The new file does not exist then.
     @discardableResult
     public static func recover(
         _ damaged: URL, to recovered: URL, configuration: Configuration, keyProvider: any KeyProvider,
@@ -44,12 +44,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Recovers as ``recover(_:to:configuration:keyProvider:recoveredKeyProvider:options:progress:)`` does, and blocks the
-    /// thread meanwhile.
+    /// Recovers as ``recover(_:to:configuration:keyProvider:recoveredKeyProvider:options:progress:)`` does, blocking
+    /// the calling thread.
     ///
     /// The cancellation ends the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the recovery was cancelled in time.
     @available(*, noasync, message: "await recover(_:to:configuration:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -81,7 +81,7 @@ extension EncryptedStore {
 extension Configuration {
     /// Makes the schema of a first install in an empty database.
     ///
-    /// - Throws: ``StoreError`` with `configuration` or `migration` where it cannot be made.
+    /// - Throws: ``StoreError`` with `configuration` or `migration` if it cannot be made.
     package func makeSchema(in connection: Connection) throws {
         _ = try SchemaMigrator(configuration: self).migrate(connection) { nil }
     }

@@ -10,7 +10,7 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Has what a configuration's damaged database still holds take its place, and keeps the damaged one beside it.
+    /// Replaces a configuration's damaged database with what it still contains, and keeps the damaged one beside it.
     ///
     /// Does what `DatabaseConverter.recover(inPlace:)` does, with the name, the cipher formats, the collations, functions and
     /// tokenizers of the configuration: for an encrypted store whose reads or writes end with the code `corrupt`. Close the
@@ -23,11 +23,11 @@ extension EncryptedStore {
     ///   - keyProvider: Gives the key of the database, on another thread.
     ///   - template: A healthy database of the same schema, plaintext or with the same key, where the schema is lost.
     ///   - options: How long to wait.
-    ///   - progress: Is told how far the run is, on the thread that works.
-    /// - Returns: What came back, what is lost, and the name that the damaged database has now.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with `downgrade` or `unexpectedPlaintext` for
-    ///   what opening would refuse, and with `encryptionDisabled` where encryption is off; `CancellationError`. The file is
-    ///   as it was then.
+    ///   - progress: Called with how far the run is, on the thread that works.
+    /// - Returns: What was recovered, what is lost, and the name that the damaged database has now.
+    /// - Throws: ``StoreError`` as `DatabaseConverter.recover(inPlace:)` does, with `downgrade` or
+    ///   `unexpectedPlaintext` for what opening would refuse, and with `encryptionDisabled` if encryption is off;
+    ///   `CancellationError`. The file is unchanged then.
     @discardableResult
     public static func recover(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -39,11 +39,11 @@ extension EncryptedStore {
         }
     }
 
-    /// Recovers as ``recover(_:directory:keyProvider:template:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Recovers as ``recover(_:directory:keyProvider:template:options:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the run was cancelled in time.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await recover(_:directory:keyProvider:template:options:progress:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -66,13 +66,13 @@ extension EncryptedStore {
 }
 
 extension StoreOpening {
-    /// Has what the file still holds take its place, unless opening would refuse that.
+    /// Has what the file still contains take its place, unless opening would refuse that.
     fileprivate func recoverInPlace(template: String?) throws -> RecoveryReport {
         try checkInputs()
         guard configuration.encryption.isEnabled else {
             throw StoreError(
                 .encryptionDisabled, path: paths.database,
-                "encryption is off in the configuration, and what is recovered is encrypted",
+                "encryption is off in the configuration, but a recovered database is encrypted",
                 advice: "turn encryption on", changed: .nothing)
         }
         return try InPlaceRecovery(

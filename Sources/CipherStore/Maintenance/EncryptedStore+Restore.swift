@@ -11,7 +11,7 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Has a backup take the place of a configuration's database, or be one where there is none.
+    /// Replaces a configuration's database with a backup, or creates the database from it.
     ///
     /// Does what `DatabaseConverter.restore` does, with the name, the cipher formats and the collations of the configuration.
     /// The schema is migrated when the database is opened next. No store may have it open.
@@ -19,15 +19,15 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it. It must exist.
-    ///   - backup: The backup, with its `-wal` where it has one; it may be plaintext.
+    ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
     ///   - keyProvider: Gives the key of the database, on another thread; makes it where there is no database.
     ///   - backupKeyProvider: Gives the key of the backup; `nil` for that of the database.
     ///   - options: How long to wait.
-    ///   - progress: Is told how far the run is, on the thread that works.
+    ///   - progress: Called with how far the run is, on the thread that works.
     /// - Returns: What was copied and compared.
-    /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with `downgrade` for a backup of a newer version than the
-    ///   configuration's, and with `encryptionDisabled` where encryption is off; `CancellationError`. Until the swap no row has
-    ///   changed.
+    /// - Throws: ``StoreError`` as `DatabaseConverter.restore` does, with `downgrade` for a backup of a newer version
+    ///   than the configuration's, and with `encryptionDisabled` if encryption is off; `CancellationError`. Until the
+    ///   swap no row has changed.
     @discardableResult
     public static func restore(
         _ configuration: Configuration, directory: URL, from backup: URL, keyProvider: any KeyProvider,
@@ -41,12 +41,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Restores as ``restore(_:directory:from:keyProvider:backupKeyProvider:options:progress:)`` does, and blocks the thread
-    /// meanwhile.
+    /// Restores as ``restore(_:directory:from:keyProvider:backupKeyProvider:options:progress:)`` does, blocking the
+    /// calling thread.
     ///
     /// The cancellation ends the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where the run was cancelled in time.
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await restore(_:directory:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(
@@ -78,7 +78,7 @@ extension StoreOpening {
         guard configuration.encryption.isEnabled else {
             throw StoreError(
                 .encryptionDisabled, path: paths.database,
-                "encryption is off in the configuration, and what is restored is encrypted",
+                "encryption is off in the configuration, but a restored database is encrypted",
                 advice: "turn encryption on", changed: .nothing)
         }
         let formats = configuration.encryption.formats

@@ -10,23 +10,23 @@ extension StoreOpening {
     /// For a database that has its schema already and whose version CipherStore has not recorded.
     ///
     /// - Parameter version: The configuration's own by default.
-    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused; with `migration` where a version is recorded already,
-    ///   with `configuration` for a version after the configuration's, with `unexpectedPlaintext` where the file is to be
-    ///   encrypted first.
+    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused; with `migration` if a version is recorded
+    ///   already, with `configuration` for a version after the configuration's, with `unexpectedPlaintext` if the file
+    ///   is to be encrypted first.
     package func baseline(at version: SchemaVersion? = nil) throws -> HistoryChange {
         let wanted = configuration.version
         let version = version ?? wanted
         guard version <= wanted else {
             throw StoreError(
                 .configuration, path: path,
-                "version \(version) cannot be declared: the configuration only knows \(wanted)",
+                "version \(version) cannot be declared: the configuration has versions up to \(wanted)",
                 advice: "declare an older version", changed: .nothing)
         }
         return try writing { connection in
             guard try !HistoryTable.isAdopted(connection) else {
                 throw StoreError(
-                    .migration, path: path, "the history has recorded a version already",
-                    advice: "repair it where the schema drifted from it", changed: .noRow)
+                    .migration, path: path, "the history already has a version",
+                    advice: "use repair if the schema has drifted from it", changed: .noRow)
             }
             let recorded = try resolver.recordedVersion(connection)
             try HistoryTable.append(
@@ -43,10 +43,10 @@ extension StoreOpening {
 
     /// Records the present schema and steps anew, after what drifted was judged right, and forgets failures.
     ///
-    /// Writes nothing where nothing is to be repaired.
+    /// Writes nothing if nothing is to be repaired.
     ///
-    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused, such as `downgrade`; with `migration` where no version
-    ///   is recorded, with `unexpectedPlaintext` where the file is to be encrypted first.
+    /// - Throws: ``StoreError`` as ``run()`` for a file that is refused, such as `downgrade`; with `migration` if no
+    ///   version is recorded, with `unexpectedPlaintext` if the file is to be encrypted first.
     package func repair() throws -> HistoryChange {
         try writing { connection in
             guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
@@ -55,7 +55,7 @@ extension StoreOpening {
             var details = try accepted(connection)
             let isRecording = !details.isEmpty
             for entry in try BackfillTable.entries(connection) where entry.failure != nil {
-                details.append("the failure of the backfill \(entry.name) was forgotten")
+                details.append("the failure of the backfill \(entry.name) was cleared")
             }
             guard !details.isEmpty else {
                 return HistoryChange(path: path, event: nil, version: version, details: [])
@@ -110,10 +110,10 @@ extension StoreOpening {
             case .create, .createPlaintext:
                 throw StoreError(
                     .missingFile, path: path, "there is no database",
-                    advice: "check the folder, or make one with migrate")
+                    advice: "check the folder, or create one with migrate")
             case .encrypt:
                 throw StoreError(
-                    .unexpectedPlaintext, path: path, "the file is plaintext, and encryption is on",
+                    .unexpectedPlaintext, path: path, "the file is plaintext, but encryption is on",
                     advice: "encrypt it first", changed: .noRow)
             case .decrypt: throw resolver.refusal(.encryptionDisabled, facts, inspector)
             case .open, .rekey, .openPlaintext: break

@@ -5,21 +5,21 @@ internal import CipherSQLText
 internal import CipherSQLite
 public import CipherSchemaMigration
 
-/// How a database's schema stands to the one that its history recorded.
+/// How a database's schema compares with the one that its history recorded.
 public struct SchemaValidation: Sendable, Encodable {
     /// The database, without symbolic links.
     public let path: String
     /// What differs, object by object.
     public let differences: [SchemaMismatch]
-    /// What else does not fit: versions and steps.
+    /// Other differences: versions and steps.
     public let complaints: [String]
-    /// What is worth knowing and no drift.
+    /// Remarks that are not drift.
     public let notes: [String]
 
     /// Whether the database is as it was recorded.
     public var isValid: Bool { differences.isEmpty && complaints.isEmpty }
 
-    /// Everything that does not fit, as sentences.
+    /// All differences, as sentences.
     public var sentences: [String] { differences.map { $0.sentence(unexpected: "not recorded") } + complaints }
 
     private enum CodingKeys: String, CodingKey { case path, isValid, differences, complaints, notes }
@@ -38,7 +38,7 @@ public struct SchemaValidation: Sendable, Encodable {
 extension StoreOpening {
     /// Compares the schema with the recorded one and changes nothing.
     ///
-    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` where no schema is recorded.
+    /// - Throws: ``StoreError`` where the file cannot be read, and with `migration` if no schema is recorded.
     package func validate() throws -> SchemaValidation {
         try reading { try validation($0) }
     }
@@ -69,7 +69,8 @@ extension StoreOpening {
         var complaints = records.difference.map { [$0] } ?? []
         let wanted = configuration.version
         if found > wanted {
-            complaints.append("the database has version \(found), and the configuration only knows \(wanted)")
+            complaints.append(
+                "the database has version \(found), and the configuration supports versions up to \(wanted)")
         }
         return complaints
     }
@@ -80,7 +81,7 @@ extension StoreOpening {
         guard !known.isEmpty else { return [] }
         let changed = applied.compactMap { step -> String? in
             guard let same = known.first(where: { $0.version == step.version }) else {
-                return "step \(step.version) (\(step.name)) was applied and is missing now"
+                return "step \(step.version) (\(step.name)) was applied but is missing now"
             }
             return same.checksum == step.checksum
                 ? nil : "step \(step.version) (\(step.name)) was changed after it had been applied"
@@ -108,7 +109,7 @@ extension StoreOpening {
         let names = Set((state.tables.map(\.name) + state.objects.map(\.name)).map(SQLName.init))
         let keys = state.tables.flatMap { table in
             Set(table.references).subtracting(names).map {
-                "a foreign key of \(table.name) leads to \($0.text), which is not there"
+                "a foreign key of \(table.name) refers to \($0.text), which does not exist"
             }
         }
         return try keys.sorted()

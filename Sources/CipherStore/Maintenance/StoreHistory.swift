@@ -4,20 +4,20 @@ public import CipherHistory
 internal import CipherSQLite
 internal import CipherSchemaMigration
 
-/// What a database's history tells, beside what the configuration wants.
+/// A database's history, with what the configuration wants.
 public struct StoreHistory: Sendable, Encodable {
-    /// How an item stands.
+    /// The state of an item.
     ///
-    /// A migration is one transaction, and where it fails the database keeps no trace of it, not even a mark: only the
-    /// work of a backfill can have failed half-way.
+    /// A migration is one transaction, and a failed one leaves no trace in the database: only a backfill can have
+    /// failed half-way.
     ///
     /// Source of the words: Flyway.
     public enum State: String, Sendable, Encodable {
-        /// The configuration knows it and the database does not have it yet.
+        /// The configuration has it, and the database does not yet.
         case pending
         /// It was done.
         case applied
-        /// Its version was reached, but the configuration no longer knows it, or it was never applied.
+        /// Its version was reached, but the configuration no longer has it, or it was never applied.
         case missing
         /// The database has it, and it belongs to a version after the configuration's.
         case future
@@ -41,7 +41,7 @@ public struct StoreHistory: Sendable, Encodable {
 
         /// What was or will be done.
         public package(set) var kind: Kind
-        /// How it stands.
+        /// Its state.
         public package(set) var state: State
         /// An event's name, a step's or a backfill's.
         public package(set) var name: String
@@ -55,7 +55,7 @@ public struct StoreHistory: Sendable, Encodable {
 
     /// The database, without symbolic links.
     public let path: String
-    /// The version that counts; `nil` where none is recorded.
+    /// The version that counts; `nil` if none is recorded.
     public let version: SchemaVersion?
     /// Events from the oldest to the newest, then steps, the version that the configuration wants, and backfills.
     public let items: [Item]

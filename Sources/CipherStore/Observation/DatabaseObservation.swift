@@ -8,9 +8,9 @@ internal import CipherSQLite
 /// }
 /// ```
 ///
-/// Each value is of one moment of the database. It is read when it is asked for, so whoever is slow gets the latest value and
-/// none of those between. Several tasks may go through the same observation, each on its own. It ends with the first error,
-/// with the store, or when the task is cancelled. While the store is suspended it waits.
+/// Each value is of one moment of the database. It is read when it is requested, so a slow consumer receives the latest
+/// value and skips those in between. Several tasks may iterate over the same observation independently. It ends with
+/// the first error, with the store, or when the task is cancelled. While the store is suspended it waits.
 public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
     let store: EncryptedStore
     let isSame: @Sendable (Output, Output) -> Bool
@@ -21,7 +21,7 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
         AsyncIterator(observation: self, changes: store.changes.signal(of: .everything, isChanged: true))
     }
 
-    /// One task's way through an observation.
+    /// The iterator of one task over an observation.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let observation: DatabaseObservation
         /// `nil` once the observation has ended.
@@ -35,7 +35,7 @@ public struct DatabaseObservation<Output: Sendable>: AsyncSequence, Sendable {
 
         /// The next value, as soon as there is one; `nil` after the task was cancelled.
         ///
-        /// - Throws: What the closure throws; ``DatabaseError``, with `SQLITE_READONLY` where it tries to write;
+        /// - Throws: What the closure throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write;
         ///   ``StoreError``, with `closed` after the store was closed.
         public mutating func next() async throws -> Output? {
             guard let changes else { return nil }
@@ -64,13 +64,13 @@ public struct TableChanges: AsyncSequence, Sendable {
     let store: EncryptedStore
     let tables: [String]
 
-    /// Begins to observe: commits from now on are told.
+    /// Begins to observe commits, from now on.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(
             sequence: self, changes: store.changes.signal(of: TableAccess(tables: tables), isChanged: false))
     }
 
-    /// One task's way through the commits.
+    /// The iterator of one task over the commits.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let sequence: TableChanges
         /// `nil` once it has ended.

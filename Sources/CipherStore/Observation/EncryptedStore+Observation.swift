@@ -29,7 +29,7 @@ extension EncryptedStore {
         DatabaseObservation(store: self, isSame: { _, _ in false }, body: body)
     }
 
-    /// The commits that touch some tables, from now on: one element stands for one commit or, where the task is slow, for
+    /// The commits that touch some tables, from now on: one element stands for one commit or, if the task is slow, for
     /// several.
     ///
     /// Commits of other stores and processes count for all tables, and so does a change of the schema.
@@ -39,7 +39,7 @@ extension EncryptedStore {
 
     /// Reads, and tells the signal which commits are of interest afterwards.
     ///
-    /// - Returns: `nil` where the store is suspended; all observers are told when it is resumed.
+    /// - Returns: `nil` if the store is suspended; all observers are told when it is resumed.
     func read<Output: Sendable>(
         telling changes: ChangeSignal, _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output? {
@@ -57,7 +57,7 @@ extension EncryptedStore {
         }
     }
 
-    /// - Returns: Whether the tables were looked for; `false` where the store is suspended.
+    /// - Returns: Whether the tables were looked for; `false` if the store is suspended.
     func checkTables(_ tables: [String]) async throws -> Bool {
         watchFiles()
         let missing = try await unlessSuspended {
@@ -75,7 +75,7 @@ extension EncryptedStore {
         }
         if case .some(let table?) = missing {
             throw StoreError(
-                .misuse, path: path, "there is no table \(table) whose changes could be told",
+                .misuse, path: path, "there is no table \(table) to observe",
                 advice: "name a table of the database")
         }
         return missing != nil

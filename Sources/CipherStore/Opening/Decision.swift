@@ -12,7 +12,7 @@ package enum Decision: Equatable {
     /// What is known of a file before the decision.
     package struct Facts: Equatable {
         var surface: Inspector.Surface
-        /// The recorded version, `nil` where none is recorded.
+        /// The recorded version, `nil` if none is recorded.
         var recorded: SchemaVersion?
         /// What CipherStore itself has recorded, where the file could be read.
         var records: VersionRecords?

@@ -41,7 +41,7 @@ extension StoreOpening {
         }
     }
 
-    /// Changes the key or format; where that cannot be done now, the file is opened as it is.
+    /// Changes the key or format; if that cannot be done now, the file is opened as it is.
     private func change(
         _ file: FileUnlocking.Unlocked, _ inspector: Inspector, _ facts: Decision.Facts, _ warnings: [String]
     ) throws -> Opened {

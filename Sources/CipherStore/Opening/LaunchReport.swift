@@ -7,11 +7,11 @@ internal import CipherSchemaMigration
 /// One launch in numbers and names, for the statistics of a staged roll-out: made from what opening a store returned, or
 /// from what it threw.
 ///
-/// Holds no path, no message, no name of a table and nothing else of the database.
+/// Contains no path, no message, no name of a table and nothing else of the database.
 public struct LaunchReport: Sendable, Codable, Equatable {
     /// How the launch ended.
     public enum Outcome: String, Sendable, Codable {
-        /// A new database was made.
+        /// A new database was created.
         case created
         /// A legacy file was encrypted.
         case encrypted
@@ -53,7 +53,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
     public var seconds: Double?
     /// The wall time of each of its stages in seconds; of a failed one, of the stages that were begun.
     public var stageSeconds: [String: Double] = [:]
-    /// The schema's version before; `nil` where none was recorded.
+    /// The schema's version before; `nil` if none was recorded.
     public var versionBefore: String?
     /// The schema's version after.
     public var versionAfter: String?
@@ -83,7 +83,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         self.init(.shadow, shadow)
     }
 
-    /// The report of a shadow proof that failed, while the launch went on.
+    /// The report of a shadow proof that failed, while the launch continued.
     init(shadowError: any Error) {
         self.init(.shadowFailed, shadowError)
     }

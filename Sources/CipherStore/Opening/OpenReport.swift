@@ -3,11 +3,11 @@ public import CipherSchemaMigration
 
 /// What opening a store did, for logs and roll-out statistics.
 ///
-/// Holds no data of the database.
+/// Contains no data of the database.
 public struct OpenReport: Sendable, Codable {
-    /// How the file was found and left.
+    /// What was found and what was done.
     public enum Outcome: String, Sendable, Codable {
-        /// There was nothing: a new database was made.
+        /// There was nothing: a new database was created.
         case created
         /// A legacy plaintext file was encrypted.
         case encrypted
@@ -15,7 +15,7 @@ public struct OpenReport: Sendable, Codable {
         case opened
         /// The encrypted file was given another key or cipher format.
         case rekeyed
-        /// The file was damaged: what it still held has taken its place, and it is kept beside.
+        /// The file was damaged: it was replaced with what it still contained, and is kept beside it.
         case recovered
         /// Encryption is off now: the encrypted file was decrypted.
         case decrypted
@@ -23,13 +23,13 @@ public struct OpenReport: Sendable, Codable {
         case openedPlaintext
     }
 
-    /// How the file was found and left.
+    /// What was found and what was done.
     public let outcome: Outcome
     /// The encryption upgrade, the decryption, the change of key or format or the recovery, where there was one.
     public let encryption: EncryptionReport?
     /// The schema migration.
     public let migration: MigrationReport
-    /// What the app should know, such as an upgrade that was put off.
+    /// What the app should log, such as an upgrade that was put off.
     public let warnings: [String]
     /// The shadow proof, where the configuration asks for one: how the file's encryption would have gone.
     public internal(set) var shadow: LaunchReport?

@@ -13,22 +13,22 @@ extension OpeningResolver {
             guard let threshold = configuration.encryption.sinceVersion else {
                 return StoreError(
                     .unexpectedPlaintext, path: paths.database,
-                    "the file is plaintext, and its history says that CipherStore encrypted it: a swapped file or one "
-                        + "that another program decrypted",
-                    advice: "check where it comes from; set encryption.unexpectedPlaintext to encrypt to accept it")
+                    "the file is plaintext, but its history says that CipherStore encrypted it: it was swapped, or "
+                        + "another program decrypted it",
+                    advice: "check its origin; set encryption.unexpectedPlaintext to encrypt to accept it")
             }
             return StoreError(
                 .unexpectedPlaintext, path: paths.database,
-                "the file is plaintext and says version \(facts.recorded ?? .zero), and by "
+                "the file is plaintext and claims version \(facts.recorded ?? .zero), but according to "
                     + "`encryption.sinceVersion` no version from \(threshold) on was plaintext: a swapped file or a "
                     + "restored backup",
-                advice: "check where it comes from; sinceVersion is the first version that never shipped in plaintext, "
-                    + "and is left out in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
+                advice: "check its origin; sinceVersion is the first version that never shipped in plaintext, "
+                    + "and is omitted in the first release that encrypts; set encryption.unexpectedPlaintext to encrypt "
                     + "to accept such a file")
         case .encryptionDisabled:
             return StoreError(
                 .encryptionDisabled, path: paths.database,
-                "the file is encrypted, and encryption is off in the configuration",
+                "the file is encrypted, but encryption is off in the configuration",
                 advice: "turn encryption on, or set encryption.whenDisabled to decrypt", changed: .noRow)
         default: return inspector.keyDoesNotFit()
         }

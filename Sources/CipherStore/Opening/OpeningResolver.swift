@@ -20,7 +20,7 @@ struct OpeningResolver {
     /// What was found.
     struct Resolved<Result> {
         let facts: Decision.Facts
-        /// What opened the file; `nil` where it is not encrypted.
+        /// What opened the file; `nil` if it is not encrypted.
         let file: FileUnlocking.Unlocked?
         /// What the caller read.
         let result: Result
@@ -33,10 +33,10 @@ struct OpeningResolver {
     ///
     /// - Parameters:
     ///   - inspector: Looks at the file.
-    ///   - rollsBackJournal: Whether a journal of a crashed writer is rolled back, for it may hold the version; the upgrade
-    ///     lock is held then. Otherwise nothing is changed.
-    /// - Throws: ``StoreError``, with `staleSidecar`, with `keyDoesNotFit` and what else ``FileUnlocking`` throws, and with
-    ///   `needsRecovery` where a journal is not rolled back; what `body` throws.
+    ///   - rollsBackJournal: Whether the journal of a writer that crashed is rolled back, for it may hold the version;
+    ///     the upgrade lock is held then. Otherwise nothing is changed.
+    /// - Throws: ``StoreError``, with `staleSidecar`, with `keyDoesNotFit` and what else ``FileUnlocking`` throws, and
+    ///   with `needsRecovery` if a journal is not rolled back; what `body` throws.
     func resolve<Result>(
         _ inspector: Inspector, rollsBackJournal: Bool = false, _ body: Reading<Result>
     ) throws -> Resolved<Result> {

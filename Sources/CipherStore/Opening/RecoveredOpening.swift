@@ -4,7 +4,7 @@ internal import CipherHistory
 internal import CipherSQLite
 
 extension StoreOpening {
-    /// Has what a damaged file still holds take its place, migrated, and opens that.
+    /// Has what a damaged file still contains take its place, migrated, and opens that.
     func recover(_ recovery: InPlaceRecovery) throws -> Opened {
         // What is recorded is read of what came back: of the damaged file it may not be what it holds.
         try replace(.recovered, Decision.Facts(surface: .missing)) { finishing in

@@ -34,11 +34,11 @@ package struct StoreOpening {
         package fileprivate(set) var report: OpenReport
         /// Whether it is a legacy file that is to be encrypted while it is open.
         fileprivate(set) var isEncryptedLater = false
-        /// Keeps the log until the encryption goes on with what an earlier launch left; else `nil`.
+        /// Keeps the log until the encryption continues with what an earlier launch left; else `nil`.
         fileprivate(set) var logKeeper: LogKeeper?
     }
 
-    /// - Parameter mayCreate: Whether a database is made where there is no file.
+    /// - Parameter mayCreate: Whether a database is created where there is no file.
     package init(
         configuration: Configuration, directory: String, provider: any KeyProvider,
         options: ConversionOptions = ConversionOptions(), mayCreate: Bool = true,
@@ -224,7 +224,7 @@ package struct StoreOpening {
         do {
             return try settleAttempts(nil)
         } catch {
-            return ["what an earlier launch left could not be removed: \(StoreError.reason(error))"]
+            return ["leftovers of an earlier launch could not be removed: \(StoreError.reason(error))"]
         }
     }
 
@@ -237,8 +237,8 @@ package struct StoreOpening {
 
     /// Proves what encrypting the file would make of it.
     ///
-    /// Nothing that goes wrong here keeps the app from its database. A proof that a watchdog or a crash ends is counted as
-    /// an attempt to upgrade is, so that it does not repeat for ever.
+    /// Nothing that goes wrong here keeps the app from its database. A proof that a watchdog or a crash ends is counted
+    /// as an attempt to upgrade is, so that it does not repeat permanently.
     ///
     /// - Throws: ``StoreError`` with `cancelled`, for it is the launch that is cancelled.
     private func proveShadow(_ inspector: Inspector) throws -> LaunchReport {
@@ -265,7 +265,7 @@ package struct StoreOpening {
 
     /// Encrypts and migrates a copy of the file, as ``run()`` would do with a legacy file, and discards it.
     ///
-    /// - Returns: What the encryption did, and the rehearsed plan; `nil` where the file is no plaintext database.
+    /// - Returns: What the encryption did, and the rehearsed plan; `nil` if the file is no plaintext database.
     /// - Throws: ``StoreError`` as ``run()`` does.
     package func shadow() throws -> (report: EncryptionReport, schema: Plan?) {
         var schema: Plan?

@@ -9,9 +9,9 @@ public import CipherSchemaMigration
 public struct StorePlan: Sendable, Encodable {
     /// What would happen to the file before its schema is looked at.
     public enum Step: String, Sendable, Encodable {
-        /// A new encrypted database would be made.
+        /// A new encrypted database would be created.
         case create
-        /// A new plaintext database would be made.
+        /// A new plaintext database would be created.
         case createPlaintext
         /// A legacy plaintext file would be encrypted first.
         case encrypt
@@ -19,7 +19,7 @@ public struct StorePlan: Sendable, Encodable {
         case open
         /// The encrypted file would be given another key or cipher format first.
         case rekey
-        /// The encrypted file would be decrypted first, for encryption is off.
+        /// The encrypted file would be decrypted first, because encryption is off.
         case decrypt
         /// The plaintext file would be opened as it is: encryption is off, or failed too often.
         case openPlaintext
@@ -41,8 +41,8 @@ extension StoreOpening {
     /// - Parameters:
     ///   - rehearsalLimit: How many bytes the rehearsal may change; with 0 there is none.
     ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
-    /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` where a journal must
-    ///   be rolled back first.
+    /// - Throws: ``StoreError`` as ``run()`` would for a file that is refused, and `needsRecovery` if a journal must be
+    ///   rolled back first.
     package func plan(rehearsalLimit: Int = 0, isAlone: Bool = false) throws -> StorePlan {
         try checkInputs()
         let inspector = options.inspector(paths, isAlone: isAlone)
@@ -83,7 +83,7 @@ extension StoreOpening {
             paths: paths, settings: options.format, keepBackup: false)
         let attempts = Attempts(paths: paths, options: options)
         func told(ofKey hasKey: Bool) -> [String] {
-            hasKey ? [] : ["there is no key yet: one must be given or made when the database is opened"]
+            hasKey ? [] : ["there is no key yet: it must be given or created when the database is opened"]
         }
         switch step {
         case .open, .openPlaintext: return (step, [])
@@ -148,11 +148,11 @@ extension StoreOpening {
             return try plan.get()
         }
         throw StoreError.busy(
-            paths.database, "another connection went on writing to the database during the rehearsal",
+            paths.database, "another connection kept writing to the database during the rehearsal",
             retry: .afterClosing)
     }
 
-    /// - Returns: `nil` where the rehearsal would change more than the limit.
+    /// - Returns: `nil` if the rehearsal would change more than the limit.
     private func rehearse(over connection: Connection, _ limit: Int, _ fileKey: FileKey?) throws -> Plan? {
         try connection.rehearsing(limit: limit) { rehearsal in
             if let fileKey { try rehearsal.setKey(fileKey.key, settings: fileKey.settings) }
@@ -165,7 +165,8 @@ extension StoreOpening {
     private func unrehearsed(_ plan: Plan, _ limit: Int) -> Plan {
         var plan = plan
         plan.notes.append(
-            "not rehearsed: the migration would change more than \(limit >> 20) MiB, so what the rows say is not known")
+            "not rehearsed: the migration would change more than \(limit >> 20) MiB, so its effect on the rows is unknown"
+        )
         return plan
     }
 }

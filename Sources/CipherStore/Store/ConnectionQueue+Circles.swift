@@ -51,7 +51,7 @@ extension ConnectionQueue: Awaitable {
 
     /// Runs `body`, which waits for something of a store and knows the job whose closure calls it.
     ///
-    /// - Throws: ``StoreError`` with `misuse` where it would wait for itself.
+    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself.
     static func waiting<Output>(
         for awaited: any Awaitable, _ identity: StoreIdentity, _ path: String, _ body: (ConnectionJob?) throws -> Output
     ) throws -> Output {
@@ -66,7 +66,7 @@ extension ConnectionQueue: Awaitable {
         return try body(caller)
     }
 
-    /// Notes what a job's closure waits for, unless it would wait for ever.
+    /// Notes what a job's closure waits for, unless it would wait permanently.
     static func note(
         _ job: ConnectionJob, waitsFor awaited: any Awaitable, _ path: String, _ prepare: () -> Void = {}
     ) throws {

@@ -38,7 +38,7 @@ package final class ConnectionQueue: @unchecked Sendable {
     let path: String
     let capacity: Int
     let identity: StoreIdentity
-    /// Why it never takes a job; `nil` where it does.
+    /// Why it never takes a job; `nil` if it does.
     private let refusal: StoreError?
     private let open: @Sendable () throws -> Connection
 
@@ -69,7 +69,7 @@ package final class ConnectionQueue: @unchecked Sendable {
 
     /// Runs `body` in a transaction and blocks the thread until it has ended.
     ///
-    /// - Throws: ``StoreError`` with `misuse` where it would wait for itself: inside of a closure of the same store, by way
+    /// - Throws: ``StoreError`` with `misuse` if it would wait for itself: inside a closure of the same store, by way
     ///   of another store's closure, or where closures of several stores would wait for each other.
     package func runBlocking<Output: Sendable>(
         _ transaction: StoreTransaction, _ body: @escaping @Sendable (Connection) throws -> Output
@@ -380,5 +380,5 @@ package final class ConnectionQueue: @unchecked Sendable {
     }
 }
 
-/// Jobs of a queue went on for longer than they were waited for.
+/// Jobs of a queue continued for longer than they were waited for.
 package struct ReadsGoOn: Error {}

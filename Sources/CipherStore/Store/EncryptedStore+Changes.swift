@@ -3,11 +3,11 @@ internal import CipherSQLite
 internal import CipherSystemFiles
 
 extension EncryptedStore {
-    /// Tells the observations of what other processes, and other stores of this one, have committed by now.
+    /// Notifies the observations of commits by other processes and other stores of this process.
     ///
-    /// A store that is observed looks by itself when its files change, and when it writes; this is for file systems that
-    /// tell nothing of changes, such as those of other machines, and for a store that only reads, which looks at nothing by
-    /// itself. Waits for the write that runs.
+    /// An observed store checks when its files change and when it writes. This call is for file systems without change
+    /// notifications, such as network file systems, and for a read-only store, which does not check on its own. It
+    /// waits for a running write.
     ///
     /// - Throws: ``StoreError`` with `closed` after the store was closed; ``DatabaseError``; `CancellationError`.
     public func checkForChanges() async throws {
@@ -57,7 +57,8 @@ extension EncryptedStore {
     }
 }
 
-/// The watch on the files of a store, which is made anew after a time without connections: the log is another file then.
+/// The watch on the files of a store, which is recreated after a time without connections: the log is another file
+/// then.
 final class StoreWatch: @unchecked Sendable {
     // These are read and written only under `lock`.
     private let lock = Lock()
@@ -78,7 +79,7 @@ final class StoreWatch: @unchecked Sendable {
     /// The present watch.
     var current: FileWatch { lock.withLock { files } }
 
-    /// Ends a watch; where it was the present one, another may begin.
+    /// Ends a watch; if it was the present one, another may begin.
     func renew(_ files: FileWatch) {
         files.end()
         lock.withLock {

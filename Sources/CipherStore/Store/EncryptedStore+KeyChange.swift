@@ -7,10 +7,10 @@ extension EncryptedStore {
     /// Gives the database another key while it is read and written.
     ///
     /// The file is copied beside itself page by page, each opened with the present key and sealed with the new one, and
-    /// compared; what is written meanwhile is copied again. Then the copy takes the file's place, as in a change of key of a
-    /// closed file: reads that run end, writes wait for what has changed last, and all go on with the new key. So it is in
-    /// SQLCipher 4's own format, with an engine of SQLite 3.33 or above, on a file system that has files without a name, as
-    /// Linux's do; elsewhere all of it is done in the last step, while other calls wait.
+    /// compared; what is written meanwhile is copied again. Then the copy takes the file's place, as in a change of key
+    /// of a closed file: reads that run end, writes wait for what has changed last, and all continue with the new key.
+    /// So it is in SQLCipher 4's own format, with an engine of SQLite 3.33 or above, on a file system that has files
+    /// without a name, as Linux's do; elsewhere all of it is done in the last step, while other calls wait.
     ///
     /// The app must be able to open the file with either key until this returns: after a crash at any moment it has the one
     /// or the other. ``KeyRotation`` opens it, and finishes: `.rotation(from: old, to: new)`. Given here, it is told when the
@@ -19,13 +19,13 @@ extension EncryptedStore {
     /// Cancelling the task, and suspending the store, ends it until the copy takes the file's place.
     ///
     /// - Parameters:
-    ///   - newKey: Gives the new key, and may make it; asked on another thread.
-    ///   - progress: Is told how far it is, on the thread that works.
-    /// - Returns: What was done. Tables are counted; rows are not, for pages are compared.
-    /// - Throws: ``StoreError``, with `keyUnchanged` where the database has that key, with `unexpectedPlaintext` where it is not
-    ///   encrypted, with `busy` where another process, another store or a backup has the file open, or a read goes on for
-    ///   longer than ``Options/busyTimeout``, with `noSpace`, with `closed` or `suspended`; what the provider throws;
-    ///   `CancellationError`. The database has the old key then, and the store goes on with it.
+    ///   - newKey: Gives the new key, and may create it; asked on another thread.
+    ///   - progress: Called with how far it is, on the thread that works.
+    /// - Returns: What was done. Tables are counted; rows are not, because pages are compared.
+    /// - Throws: ``StoreError``, with `keyUnchanged` if the database has that key, with `unexpectedPlaintext` if it is
+    ///   not encrypted, with `busy` if another process, another store or a backup has the file open, or a read
+    ///   continues for longer than ``Options/busyTimeout``, with `noSpace`, with `closed` or `suspended`; what the
+    ///   provider throws; `CancellationError`. The database has the old key then, and the store continues with it.
     @discardableResult
     public func changeKey(
         to newKey: any KeyProvider, progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -45,11 +45,11 @@ extension EncryptedStore {
         }
     }
 
-    /// Changes the key as ``changeKey(to:progress:)`` does, and blocks the thread meanwhile.
+    /// Changes the key as ``changeKey(to:progress:)`` does, blocking the calling thread.
     ///
     /// The cancellation ends it from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` where it was cancelled in time, and with `misuse` inside of a
+    /// - Throws: ``StoreError`` as that does, with `cancelled` if it was cancelled in time, and with `misuse` inside a
     ///   closure of this store.
     @available(*, noasync, message: "await changeKey(to:progress:) instead")
     @discardableResult
@@ -122,7 +122,7 @@ extension EncryptedStore {
 
     private var readsGoOn: StoreError {
         .busy(
-            path, "reads of the store go on for longer than it waits for them, \(Self.triesToSwitch) times",
+            path, "reads of the store took longer than the waiting time, \(Self.triesToSwitch) times",
             retry: .afterReads)
     }
 }
@@ -135,7 +135,7 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept, the next opening tells the provider again: there is no thread for it")
+                "the previous key is still kept; the next opening tells the provider again: no thread could be started")
             return report
         }
     }

@@ -20,12 +20,12 @@ extension EncryptedStore {
     /// It is a first install: the hooks of one run. Reads and writes take turns on one connection, so that a read never runs
     /// beside another closure of the store. It ends when it is closed, and lasts while it is suspended.
     ///
-    /// - Throws: ``StoreError``, with `configuration` and `migration` where the schema cannot be made.
+    /// - Throws: ``StoreError``, with `configuration` and `migration` if the schema cannot be made.
     public static func inMemory(_ configuration: Configuration) async throws -> EncryptedStore {
         try await DetachedThread.run { try makeInMemory(configuration) }
     }
 
-    /// Makes a store as ``inMemory(_:)`` does, and blocks the thread meanwhile.
+    /// Makes a store as ``inMemory(_:)`` does, blocking the calling thread.
     ///
     /// - Throws: As ``inMemory(_:)``.
     @available(*, noasync, message: "await inMemory(_:) instead")
@@ -59,12 +59,12 @@ extension EncryptedStore {
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file.
-    ///   - keyProvider: Is asked for the key, on a thread of its own; makes none.
+    ///   - keyProvider: Provides the key, on a separate thread; never creates one.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError``: with `missingFile` where there is no file; with `upgradeNeeded` where the file is plaintext
-    ///   and must be encrypted, or its schema is not the wanted one: the app must open it with
-    ///   ``open(_:directory:keyProvider:options:progress:)`` first; with `needsRecovery` where a journal of a crashed writer
-    ///   must be rolled back, likewise; otherwise as `open` does; `CancellationError`.
+    /// - Throws: ``StoreError``: with `missingFile` where there is no file; with `upgradeNeeded` if the file is
+    ///   plaintext and must be encrypted, or its schema is not the wanted one: the app must open it with
+    ///   ``open(_:directory:keyProvider:options:progress:)`` first; with `needsRecovery` if the journal of a writer
+    ///   that crashed must be rolled back, likewise; otherwise as `open` does; `CancellationError`.
     public static func openReadOnly(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options()
     ) async throws -> EncryptedStore {
@@ -77,7 +77,7 @@ extension EncryptedStore {
         }
     }
 
-    /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, and blocks the thread meanwhile.
+    /// Opens a database as ``openReadOnly(_:directory:keyProvider:options:)`` does, blocking the calling thread.
     ///
     /// - Throws: ``StoreError`` as that does.
     @available(*, noasync, message: "await openReadOnly(_:directory:keyProvider:options:) instead")
@@ -125,7 +125,7 @@ extension StoreOpening {
         if let interrupted = try configuration.interruptedCopy(paths, busyTimeout: options.busyTimeout),
             try interrupted.note(inspector.surface()) != nil
         {
-            throw upgradeNeeded("an upgrade of the app's own did not end")
+            throw upgradeNeeded("an upgrade by the app itself did not finish")
         }
         let found = try resolver.resolve(inspector) { connection, facts, _ in
             switch try resolver.step(for: facts, inspector) {
@@ -137,7 +137,7 @@ extension StoreOpening {
                 .plan(connection, recorded: facts.recorded, isTried: false)
             guard plan.operations.isEmpty || plan.isRecordOnly else {
                 let recorded = facts.recorded.map { "of version \($0)" } ?? "of no recorded version"
-                throw upgradeNeeded("its schema is \(recorded), and must be brought to version \(plan.to) first")
+                throw upgradeNeeded("its schema is \(recorded), and must be migrated to version \(plan.to) first")
             }
             return plan
         }

@@ -10,23 +10,24 @@ public import CipherSystemFiles
 #endif
 
 extension EncryptedStore {
-    /// Opens the database of a configuration, encrypted and up to date, whatever lies on the disk.
+    /// Opens the database of a configuration, encrypted and up to date, whatever is on the disk.
     ///
-    /// Where there is nothing, a new database is made. A legacy plaintext file is encrypted, and replaced in one step by
-    /// its proven copy. Then the schema is brought to the configuration's version. All of it runs on a thread of its own.
+    /// If there is no file, a new database is created. A legacy plaintext file is encrypted and replaced in one step by
+    /// its proven copy. Then the schema is migrated to the configuration's version. Everything runs on a separate
+    /// thread.
     ///
-    /// Cancelling the task ends the waiting for a key, and an encryption upgrade until the copy takes the original's place;
-    /// the rows are as they were then, and so is the journal mode. After that the store opens in spite of it. A `-wal` may
-    /// have been brought into the file, and a journal rolled back, as SQLite does at any opening; the change counter in the
-    /// file's header then is another one.
+    /// Cancelling the task ends the wait for a key, and an encryption upgrade until the copy takes the original's
+    /// place; rows and journal mode are then unchanged. After that the store opens despite the cancellation. A `-wal`
+    /// may have been merged into the file and a journal rolled back, as SQLite does at any opening, which changes the
+    /// change counter in the file's header.
     ///
     /// - Parameters:
     ///   - configuration: What the app wants the database to be.
     ///   - directory: The directory that holds the file, or is to hold it. It must exist.
-    ///   - keyProvider: Is asked for the key, on a thread of its own.
-    ///   - options: How long to wait, and for how many readers there is room.
-    ///   - progress: Is told how far an encryption upgrade is, on the thread that opens.
-    /// - Throws: ``StoreError``; `CancellationError` where the task was cancelled in time.
+    ///   - keyProvider: Provides the key, on a separate thread.
+    ///   - options: Timeouts, and the number of readers.
+    ///   - progress: Called with how far an encryption upgrade is, on the thread that opens.
+    /// - Throws: ``StoreError``; `CancellationError` if the task was cancelled in time.
     public static func open(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),
         progress: (@Sendable (UpgradeProgress) -> Void)? = nil
@@ -47,12 +48,12 @@ extension EncryptedStore {
         }
     }
 
-    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, and blocks the thread meanwhile.
+    /// Opens the database as ``open(_:directory:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
-    /// For programs that cannot await. An upgrade of a large file takes seconds: not for the main thread of an app. The
-    /// cancellation ends it from another thread.
+    /// For programs that cannot await. An upgrade of a large file takes seconds, so do not call it on the main thread
+    /// of an app. The cancellation ends it from another thread.
     ///
-    /// - Throws: ``StoreError``, with `cancelled` where the upgrade was cancelled in time.
+    /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await open(_:directory:keyProvider:options:progress:) instead")
     public static func openBlocking(
         _ configuration: Configuration, directory: URL, keyProvider: any KeyProvider, options: Options = Options(),

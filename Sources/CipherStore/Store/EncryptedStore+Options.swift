@@ -1,5 +1,5 @@
 extension EncryptedStore {
-    /// How a store waits, and how many connections it opens.
+    /// The timeouts of a store and the number of its connections.
     public struct Options: Sendable {
         /// How many readers may run at the same time; each has a connection, opened when it is first needed.
         public var maximumReaders = 4
@@ -11,10 +11,10 @@ extension EncryptedStore {
         /// How long opening waits for each answer of the key provider, which may have to ask the user.
         public var keyTimeout: Duration = .seconds(120)
 
-        /// Is told what a store does and meets, for a log.
+        /// Called with each event of the store, for a log.
         ///
-        /// That is opening and its warnings, checkpoints, long waits, suspension and closing. Called on the thread where it
-        /// happens, which waits for it; it must not call the store.
+        /// The events are opening and its warnings, checkpoints, long waits, suspension and closing. It is called on
+        /// the thread of the event, which waits for it; it must not call the store.
         public var events: (@Sendable (StoreEvent) -> Void)?
 
         /// The defaults.

@@ -4,34 +4,35 @@ package import CipherSystemFiles
 internal import Dispatch
 
 extension EncryptedStore {
-    /// Closes all connections while the app sleeps, and refuses what is asked meanwhile.
+    /// Closes all connections while the app sleeps, and refuses calls made meanwhile.
     ///
-    /// After it has returned, the store has no file open and holds no lock: iOS ends an app that sleeps with a lock on a file
-    /// that other processes share. The log is in the database file then, unless another process has it open. What was asked
-    /// before is done first. Every call after it fails with `suspended`, until ``resume()``; an observation waits, and goes on
-    /// with what was committed meanwhile.
+    /// After it has returned, the store has no file open and holds no lock: iOS ends an app that sleeps with a lock on
+    /// a file that other processes share. The log is in the database file then, unless another process has it open.
+    /// Earlier calls finish first. Every call after it fails with `suspended`, until ``resume()``; an observation
+    /// waits, and continues with what was committed meanwhile.
     ///
-    /// A second call waits for the same end. Where the store is resumed meanwhile, this returns at once, and where it is
+    /// A second call waits for that too. If the store is resumed meanwhile, this returns at once, and where it is
     /// closed, after that.
     ///
-    /// - Parameter limit: How long reads, writes and backups may go on. Then those that wait, and those that run a statement or
-    ///   wait for a lock, fail with `suspended`; a write is undone, but for a commit that has begun. Of a backup nothing is
-    ///   left, unless it has its name. A closure that does something else is waited for. `nil` for no limit.
+    /// - Parameter limit: How long reads, writes and backups may continue. Then those that wait, and those that run a
+    ///   statement or wait for a lock, fail with `suspended`; a write is undone, but for a commit that has begun. Of a
+    ///   backup nothing is left, unless it has its name. A closure that does something else is waited for. `nil` for no
+    ///   limit.
     public func suspend(interruptingAfter limit: Duration? = nil) async {
         beginSuspension(limit)
         await waitUntilSuspended()
     }
 
-    /// Suspends the store as ``suspend(interruptingAfter:)`` does, and blocks the thread meanwhile.
+    /// Suspends the store as ``suspend(interruptingAfter:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store, also by way of another store's, and
-    ///   where a backup of it tells its progress.
+    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, also by way of another store's, and where
+    ///   a backup of it tells its progress.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
             throw StoreError(
                 .misuse, path: path,
-                "a backup or the encryption of the store, which tells its progress, would wait for itself",
+                "the progress callback of a backup or of the encryption would wait for itself",
                 advice: "suspend the store on another thread")
         }
         try ConnectionQueue.waitForEnd(of: [readers, writer]) { done in
@@ -42,9 +43,9 @@ extension EncryptedStore {
 
     /// Serves calls again after ``suspend(interruptingAfter:)``; of a store that is not suspended it changes nothing.
     ///
-    /// Connections are opened when they are needed, with the key that the store has. The next call fails with `replaced`,
-    /// `missingFile`, `keyDoesNotFit` or `staleSidecar` where the file, its key or its log is another one by then: close the
-    /// store and open it again.
+    /// Connections are opened when they are needed, with the key that the store has. The next call fails with
+    /// `replaced`, `missingFile`, `keyDoesNotFit` or `staleSidecar` if the file, its key or its log is another one by
+    /// then: close the store and open it again.
     public func resume() {
         let wasSuspended = suspension.withLock { () -> Bool in
             guard readers.isSuspended else { return false }
@@ -108,11 +109,11 @@ extension EncryptedStore {
     ///
     /// - Parameters:
     ///   - limit: How long to wait for the reads that run, while others wait; `nil` for no limit.
-    ///   - body: May put another database in the file's place, and then changes the key that it is given to that of the other.
-    ///     The cancellation is that of the task, and that of a suspension whose limit has passed. Where it ends without an
-    ///     error it has succeeded, cancelled or not.
-    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, `suspended`, and `misuse`
-    ///   where closures of several stores wait for each other; `CancellationError`.
+    ///   - body: May put another database in the file's place, and then changes the key that it is given to that of the
+    ///     other. The cancellation is that of the task, and that of a suspension whose limit has passed. If it ends
+    ///     without an error it has succeeded, cancelled or not.
+    /// - Throws: What `body` throws; ``ReadsGoOn`` after the limit; ``StoreError`` with `closed`, `suspended`, and
+    ///   `misuse` if closures of several stores wait for each other; `CancellationError`.
     package func withConnectionsClosed<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output
@@ -123,7 +124,7 @@ extension EncryptedStore {
 
     /// The same, which blocks the thread meanwhile.
     ///
-    /// - Throws: As the other; ``StoreError`` with `misuse` inside of a closure of this store.
+    /// - Throws: As the other; ``StoreError`` with `misuse` inside a closure of this store.
     package func withConnectionsClosedBlocking<Output: Sendable>(
         waitingForReads limit: Duration? = nil,
         _ body: @escaping @Sendable (inout FileKey?, UpgradeCancellation) throws -> Output

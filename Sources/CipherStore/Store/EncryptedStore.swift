@@ -13,16 +13,16 @@ internal import CipherSystemFiles
 /// }
 /// ```
 ///
-/// Each connection works on a queue of its own, so that no thread of Swift's cooperative pool is ever blocked. The key is
+/// Each connection works on its own queue, so that no thread of Swift's cooperative pool is ever blocked. The key is
 /// derived once for all of them. The file is in WAL mode, in which readers and the writer do not wait for each other;
-/// where the file system cannot do it, they do, and ``report`` says so.
+/// if the file system cannot do it, they do, and ``report`` says so.
 public final class EncryptedStore: Sendable {
     /// What opening did.
     public let report: OpenReport
     /// The database file, without symbolic links.
     public let path: String
-    /// The encryption that goes on in the background, where the configuration puts it there and the file was a legacy one;
-    /// else `nil`.
+    /// The encryption in the background, if the configuration asks for it and the file was a legacy file; otherwise
+    /// `nil`.
     public let conversion: StoreConversion?
     let writer: ConnectionQueue
     let readers: ConnectionQueue
@@ -111,13 +111,13 @@ public final class EncryptedStore: Sendable {
         }
     }
 
-    /// Runs `body` on a reader, in which it sees the database as one moment left it.
+    /// Runs `body` on a reader, with a consistent view of the database.
     ///
-    /// Up to ``Options/maximumReaders`` run at the same time, beside the writer; others wait in order. Cancelling the task
-    /// takes a waiting read out, and interrupts the statement of a running one and its waiting for a lock.
+    /// Up to ``Options/maximumReaders`` run at the same time, beside the writer; others wait in order. Cancelling the
+    /// task removes a waiting read, and interrupts a running one's statement and its wait for a lock.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_READONLY` where it tries to write and `SQLITE_AUTH`
-    ///   where it runs what would outlast the transaction; ``StoreError``, with `closed` after the store was closed;
+    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_READONLY` if it tries to write and `SQLITE_AUTH`
+    ///   if it runs what would outlast the transaction; ``StoreError``, with `closed` after the store was closed;
     ///   `CancellationError`.
     public func read<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -134,11 +134,11 @@ public final class EncryptedStore: Sendable {
     /// One write runs at a time; others wait in order. Cancelling the task takes a waiting write out, and interrupts and
     /// undoes a running one; a commit that has begun is not undone, and returns.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_AUTH` where `body` runs what would outlast the
-    ///   transaction, such as COMMIT or a pragma that sets something else; ``StoreError``, with `misuse` where `body` went on
-    ///   after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing was changed then,
-    ///   but for one case: where the commit itself fails with `SQLITE_IOERR`, its pages may be in the log, and if the process
-    ///   ends before another write the next opening finds them committed.
+    /// - Throws: What `body` throws; ``DatabaseError``, with `SQLITE_AUTH` if `body` runs what would outlast the
+    ///   transaction, such as COMMIT or a pragma that sets something else; ``StoreError``, with `misuse` if `body`
+    ///   continued after SQLite had rolled back, and `closed` after the store was closed; `CancellationError`. Nothing
+    ///   was changed then, but for one case: if the commit itself fails with `SQLITE_IOERR`, its pages may be in the
+    ///   log, and if the process ends before another write the next opening finds them committed.
     @discardableResult
     public func write<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
@@ -156,22 +156,22 @@ public final class EncryptedStore: Sendable {
     /// }
     /// ```
     ///
-    /// Each statement outside of a transaction is committed by itself, and stays whatever is thrown afterwards. The
-    /// connection is closed after `body`, so that its settings and temporary tables are gone. Other writes wait meanwhile.
-    /// Cancelling the task interrupts the statement that runs. Afterwards observations look once more.
+    /// Each statement outside a transaction is committed by itself, and stays whatever is thrown afterwards. The
+    /// connection is closed after `body`, so that its settings and temporary tables are gone. Other writes wait
+    /// meanwhile. Cancelling the task interrupts the statement that runs. Afterwards observations look once more.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change a key, the
-    ///   journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with `misuse` where `body`
-    ///   left a transaction open, which is rolled back, and as ``write(_:)``; `CancellationError`.
+    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_AUTH` for `ATTACH`, for pragmas that change a key,
+    ///   the journal or how commits reach the disk, and for `PRAGMA wal_checkpoint`; ``StoreError``, with `misuse` if
+    ///   `body` left a transaction open, which is rolled back, and as ``write(_:)``; `CancellationError`.
     public func writeWithoutTransaction<Output: Sendable>(
         _ body: @escaping @Sendable (Connection) throws -> Output
     ) async throws -> Output {
         try await writer.run(.perStatement, body)
     }
 
-    /// Runs `body` as ``writeWithoutTransaction(_:)`` does, and blocks the thread meanwhile.
+    /// Runs `body` as ``writeWithoutTransaction(_:)`` does, blocking the calling thread.
     ///
-    /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside of another closure of this store,
+    /// - Throws: As ``writeWithoutTransaction(_:)``; ``StoreError`` with `misuse` inside another closure of this store,
     ///   also by way of another store's.
     @available(*, noasync, message: "await writeWithoutTransaction(_:) instead")
     public func writeWithoutTransactionBlocking<Output: Sendable>(
@@ -180,9 +180,9 @@ public final class EncryptedStore: Sendable {
         try writer.runBlocking(.perStatement, body)
     }
 
-    /// Runs `body` as ``read(_:)`` does, and blocks the thread meanwhile.
+    /// Runs `body` as ``read(_:)`` does, blocking the calling thread.
     ///
-    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside of another closure of this store, also by way of
+    /// - Throws: As ``read(_:)``; ``StoreError`` with `misuse` inside another closure of this store, also by way of
     ///   another store's.
     @available(*, noasync, message: "await read(_:) instead")
     public func readBlocking<Output: Sendable>(
@@ -195,9 +195,9 @@ public final class EncryptedStore: Sendable {
         }
     }
 
-    /// Runs `body` as ``write(_:)`` does, and blocks the thread meanwhile.
+    /// Runs `body` as ``write(_:)`` does, blocking the calling thread.
     ///
-    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside of another closure of this store, also by way of
+    /// - Throws: As ``write(_:)``; ``StoreError`` with `misuse` inside another closure of this store, also by way of
     ///   another store's.
     @available(*, noasync, message: "await write(_:) instead")
     @discardableResult
@@ -214,8 +214,8 @@ public final class EncryptedStore: Sendable {
     /// those of other processes up to ``Options/busyTimeout``. Cancelling the task ends the waiting. Afterwards observations
     /// look once more.
     ///
-    /// - Returns: Whether the whole log is in the file; `false` where a reader of an older state or another process holds it
-    ///   off, which nothing is thrown for.
+    /// - Returns: Whether the whole log is in the file; `false` if a reader of an older state or another process holds
+    ///   it off, which nothing is thrown for.
     /// - Throws: ``DatabaseError`` where the file cannot be written; ``StoreError`` with `closed` after the store was closed;
     ///   `CancellationError`.
     @discardableResult
@@ -223,18 +223,18 @@ public final class EncryptedStore: Sendable {
         try await writer.run(.outside) { try $0.checkpointer?.truncateLog() ?? true }
     }
 
-    /// Checkpoints as ``checkpoint()`` does, and blocks the thread meanwhile.
+    /// Checkpoints as ``checkpoint()`` does, blocking the calling thread.
     ///
-    /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside of a closure of this store.
+    /// - Throws: As ``checkpoint()``; ``StoreError`` with `misuse` inside a closure of this store.
     @available(*, noasync, message: "await checkpoint() instead")
     @discardableResult
     public func checkpointBlocking() throws -> Bool {
         try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() ?? true }
     }
 
-    /// Refuses what waits and what comes, lets what runs end, and closes the connections.
+    /// Refuses waiting and new calls, lets running ones finish, and closes the connections.
     ///
-    /// The last one to close moves the log into the database file. A second call waits for the same end.
+    /// The last one to close moves the log into the database file. A second call waits for that too.
     public func close() async {
         if let conversion {
             conversion.cancel()
@@ -249,14 +249,14 @@ public final class EncryptedStore: Sendable {
         if wasOpen { events(.closed) }
     }
 
-    /// Closes the store as ``close()`` does, and blocks the thread meanwhile.
+    /// Closes the store as ``close()`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` with `misuse` inside of a closure of this store.
+    /// - Throws: ``StoreError`` with `misuse` inside a closure of this store.
     @available(*, noasync, message: "await close() instead")
     public func closeBlocking() throws {
         if conversion?.waitsForCaller == true {
             throw StoreError(
-                .misuse, path: path, "the encryption of the store, which tells of an event, would wait for itself",
+                .misuse, path: path, "the event callback of the encryption would wait for itself",
                 advice: "close the store on another thread")
         }
         var wasOpen = false
@@ -294,7 +294,7 @@ public final class EncryptedStore: Sendable {
     func ownConnections() throws -> StoreConnections {
         guard case .readers(let connections) = reading else {
             throw StoreError(
-                .misuse, path: path, "this cannot be done with a store in memory, nor with one that only reads",
+                .misuse, path: path, "an in-memory or read-only store does not support this",
                 advice: "open the file with open()", changed: .nothing)
         }
         return connections

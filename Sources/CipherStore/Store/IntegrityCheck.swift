@@ -4,8 +4,9 @@ internal import CipherSystemFiles
 
 /// A check of a store's database, one piece after the other: ``EncryptedStore/integrityCheck()``.
 ///
-/// Each piece is read when it is asked for, on a connection of its own that takes the place of one reader and is closed
-/// again. Between the pieces nothing is held: an app asks for the next one when it is idle, and each is of its own moment.
+/// Each piece is read when it is asked for, on its own connection that takes the place of one reader and is closed
+/// again. Between the pieces nothing is held: an app asks for the next one when it is idle, and each is of its own
+/// moment.
 public struct IntegrityCheck: AsyncSequence, Sendable {
     let store: EncryptedStore
 
@@ -38,7 +39,7 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
         public var isSound: Bool { complaints.isEmpty }
     }
 
-    /// One task's way through the check.
+    /// The iterator of one task over the check.
     public struct Iterator: AsyncIteratorProtocol {
         private let store: EncryptedStore
         private var parts: [Piece]?
@@ -70,7 +71,7 @@ public struct IntegrityCheck: AsyncSequence, Sendable {
         }
     }
 
-    /// A new way through the check.
+    /// A new iterator over the check.
     public func makeAsyncIterator() -> Iterator { Iterator(store) }
 }
 
@@ -88,7 +89,7 @@ extension EncryptedStore {
     /// only reads, is not checked: the first slice throws ``StoreError`` with `misuse`.
     public func integrityCheck() -> IntegrityCheck { IntegrityCheck(store: self) }
 
-    /// Runs `body` on a connection of its own in the place of a reader, or of the writer: one that met a damaged page runs
+    /// Runs `body` on its own connection in the place of a reader, or of the writer: one that met a damaged page runs
     /// nothing more.
     fileprivate func checking<Output: Sendable>(
         holdingWriters: Bool = false, _ body: @escaping @Sendable (Connection) throws -> Output

@@ -52,7 +52,7 @@ final class RunningBackups: @unchecked Sendable {
         return lock.withLock { running.contains { current.contains($0.job) } }
     }
 
-    /// Calls `body` once none runs, or once nobody waits for that any more.
+    /// Calls `body` once none runs, or once no one waits for that any more.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let isFree = lock.withLock { () -> Bool in
             if !running.isEmpty { ends.append(body) }
@@ -70,7 +70,7 @@ final class RunningBackups: @unchecked Sendable {
         for run in interrupted { run.cancellation.cancel() }
     }
 
-    /// Lets nobody wait any more.
+    /// Lets no one wait any more.
     func release() {
         let waiters = lock.withLock {
             defer { ends = [] }

@@ -105,7 +105,7 @@ package struct StoreConnections: Sendable {
     /// Turns WAL mode on, and tells whether the file can be used afterwards.
     ///
     /// It stays off, which is no failure, while another process uses the file, and where SQLite knows that the file
-    /// system cannot do it. Where only the attempt shows it, the file is in WAL mode and cannot be read.
+    /// system cannot do it. If only the attempt shows it, the file is in WAL mode and cannot be read.
     private func writesAhead(_ connection: Connection) throws -> Bool {
         do {
             _ = try connection.value(String.self, "PRAGMA journal_mode = WAL")

@@ -2,15 +2,15 @@ public import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Something that a store did or met, for an app's log.
+/// An event of a store, for an app's log.
 ///
 /// ```swift
 /// options.events = { event in logger.info("\(event)") }
 /// ```
 ///
-/// Holds no key, no bound value and nothing that a table holds.
+/// Contains no key, no bound value and nothing that a table holds.
 public struct StoreEvent: Sendable {
-    /// What it did or met.
+    /// The kind of event.
     public enum Kind: Sendable {
         /// Opening has begun.
         case opening
@@ -20,9 +20,9 @@ public struct StoreEvent: Sendable {
         case opened(OpenReport)
         /// The legacy database was encrypted while the store was open.
         case encrypted(EncryptionReport)
-        /// It cannot be encrypted now, for another process has it open or a read goes on; it is tried again soon.
+        /// It cannot be encrypted now, for another process has it open or a read continues; it is tried again soon.
         case encryptionPostponed(any Error)
-        /// It could not be, and the store goes on with the plaintext file.
+        /// It could not be, and the store continues with the plaintext file.
         case encryptionFailed(any Error)
         /// A warning of the report.
         case warning(String)
@@ -44,7 +44,7 @@ public struct StoreEvent: Sendable {
 
     /// The database file.
     public let database: String
-    /// What it did or met.
+    /// The kind of event.
     public let kind: Kind
 }
 

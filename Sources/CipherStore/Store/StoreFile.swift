@@ -2,8 +2,8 @@ package import CipherDatabaseConversion
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The file that the connections of a store are opened to, with its key: a store that had no connection for a while must
-/// not go on with another file that has the name by then.
+/// The file that the connections of a store are opened to, with its key: a store that had no connection for a while
+/// must not continue with another file that has the name by then.
 package final class StoreFile: @unchecked Sendable {
     let path: String
     // These are read and written only under `lock`.
@@ -49,14 +49,16 @@ package final class StoreFile: @unchecked Sendable {
 
     /// The key for a new connection.
     ///
-    /// - Throws: ``StoreError`` with `missingFile` or `replaced` where the name does not lead to the file any more, with
-    ///   `keyDoesNotFit` where the file was given another key, and with `staleSidecar` where it was given another log.
+    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file any more, with
+    ///   `keyDoesNotFit` if the file was given another key, and with `staleSidecar` if it was given another log.
     package func key(busyTimeout: Duration) throws -> FileKey? {
         try lock.withLock {
             // A backup asks before its turn, and connects after it: the file that has the name meanwhile is the store's own.
             guard !isReplacing else { return fileKey }
             guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
-            guard identity == nil || identity == found.identity else { throw replaced("another file has its name now") }
+            guard identity == nil || identity == found.identity else {
+                throw replaced("another file has taken its name")
+            }
             if isDoubtful { try look(busyTimeout) }
             identity = found.identity
             isDoubtful = false

@@ -14,7 +14,8 @@ package enum StoreTransaction: Sendable {
 
     /// Runs `body` in its transaction.
     ///
-    /// - Throws: What `body` throws, ``StoreError`` with `misuse` where it ended the transaction, and why the job was cancelled.
+    /// - Throws: What `body` throws, ``StoreError`` with `misuse` if it ended the transaction, and why the job was
+    ///   cancelled.
     func run<Output>(
         on connection: Connection, as job: ConnectionJob, _ body: (Connection) throws -> Output
     ) throws -> Output {
@@ -68,12 +69,11 @@ package enum StoreTransaction: Sendable {
 
     private func beginWriting(_ connection: Connection, _ events: EventLog) throws {
         guard events.tell != nil else { return try connection.execute("BEGIN IMMEDIATE") }
-        let start = ContinuousClock.now
-        defer {
-            let waited = start.duration(to: .now)
+        try connection.measuringWaits { waited in
             if waited >= EventLog.noticeableWait { events(.waited(waited)) }
+        } _: {
+            try connection.execute("BEGIN IMMEDIATE")
         }
-        try connection.execute("BEGIN IMMEDIATE")
     }
 
     /// Runs a closure that has no transaction, and ends one that it left open.
@@ -98,7 +98,7 @@ package enum StoreTransaction: Sendable {
     private func transactionEnded(_ connection: Connection) -> StoreError {
         StoreError(
             .misuse, path: connection.path,
-            "SQLite rolled the transaction back before its closure ended, and the closure went on",
-            advice: "let errors of the database through", changed: .nothing)
+            "SQLite rolled the transaction back, but its closure continued",
+            advice: "let the closure rethrow database errors", changed: .nothing)
     }
 }

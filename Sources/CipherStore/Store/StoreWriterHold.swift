@@ -9,7 +9,7 @@ final class StoreWriterHold: WriterHold {
     let isWriteAheadLog: Bool
     private let ended: BlockingAnswer<Void>
 
-    /// Waits for the writer, and blocks the thread meanwhile.
+    /// Waits for the writer, blocking the calling thread.
     ///
     /// - Parameter caller: The job whose closure waits for this.
     /// - Throws: ``StoreError`` with `closed`, `suspended` or `cancelled`; ``DatabaseError`` where another process keeps the

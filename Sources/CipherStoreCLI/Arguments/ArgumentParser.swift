@@ -63,6 +63,8 @@ package enum ArgumentParser {
                 }
             case CS_ARGUMENT_OPERAND:
                 if let text = found.text { operands.append(SystemPath.text(cString: text)) }
+            case CS_ARGUMENT_UNKNOWN where found.letter == Int32(UInt8(ascii: "h")) && offersHelp(options):
+                values[Option.help.name] = [""]
             case CS_ARGUMENT_END:
                 // getopt has moved nothing: behind `--` the arguments are where they were.
                 operands += arguments.dropFirst(Int(found.rest) - 1)
@@ -71,6 +73,10 @@ package enum ArgumentParser {
                 throw failure(found, options)
             }
         }
+    }
+
+    private static func offersHelp(_ options: [Option]) -> Bool {
+        options.contains { $0.name == Option.help.name }
     }
 
     /// An argument that is text and no name of a file.
@@ -92,7 +98,7 @@ package enum ArgumentParser {
         default:
             guard let text = found.text else {
                 let letter = String(UnicodeScalar(UInt8(truncatingIfNeeded: found.letter)))
-                return .usage("unknown option -\(letter)", advice: "options are long ones, such as --help")
+                return .usage("unknown option -\(letter)", advice: "options are long, such as --help; only -h is short")
             }
             let name = SystemPath.text(cString: text).drop { $0 == "-" }.prefix { $0 != "=" }
             return unknown(String(name), options)
@@ -105,9 +111,15 @@ package enum ArgumentParser {
 
     private static func unknown(_ name: String, _ options: [Option]) -> CommandFailure {
         let meant = options.map(\.name).filter { $0.hasPrefix(name) }
+        let keys = options.map(\.name).filter { $0.hasPrefix("key-") }
+        if ["key", "password", "passphrase"].contains(name), !keys.isEmpty {
+            return .usage(
+                "--\(name) is not an option: other users can read a key on the command line",
+                advice: "put it in a file and give one of \(keys.map { "--\($0)" }.joined(separator: ", "))")
+        }
         if meant.count > 1 {
             let names = meant.map { "--\($0)" }.joined(separator: ", ")
-            return .usage("--\(name) is not an option by itself", advice: "one of \(names) may be meant")
+            return .usage("--\(name) is ambiguous", advice: "one of \(names) may be meant")
         }
         let suggestion = Suggestion.nearest(to: name, among: options.map(\.name))
         return .usage("unknown option --\(name)", advice: suggestion.map { "is --\($0) meant?" } ?? "")

@@ -4,7 +4,7 @@ internal import CipherSQLite
 /// The options that choose the cipher format.
 enum CipherOptions {
     private static let form =
-        "What differs from its defaults follows, as in 4,page-size=8192,kdf-iterations=64000; also hmac= and kdf= with sha1, "
+        "Differences from its defaults follow, as in 4,page-size=8192,kdf-iterations=64000; also hmac= and kdf= with sha1, "
         + "sha256 or sha512."
 
     static let compatibility = Option(
@@ -21,7 +21,7 @@ enum CipherOptions {
 
     static let plaintextHeader = Option(
         "plaintext-header", value: "BYTES", kind: .words(["0", "32"]),
-        "How many bytes of the header stay readable: 0 (the default) or 32, with format 4 and a key that brings its salt."
+        "How many bytes of the header stay readable: 0 (the default) or 32, with format 4 and a key with its salt."
     )
 
     /// The formats to try, in order.
@@ -90,7 +90,7 @@ enum CipherOptions {
                 }
                 guard isRead else {
                     throw CommandFailure.usage(
-                        "--\(option.name): behind the number stand page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
+                        "--\(option.name): after the number come page-size=BYTES, kdf-iterations=ROUNDS, hmac=DIGEST "
                             + "and kdf=DIGEST, with sha1, sha256 or sha512")
                 }
             }

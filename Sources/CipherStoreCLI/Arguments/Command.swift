@@ -82,7 +82,7 @@ extension Command {
         Group(
             title: "An app's database, by its configuration",
             commands: [plan, migrate, history, validate, baseline, repair]),
-        Group(title: "Other", commands: [report, keygen, help, completions, manual]),
+        Group(title: "Other", commands: [report, keygen, help, version, completions, manual]),
     ]
 
     package static let all: [Command] = groups.flatMap(\.commands)

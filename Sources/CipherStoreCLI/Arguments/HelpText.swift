@@ -10,9 +10,14 @@ package enum HelpText {
     static let summary = "Encrypts SQLite databases in place with SQLCipher, and checks, migrates and reads them."
 
     package static var version: String {
-        "cipherstore \(Tool.version) (SQLCipher \(Engine.current.cipherVersion), "
-            + "SQLite \(Engine.current.sqliteVersion))\n"
+        "cipherstore \(ToolVersion.number) (SQLCipher \(Engine.current.cipherVersion), "
+            + "SQLite \(Engine.current.sqliteVersion))\n" + (Engine.current.hasWALResetFault ? walResetFault : "")
     }
+
+    private static let walResetFault = TextLayout.paragraph(
+        "This SQLite can lose commits of a file in WAL mode when several programs write it; it was corrected in SQLite "
+            + "3.51.3 and SQLCipher 4.14. cipherstore avoids that; another program that writes the same file must set "
+            + "PRAGMA wal_autocheckpoint = 0.")
 
     static var overview: String {
         var text = "Usage: cipherstore COMMAND [options]\n\n"
@@ -28,7 +33,7 @@ package enum HelpText {
         for (status, meaning) in ExitStatus.meanings {
             text += TextLayout.entry("\(status.code)", meaning, indent: narrowIndent)
         }
-        return text + "\n" + TextLayout.paragraph("`cipherstore COMMAND --help` tells about a command.")
+        return text + "\n" + TextLayout.paragraph("`cipherstore help COMMAND` describes a command and its options.")
     }
 
     static func command(_ command: Command) -> String {

@@ -12,7 +12,7 @@ package struct Invocation: Sendable {
     /// Whether an option was given.
     package func has(_ option: Option) -> Bool { values[option.name] != nil }
 
-    /// The value of an option; `nil` where it was not given.
+    /// The value of an option; `nil` if it was not given.
     subscript(_ option: Option) -> String? { values[option.name]?.last }
 
     /// The values of an option that may be given several times.
@@ -54,7 +54,7 @@ package struct Invocation: Sendable {
     func count(_ option: Option, default fallback: Int, from least: Int = 1) throws -> Int {
         guard let text = self[option] else { return fallback }
         guard let number = Int(text), (least...Int(Int32.max)).contains(number) else {
-            throw CommandFailure.usage("--\(option.name) takes a number from \(least) up")
+            throw CommandFailure.usage("--\(option.name) takes a number of at least \(least)")
         }
         return number
     }

@@ -23,16 +23,18 @@ package struct KeyFileTemplate: KeyTextSource, InputFiles {
     }
 
     package func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
-        try FileKeyProvider.file(path(for: database)).key(for: purpose, database: database)
+        try file(for: database).key(for: purpose, database: database)
     }
 
     package func plannedKey(database: String) throws -> CipherKey? {
-        try FileKeyProvider.file(path(for: database)).plannedKey(database: database)
+        try file(for: database).plannedKey(database: database)
     }
 
     package func keyText(database: String) throws -> SecretBytes {
-        try FileKeyProvider.file(path(for: database)).keyText(database: database)
+        try file(for: database).keyText(database: database)
     }
+
+    private func file(for database: String) -> FileKeyProvider { KeyOptions.keyFile(path(for: database)) }
 
     package func inputFiles(for database: String) -> [String] { [path(for: database)] }
 

@@ -13,15 +13,18 @@ struct KeyOptions: Sendable {
     /// The key of a backup that is restored.
     static let backupKey = KeyOptions(prefix: "backup-key", named: "the backup's key")
 
+    private let named: String
     private let file: Option
     private let environment: Option
     private let credential: Option
     private let secretService: Option
 
     private init(prefix: String, named name: String) {
+        named = name
         file = Option(
             "\(prefix)-file", value: "FILE", kind: .file,
-            "Read \(name) from a file that only its owner can read.")
+            "Read \(name) from a file that only its owner can read; - is standard input, where a terminal is asked for a "
+                + "passphrase.")
         environment = Option(
             "\(prefix)-env", value: "VAR", kind: .variable, "Read \(name) from an environment variable.")
         credential = Option("\(prefix)-credential", value: "NAME", "Read \(name) from a systemd credential.")
@@ -41,20 +44,52 @@ struct KeyOptions: Sendable {
 
     var all: [Option] { [file, environment, credential, secretService] }
 
-    /// The provider that was asked for; `nil` where none was.
+    /// The provider that was asked for; `nil` if none was.
     ///
-    /// - Throws: ``CommandFailure`` with `usage` where more than one was.
+    /// - Throws: ``CommandFailure`` with `usage` if more than one was.
     func provider(_ invocation: Invocation) throws -> (any KeyProvider)? {
         let given = all.filter(invocation.has)
         guard given.count < 2 else {
             let names = given.map { "--\($0.name)" }.joined(separator: " and ")
             throw CommandFailure.usage("\(names) cannot be given together")
         }
-        if let path = invocation[file] { return KeyFileTemplate(path) ?? .file(path) }
+        if let path = invocation[file] {
+            if path == "-" { return try Self.typed(invocation) }
+            return KeyFileTemplate(path) ?? Self.keyFile(path)
+        }
         if let variable = invocation[environment] { return .environment(variable) }
         if let name = invocation[credential] { return .systemdCredential(name) }
         if let name = invocation[secretService] { return .secretService(name, createIfMissing: true) }
         return nil
+    }
+
+    /// The key in a file, with the advice that fits a command line.
+    static func keyFile(_ path: String) -> FileKeyProvider {
+        FileKeyProvider(
+            path: path,
+            advice: "run cipherstore keygen \(path) to make a key for a database that is still plaintext; an encrypted "
+                + "database needs the key file that it was encrypted with")
+    }
+
+    /// The key on standard input, which is read now.
+    private static func typed(_ invocation: Invocation) throws -> TypedKeyProvider {
+        guard [key, newKey, backupKey].count(where: { invocation[$0.file] == "-" }) == 1 else {
+            throw CommandFailure.usage("only one key can come from standard input")
+        }
+        try TypedKeyProvider.shared.text()
+        return .shared
+    }
+
+    /// Has a person confirm the key that a database is about to get, and warns of one that was probably meant to be raw.
+    func confirm(_ invocation: Invocation) throws {
+        if let typed = try provider(invocation) as? TypedKeyProvider { try typed.confirm() }
+        guard let source = try provider(invocation) as? any KeyTextSource, !(source is KeyFileTemplate),
+            let text = try? source.keyText(database: ""),
+            (try? CipherKey(text: text))?.isBareDigits == true
+        else { return }
+        Output.complain(
+            "warning: \(invocation[file] ?? invocation[environment] ?? named): hex digits without x'…' around them are used "
+                + "as a passphrase; write x'…' for a raw key")
     }
 
     /// Asks for the key that all files of a fleet share, so that a missing one ends the run before it begins.
@@ -73,8 +108,10 @@ struct KeyOptions: Sendable {
     /// The provider of a command that cannot do without.
     func requiredProvider(_ invocation: Invocation) throws -> any KeyProvider {
         guard let provider = try provider(invocation) else {
-            throw CommandFailure.usage(
-                "a key is needed", advice: "give one of \(all.map(\.usage).joined(separator: ", "))")
+            throw CommandFailure(
+                .usage, "usage", path: invocation.operands.first, "a key is needed",
+                advice:
+                    "give one of \(all.map(\.usage).joined(separator: ", ")); cipherstore keygen FILE makes a key file")
         }
         return provider
     }
@@ -96,6 +133,8 @@ struct MissingKeyProvider: KeyProvider {
     func key(for purpose: KeyPurpose, database: String) throws -> CipherKey {
         throw StoreError(
             .keyUnavailable, path: database, "no key was given",
-            advice: "give --key-file, --key-env, --key-credential or --key-secret-service")
+            advice:
+                "give --key-file, --key-env, --key-credential or --key-secret-service; cipherstore keygen makes a key "
+                + "file")
     }
 }

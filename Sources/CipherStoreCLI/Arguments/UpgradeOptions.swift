@@ -6,11 +6,14 @@ enum UpgradeOptions {
     static let all: [Option] = [.lockTimeout, .busyTimeout, .progress]
 
     /// Runs an upgrade with a progress bar, and with signals that cancel it.
+    ///
+    /// - Parameter isRehearsal: Whether nothing is swapped at the end.
     static func run<Result>(
-        _ invocation: Invocation, _ body: (ConversionOptions) throws -> Result
+        _ invocation: Invocation, isRehearsal: Bool = false, _ body: (ConversionOptions) throws -> Result
     ) throws -> Result {
         var options = try waiting(invocation)
-        let bar = ProgressBar.make(try invocation.choice(.progress, default: .auto))
+        let bar = ProgressBar.make(
+            try invocation.choice(.progress, default: .auto), isRehearsal: isRehearsal)
         if let bar { options.progress = { bar.update($0) } }
         let cancellation = UpgradeCancellation()
         options.cancellation = cancellation

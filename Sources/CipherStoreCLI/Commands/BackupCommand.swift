@@ -3,16 +3,16 @@ internal import CipherDatabaseConversion
 extension Command {
     static let backup = Command(
         name: "backup",
-        summary: "Make a proven, encrypted copy while others use the database.",
+        summary: "Make a verified, encrypted copy while others use the database.",
         operands: [.database],
         options: [BackupCommand.output] + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility, .busyTimeout, .progress],
         notes: [
-            "The backup is what one commit left, compared with the database row by row, and appears under its name whole, in "
+            "The backup is one commit of the database, compared with it row by row, and appears under its name complete, in "
                 + "one step that replaces nothing. The database stays as it is, and the backup is one file.",
-            "The backup has the key and the format of the database, or those of --new-key-file and the like. A plaintext "
-                + "database has no key that its backup could have, so it needs one of its own.",
-            "A database in WAL mode is written meanwhile; in any other mode writers wait until the backup is there.",
+            "The backup has the key and the format of the database, or those of the --new-key options. A plaintext "
+                + "database has no key, so its backup needs one.",
+            "A database in WAL mode can be written meanwhile; in any other mode writers wait until the backup is complete.",
         ],
         examples: [
             "backup app.db --output app-2026-11.db --key-file key",
@@ -24,7 +24,7 @@ extension Command {
 
 enum BackupCommand {
     static let output = Option(
-        "output", value: "FILE", kind: .file, isRequired: true, "The backup to be made; nothing may have that name.")
+        "output", value: "FILE", kind: .file, isRequired: true, "The backup to make; no file may have that name.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let output = try invocation.required(output)
@@ -32,7 +32,7 @@ enum BackupCommand {
         let formats = try CipherOptions.oldFormats(invocation)
         guard newKey != nil || !invocation.has(CipherOptions.newCompatibility) else {
             throw CommandFailure.usage(
-                "--\(CipherOptions.newCompatibility.name) is for a backup with a key of its own")
+                "--\(CipherOptions.newCompatibility.name) is for a backup with its own key")
         }
         let settings = try CipherOptions.settings(invocation, oldest: 3)
         let report = try UpgradeOptions.run(invocation) { options in

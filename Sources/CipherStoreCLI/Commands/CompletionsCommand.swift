@@ -6,9 +6,9 @@ extension Command {
             Operand("SHELL", kind: .words(CompletionsCommand.Shell.allCases.map(\.rawValue)), "The shell: bash or zsh.")
         ],
         notes: [
-            "An installation has them already. By hand: let bash read them as a file of "
-                + "~/.local/share/bash-completion/completions, named cipherstore, or in ~/.bashrc; zsh wants a file "
-                + "named _cipherstore in a folder of its fpath."
+            "An installation has them already. By hand: for bash, save them as "
+                + "~/.local/share/bash-completion/completions/cipherstore, or in ~/.bashrc; for zsh, save them in a file "
+                + "named _cipherstore in a folder of fpath."
         ],
         examples: ["completions zsh > _cipherstore"],
         printsText: true,
@@ -21,7 +21,7 @@ enum CompletionsCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard let shell = Shell(rawValue: invocation.operands[0]) else {
             throw CommandFailure.usage(
-                "completions are made for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
+                "completions exist for \(Shell.allCases.map(\.rawValue).joined(separator: " and "))")
         }
         switch shell {
         case .bash: try Output.text(BashCompletions.script)

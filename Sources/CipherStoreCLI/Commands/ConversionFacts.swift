@@ -25,16 +25,16 @@ enum ConversionFacts {
             sheet.add("kept", report.recovery.map { "the damaged database, as \($0.source)" })
             return
         case .alreadyEncrypted:
-            sheet.add("encrypted", "\(report.path): it was encrypted with this key before")
+            sheet.add("unchanged", "\(report.path): it is encrypted with this key already")
             return
         case .created:
-            sheet.add("created", "\(report.path): the file was empty, and is an empty encrypted database now")
+            sheet.add("created", "\(report.path): an empty encrypted database, in the place of an empty file")
             return
         case .alreadyPlaintext:
-            sheet.add("plaintext", "\(report.path): it was not encrypted before either")
+            sheet.add("unchanged", "\(report.path): it is plaintext already")
             return
         case .alreadyRekeyed:
-            sheet.add("rekeyed", "\(report.path): it had the new key and cipher format before")
+            sheet.add("unchanged", "\(report.path): it has the new key and cipher format already")
             return
         }
         sheet.add(
@@ -49,11 +49,11 @@ enum ConversionFacts {
                 + "entry equal\(authenticated)")
         if !report.rebuiltIndexes.isEmpty {
             sheet.add(
-                "rebuilt", "from the rows, for they were damaged: \(report.rebuiltIndexes.joined(separator: ", "))")
+                "rebuilt", "damaged indexes, from the rows: \(report.rebuiltIndexes.joined(separator: ", "))")
         }
         sheet.add(
             "size",
-            "\(TerminalText.grouped(report.bytesBefore)) bytes before, \(TerminalText.grouped(report.bytesAfter)) after"
+            "\(TerminalText.size(report.bytesBefore)) before, \(TerminalText.size(report.bytesAfter)) after"
         )
         var time = "\(TerminalText.decimal(report.seconds, 2)) s"
         let speed = report.seconds > 0 ? Double(report.bytesBefore) / 1e6 / report.seconds : 0

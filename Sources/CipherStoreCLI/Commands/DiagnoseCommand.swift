@@ -6,7 +6,7 @@ internal import CipherSQLite
 extension Command {
     static let diagnose = Command(
         name: "diagnose",
-        summary: "Tell why a database does not open with a key, and change nothing.",
+        summary: "Report why a key does not open a database, without changing it.",
         operands: [.database],
         options: KeyOptions.key.all
             + [
@@ -14,15 +14,15 @@ extension Command {
                 DiagnoseCommand.rounds,
             ],
         notes: [
-            "For \"file is not a database\". The key is tried as it is and as it may have been meant: as a passphrase or a "
+            "For \"file is not a database\". The key is tried as given and as it may have been meant: as a passphrase or a "
                 + "raw key, with and without a newline, a NUL, quotes or a byte order mark, in another case of its digits "
                 + "or another encoding; in the formats 1 to 4, then with every number of rounds up to --most-rounds. Other "
                 + "sizes of pages and other algorithms cost nothing more.",
-            "Pages are authenticated, so that a damaged page, a file that is cut off, and a -wal of another file are told "
-                + "from another key. Where nothing fits, it may be another key, another encryption, or no database: "
-                + "nobody can tell those from each other.",
-            "The exit status is 0 where the database opens with what was given, and otherwise that of the error with "
-                + "which it would be opened: 65, or 75 where a journal must be rolled back, or 66 without a key.",
+            "Pages are authenticated, so that a damaged page, a truncated file, and a -wal of another file are distinguished "
+                + "from another key. If nothing fits, it may be another key, another encryption, or not a database: "
+                + "these cannot be distinguished.",
+            "The exit status is 0 if the database opens with the given key and format, and otherwise that of the error with "
+                + "which opening it would fail: 65, or 75 if a journal must be rolled back, or 66 without a key.",
         ],
         examples: ["diagnose app.db --key-file key", "diagnose app.db --key-file key --json --time-limit 300"],
         isToldByStatus: true,
@@ -34,9 +34,9 @@ enum DiagnoseCommand {
         "time-limit", value: "SECONDS",
         "How long to search for the key, and again to check the pages (60 seconds by default).")
     static let derivations = Option(
-        "most-derivations", value: "N", "How many keys to derive from passphrases at most (1000 by default).")
+        "most-derivations", value: "N", "The maximum number of keys to derive from passphrases (1000 by default).")
     static let rounds = Option(
-        "most-rounds", value: "N", "Up to which number of rounds to search (1000000 by default).")
+        "most-rounds", value: "N", "The maximum number of PBKDF2 rounds to search (1000000 by default).")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.provider(invocation)
@@ -59,7 +59,7 @@ enum DiagnoseCommand {
         let diagnosis: Diagnosis
         let given: CipherSettings
 
-        /// The option that opens the file; `nil` where none is needed, or none does.
+        /// The option that opens the file; `nil` if none is needed, or none does.
         var option: String? {
             guard let format = diagnosis.format,
                 CipherOptions.text(of: format) != CipherOptions.text(of: CipherSettings())
@@ -78,8 +78,8 @@ enum DiagnoseCommand {
         func print() throws {
             var sheet = FactSheet()
             sheet.add("path", diagnosis.path)
-            sheet.add("size", "\(TerminalText.grouped(diagnosis.size)) bytes")
-            if diagnosis.causes.isEmpty { sheet.add("opens", "with what was given") }
+            sheet.add("size", TerminalText.size(diagnosis.size))
+            if diagnosis.causes.isEmpty { sheet.add("opens", "with the given key and format") }
             for cause in diagnosis.causes {
                 sheet.add("cause", "\(cause.kind.rawValue): \(cause.detail)")
                 sheet.add("", cause.advice)
@@ -94,7 +94,7 @@ enum DiagnoseCommand {
                 "\(diagnosis.derivations) key derivation\(diagnosis.derivations == 1 ? "" : "s"), "
                     + "\(TerminalText.grouped(Int64(diagnosis.rounds))) rounds")
             if !diagnosis.isComplete {
-                sheet.add("limits", "not all was tried: see --\(timeLimit.name) and --\(derivations.name)")
+                sheet.add("limits", "not everything was tried: see --\(timeLimit.name) and --\(derivations.name)")
             }
             try sheet.print()
         }

@@ -20,14 +20,14 @@ extension Command {
                 + "At every moment the file is the whole plaintext database or the whole encrypted one; after a crash, "
                 + "run the command again.",
             "A file that is encrypted with this key already is left as it is, with exit status 0.",
-            "With --shadow the copy is built and compared, and then removed: a rehearsal that tells whether the upgrade "
+            "With --shadow the copy is built and compared, and then removed: a rehearsal that shows whether the upgrade "
                 + "would succeed, how long it would take and how large the file would become. Others may have the "
-                + "database open meanwhile; where one of them writes to it, the exit status is 75. With --config the copy "
+                + "database open meanwhile; if one of them writes to it, the exit status is 75. With --config the copy "
                 + "is migrated too, as migrate would do it.",
-            "With --on-damage recover a file that cannot be healed from its rows is kept as DB-damaged, still plaintext, and "
+            "With --on-damage recover a file that cannot be repaired from its rows is kept as DB-damaged, still plaintext, and "
                 + "what recover finds in it takes its place; the report lists what is lost.",
             "The comparison authenticates every page of the copy. With --proof engine SQLCipher itself reads all of them, "
-                + "and not only a part, which takes longer.",
+                + "instead of a part, which takes longer.",
             FleetOptions.note,
         ],
         examples: [
@@ -50,8 +50,8 @@ enum EncryptCommand {
 
     static let onDamage = Option(
         "on-damage", value: "WHAT", kind: .words(OnDamage.allCases.map(\.rawValue)),
-        "What to do with a damaged file: rebuildIndexes where no row depends on the damage (the default), recover what it "
-            + "still holds in any case, or refuse. Where an index names rows that are missing, rebuildIndexes keeps the "
+        "What to do with a damaged file: rebuildIndexes if no row depends on the damage (the default), recover what it "
+            + "still contains in any case, or refuse. If an index names rows that are missing, rebuildIndexes keeps the "
             + "plaintext original as DB-plaintext.")
 
     static let shadow = Option(
@@ -66,6 +66,7 @@ enum EncryptCommand {
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let provider = try KeyOptions.key.requiredProvider(invocation)
+        try KeyOptions.key.confirm(invocation)
         let settings = try CipherOptions.newSettings(invocation)
         let proof = try invocation.choice(Self.proof, default: ProofReader.records)
         guard !invocation.has(shadow) || !invocation.has(keepBackup) else {
@@ -87,7 +88,9 @@ enum EncryptCommand {
             return try Fleet(invocation, in: path, .usual, verb: invocation.has(shadow) ? "proven" : "encrypted")
                 .run { FleetResult(try encrypt($0, $1), path: $0.database) }
         }
-        let report = try UpgradeOptions.run(invocation) { try encrypt(DatabasePaths(path), $0) }
+        let report = try UpgradeOptions.run(invocation, isRehearsal: invocation.has(shadow)) {
+            try encrypt(DatabasePaths(path), $0)
+        }
         return try ConversionFacts.print(report, invocation)
     }
 
@@ -97,7 +100,7 @@ enum EncryptCommand {
     ) throws -> ExitStatus {
         guard invocation.has(shadow) else {
             throw CommandFailure.usage(
-                "--config is for --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
+                "--config needs --shadow", advice: "to encrypt a file and migrate it, use cipherstore migrate")
         }
         let formats = [CipherOptions.newCompatibility, CipherOptions.plaintextHeader, onDamage]
         guard try !FleetOptions.isFleet(invocation), !formats.contains(where: invocation.has) else {
@@ -105,7 +108,7 @@ enum EncryptCommand {
                 "--config takes neither --recursive nor \(formats.map { "--\($0.name)" }.joined(separator: " nor "))")
         }
         let configuration = try ConfigurationOptions.read(invocation)
-        let (report, schema) = try UpgradeOptions.run(invocation) { options in
+        let (report, schema) = try UpgradeOptions.run(invocation, isRehearsal: true) { options in
             var options = options
             options.proof = proof
             return try StoreOpening(

@@ -1,8 +1,8 @@
 extension Command {
     static let help = Command(
         name: "help",
-        summary: "Tell about a command, or about all of them.",
-        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; without it the overview.")],
+        summary: "Describe a command, or list all of them.",
+        operands: [.init("COMMAND", kind: .text, isOptional: true, "The command; without it, the list of commands.")],
         examples: ["help encrypt"],
         printsText: true,
         run: HelpCommand.run)

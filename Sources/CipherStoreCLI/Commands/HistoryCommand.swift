@@ -4,14 +4,14 @@ internal import CipherStore
 extension Command {
     static let history = Command(
         name: "history",
-        summary: "Print what was done and what is pending, and change nothing.",
+        summary: "Print what was done and what is pending, without changing it.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
-            "Each line has a state: applied, pending (the configuration knows it and the database does not have it yet), "
-                + "missing (its version was reached, but the configuration no longer knows it, or it was never applied), "
+            "Each line has a state: applied, pending (the configuration has it and the database does not yet), "
+                + "missing (its version was reached, but the configuration no longer has it, or it was never applied), "
                 + "future (it belongs to a version after the configuration's), and failed (a backfill that an error "
-                + "ended; a migration that fails leaves nothing in the database, not even a mark).",
-            "The key is needed where the file is encrypted.",
+                + "ended; a migration that fails leaves nothing in the database).",
+            "A key is needed if the file is encrypted.",
         ],
         examples: ["history --config app.plist --directory . --key-file key"],
         run: HistoryCommand.run)

@@ -5,13 +5,13 @@ internal import CipherKeyProviders
 extension Command {
     static let inspect = Command(
         name: "inspect",
-        summary: "Tell what a database file is, and change nothing.",
+        summary: "Report what a database file is, without changing it.",
         operands: [.database],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility],
         notes: [
             "The state is one of missing, empty, plaintext, encrypted (the key fits), opaque (encrypted or damaged: "
-                + "only a key tells), needsRecovery (a journal of a crashed writer must be rolled back first) and "
-                + "staleSidecar (a -wal or -journal of another generation lies beside the file).",
+                + "only a key tells), needsRecovery (the journal of a writer that crashed must be rolled back first) and "
+                + "staleSidecar (a -wal or -journal of another copy lies beside the file).",
             "The exit status is 0 for every state but missing, which is 66; 65 for a key that does not fit and for a "
                 + "damaged plaintext file.",
         ],
@@ -31,7 +31,7 @@ enum InspectCommand {
             throw CommandFailure.usage("--detect needs a key to try the formats with")
         }
         let found = try Inspector(path: path).inspect(provider: provider, formats: formats)
-        if invocation.has(.json) { try Output.json(found) } else { try print(found) }
+        if invocation.has(.json) { try Output.json(found) } else { try print(found, path) }
         guard found.state != .missing else {
             Output.complain("\(found.path): there is no such file")
             return .noInput
@@ -39,11 +39,18 @@ enum InspectCommand {
         return .done
     }
 
-    private static func print(_ found: Inspection) throws {
+    /// What an opaque file may be, after the name of its state.
+    private static func explanation(_ found: Inspection, _ path: String) throws -> String {
+        guard found.state == .opaque else { return "" }
+        if let other = try Inspector(path: path).notADatabase() { return " (does not look like a database: \(other))" }
+        return " (encrypted or damaged: only a key tells, so give one with --key-file)"
+    }
+
+    private static func print(_ found: Inspection, _ path: String) throws {
         var sheet = FactSheet()
         sheet.add("path", found.path)
-        sheet.add("state", found.state.rawValue)
-        if found.state != .missing { sheet.add("size", "\(TerminalText.grouped(found.size)) bytes") }
+        sheet.add("state", found.state.rawValue + (try explanation(found, path)))
+        if found.state != .missing { sheet.add("size", TerminalText.size(found.size)) }
         sheet.add("cipher format", found.cipherCompatibility.map(String.init))
         sheet.add("version", (found.recordedVersion?.description ?? found.version.map(String.init)))
         if let recorded = found.recordedVersion?.wholeNumber, recorded != found.version {
@@ -52,7 +59,7 @@ enum InspectCommand {
         sheet.add("application id", found.applicationID.map(String.init))
         sheet.add("journal mode", found.journalMode)
         for (name, size) in found.sidecars.sorted(by: { $0.key < $1.key }) {
-            sheet.add("beside it", "\(name) (\(TerminalText.grouped(size)) bytes)")
+            sheet.add("beside it", "\(name) (\(TerminalText.size(size)))")
         }
         try sheet.print()
     }

@@ -4,11 +4,11 @@ internal import CipherSQLite
 extension Command {
     static let keygen = Command(
         name: "keygen",
-        summary: "Make a new random key and store it in a new file.",
-        operands: [.init("FILE", kind: .file, "The key file to make; one that exists is never touched.")],
+        summary: "Create a new random key and store it in a new file.",
+        operands: [.init("FILE", kind: .file, "The key file to create; an existing file is never changed.")],
         notes: [
             "The file gets mode 0600 and holds a raw key in the form x'64 hex digits'. Keep a copy in a safe place: "
-                + "without the key nobody can read the database, and there is no way around it."
+                + "without the key the database cannot be read."
         ],
         examples: ["keygen key"],
         isToldByStatus: true,
@@ -22,13 +22,14 @@ enum KeygenCommand {
         let path = invocation.operands[0]
         guard try KeyFile.create(path, key: .random()) else {
             throw CommandFailure(
-                .cannotCreate, "exists", path: path, "there is a file of this name already",
-                advice: "give another name; it was left as it is")
+                .cannotCreate, "exists", path: path, "a file of this name exists already",
+                advice: "give another name; the file was not changed")
         }
         if invocation.has(.json) {
             try Output.json(Made(created: path))
         } else {
-            try Output.line("made the key file \(path)")
+            try Output.line(
+                "made the key file \(path): without it the database cannot be opened, so keep a copy in a safe place")
         }
         return .done
     }

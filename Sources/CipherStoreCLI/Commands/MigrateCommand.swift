@@ -10,10 +10,10 @@ extension Command {
         options: [ConfigurationOptions.configuration, MigrateCommand.directory]
             + KeyOptions.key.all + UpgradeOptions.all + FleetOptions.all,
         notes: [
-            "What is done depends on what is found: nothing (a new database is made), a legacy plaintext file of any "
-                + "older version, or an encrypted one. `cipherstore plan` tells beforehand.",
-            "With --recursive every file is opened as if the configuration named it: those of the configuration's own "
-                + "name, or those that --name tells. Nothing is made where there is nothing.",
+            "What happens depends on what is there: nothing (a new database is created), a legacy plaintext file of any "
+                + "older version, or an encrypted one. `cipherstore plan` shows it in advance.",
+            "With --recursive every file is opened as if the configuration named it: those with the configuration's own "
+                + "name, or those that match --name. No file is created.",
             FleetOptions.note,
         ],
         examples: ["migrate --config app.plist --directory . --key-file key"],
@@ -29,10 +29,11 @@ enum MigrateCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         if try FleetOptions.isFleet(invocation) { return try runFleet(invocation) }
         guard invocation.operands.isEmpty else {
-            throw CommandFailure.usage("DIR is for --recursive", advice: "give the folder with --directory")
+            throw CommandFailure.usage("DIR needs --recursive", advice: "give the folder with --directory")
         }
         _ = try invocation.required(directory)
         let provider = try ConfigurationOptions.provider(invocation)
+        try KeyOptions.key.confirm(invocation)
         let opened = try UpgradeOptions.run(invocation) { options in
             try ConfigurationOptions.opening(invocation, provider: provider, options: options).run()
         }
@@ -47,7 +48,7 @@ enum MigrateCommand {
 
     private static func runFleet(_ invocation: Invocation) throws -> ExitStatus {
         guard let folder = invocation.operands.first, !invocation.has(directory) else {
-            throw CommandFailure.usage("--recursive takes the folder as DIR, in place of --directory")
+            throw CommandFailure.usage("--recursive takes the folder as DIR instead of --directory")
         }
         let provider = try ConfigurationOptions.provider(invocation)
         let configuration = try ConfigurationOptions.read(invocation)

@@ -3,14 +3,14 @@ internal import CipherStore
 extension Command {
     static let plan = Command(
         name: "plan",
-        summary: "Print what migrate would do, as SQL, and change nothing.",
+        summary: "Print what migrate would do, as SQL, without doing it.",
         options: ConfigurationOptions.all + KeyOptions.key.all + [PlanCommand.rehearsalLimit],
         notes: [
-            "Each statement stands with its reason, its risk, and what the data says of it. The key is needed where the file "
-                + "is encrypted already; of another file a key that is given is tried too, and none is made.",
-            "The migration is rehearsed: it runs on the rows of the database while every change stays in memory. So what "
+            "Each statement has its reason, its risk, and its effect on the data. The key is needed if the file "
+                + "is encrypted already; for another file a given key is tried too, and none is created.",
+            "The migration is rehearsed: it runs on the rows of the database with every change in memory. So what "
                 + "migrate would refuse is refused here with the same exit status, and what a step does to the rows of "
-                + "each table is counted. Free space, permissions and locks are not asked about.",
+                + "each table is counted. Free space, permissions and locks are not checked.",
         ],
         examples: [
             "plan --config app.plist --directory .",
@@ -40,13 +40,13 @@ enum PlanCommand {
 
     private static func sentence(_ step: StorePlan.Step) -> String {
         switch step {
-        case .create: "there is no database: an encrypted one would be made"
-        case .createPlaintext: "there is no database: a plaintext one would be made, for encryption is off"
+        case .create: "there is no database: an encrypted one would be created"
+        case .createPlaintext: "there is no database: a plaintext one would be created, because encryption is off"
         case .encrypt: "a legacy plaintext file: it would be encrypted first"
         case .open: "encrypted, and the key fits"
         case .rekey: "encrypted: it would be given another key or cipher format first"
-        case .decrypt: "encrypted, and decrypted first, for encryption is off"
-        case .openPlaintext: "plaintext, and opened as it is"
+        case .decrypt: "encrypted: it would be decrypted first, because encryption is off"
+        case .openPlaintext: "plaintext: it would be opened as it is"
         }
     }
 }

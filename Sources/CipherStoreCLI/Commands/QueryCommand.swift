@@ -5,7 +5,7 @@ internal import CipherSQLite
 extension Command {
     static let query = Command(
         name: "query",
-        summary: "Run one statement of SQL that reads, and print its rows.",
+        summary: "Run one SQL statement that reads, and print its rows.",
         operands: [.database, .init("SQL", "One statement; one that writes is refused.")],
         options: KeyOptions.key.all + [QueryCommand.csv, CipherOptions.detect, CipherOptions.compatibility],
         notes: [
@@ -77,7 +77,7 @@ enum QueryCommand {
 
     private static func readOnly(_ path: String, _ reason: String) -> CommandFailure {
         CommandFailure(
-            .permission, "readOnly", path: path, "query only reads, and \(reason)", advice: "nothing was changed")
+            .permission, "readOnly", path: path, "query only reads, but \(reason)", advice: "nothing was changed")
     }
 
     /// Tells what is wrong with the SQL from what is wrong with the file.

@@ -5,27 +5,27 @@ internal import CipherStore
 extension Command {
     static let recover = Command(
         name: "recover",
-        summary: "Make a new, encrypted database of what a damaged one still holds.",
+        summary: "Make a new, encrypted database from a damaged one.",
         operands: [.database],
         options: [RecoverCommand.output, RecoverCommand.inPlace, RecoverCommand.template, RecoverCommand.configuration]
             + KeyOptions.key.all + KeyOptions.newKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
         notes: [
             "The database, plaintext or encrypted, is read page by page with its log or journal, and is never written. Each "
-                + "row that is whole comes back into its table with its rowid, also where the pages that led to it are lost. "
-                + "Indexes and full-text indexes are computed anew, and every row is compared with a second reading.",
-            "Rows that cannot be told to one table, rows of free pages and rows that contradict their page are in the table "
-                + "lost_and_found, with the reason beside each: orphaned, deleted or damaged. Where the schema itself is "
-                + "lost, --template tells the tables apart, or --config with the schema of a first install.",
+                + "complete row returns to its table with its rowid, even if the pages that led to it are lost. "
+                + "Indexes and full-text indexes are rebuilt, and every row is compared with a second reading.",
+            "Rows that cannot be assigned to one table, rows of free pages and rows that contradict their page are in the table "
+                + "lost_and_found, each with the reason: orphaned, deleted or damaged. If the schema itself is "
+                + "lost, --template gives the tables, or --config with the schema of a first install.",
             "With --output the new database is a file beside the damaged one. With --in-place it takes the damaged one's place "
                 + "by one rename, and the damaged one is kept as DB-damaged (or -damaged-2 and so on), with its log or "
                 + "journal; it is plaintext if it was. At every moment DB is the whole damaged database or the whole recovered "
-                + "one; after a crash, verify tells which. Nobody may have the database open. A file in which nothing is damaged "
+                + "one; after a crash, verify tells which. No program may have the database open. A file in which nothing is damaged "
                 + "stays as it is, and with --json has \"wasSound\".",
-            "The exit status is 0 when the new database was made, also where something is lost: with --json, \"complete\" "
-                + "says whether anything may be missing. In a plaintext file nothing tells a value that was damaged in place "
-                + "from a true one.",
-            "The key is that of the database, where it is encrypted, and of the new one, unless --new-key-file or the like "
+            "The exit status is 0 if the new database was made, even if something is lost: with --json, \"complete\" "
+                + "says whether anything may be missing. In a plaintext file a value that was damaged in place cannot be "
+                + "distinguished from a correct one.",
+            "The key is that of the database, if it is encrypted, and of the new one, unless one of the --new-key options "
                 + "gives another.",
         ],
         examples: [
@@ -40,24 +40,24 @@ extension Command {
 
 enum RecoverCommand {
     static let output = Option(
-        "output", value: "NEW", kind: .file, "The database to be made; nothing may have that name.")
+        "output", value: "NEW", kind: .file, "The database to make; no file may have that name.")
     static let inPlace = Option(
-        "in-place", "Have the new database take the damaged one's place, which is kept as DB-damaged.")
+        "in-place", "Replace the damaged database with the new one, and keep the damaged one as DB-damaged.")
     static let template = Option(
         "template", value: "HEALTHY", kind: .file,
-        "A healthy database of the same schema, plaintext or with the same key, where the schema is lost or cannot be read."
+        "A healthy database of the same schema, plaintext or with the same key, if the schema is lost or cannot be read."
     )
 
     static let configuration = Option(
         "config", value: "FILE", kind: .file,
-        "The app's configuration, whose schema of a first install counts where the database's own is lost.")
+        "The app's configuration, whose schema of a first install is used if the database's own is lost.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         guard invocation.has(output) != invocation.has(inPlace) else {
             throw CommandFailure.usage("one of --output and --in-place is required")
         }
         guard !invocation.has(template) || !invocation.has(configuration) else {
-            throw CommandFailure.usage("--template and --config both give the schema", advice: "leave one of them out")
+            throw CommandFailure.usage("--template and --config both give the schema", advice: "remove one of them")
         }
         let schema = try invocation[configuration].map { try Configuration(file: $0) }
         let provider = try KeyOptions.key.requiredProvider(invocation)
@@ -145,7 +145,8 @@ enum RecoverCommand {
             parts.append("\(count) page\(count == 1 ? "" : "s") of no known table \(count == 1 ? "is" : "are") lost")
         }
         if let apart = report.lostAndFound, apart.orphanedRows + apart.damagedRows > 0 {
-            parts.append("\(apart.orphanedRows + apart.damagedRows) rows are in \(apart.name) for want of a table")
+            parts.append(
+                "\(apart.orphanedRows + apart.damagedRows) rows are in \(apart.name), because they have no table")
         }
         let loss = parts.isEmpty ? "see the notes for what may be missing" : parts.joined(separator: ", and ")
         return "\(report.path) holds \(rows), compared with a second reading; rows may be missing: \(loss)."

@@ -13,8 +13,8 @@ extension Command {
             "A copy under the new key is built beside the file, compared with it row by row, and takes its place by one "
                 + "rename. At every moment the whole file has the old key or the new one; after a crash, run the command "
                 + "again with both keys.",
-            "Without a new key the file keeps its key, and only its format changes. A file that has the new key and format "
-                + "already is left as it is, with exit status 0. A new key that is the old one is an error.",
+            "Without a new key only the format changes. A file that has the new key and format "
+                + "already is left as it is, with exit status 0. A new key that equals the old one is an error.",
             FleetOptions.note,
         ],
         examples: [
@@ -29,6 +29,7 @@ enum RekeyCommand {
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let oldKey = try KeyOptions.key.requiredProvider(invocation)
         let newKey = try KeyOptions.newKey.provider(invocation)
+        try KeyOptions.newKey.confirm(invocation)
         let settings = try CipherOptions.newSettings(invocation)
         let formats = try CipherOptions.oldFormats(invocation)
         let rekey = { @Sendable (paths: DatabasePaths, options: ConversionOptions) in

@@ -3,11 +3,11 @@ internal import CipherStore
 extension Command {
     static let repair = Command(
         name: "repair",
-        summary: "Record the present schema as right, after a drift.",
+        summary: "Record the present schema as intended, after a drift.",
         options: ConfigurationOptions.all + KeyOptions.key.all + HistoryChangeText.options,
         notes: [
             "What `cipherstore validate` lists is accepted and named in the history; failures of backfills are "
-                + "forgotten. No table is touched."
+                + "cleared. No table is changed."
         ],
         examples: ["repair --config app.plist --directory . --key-file key"],
         isToldByStatus: true,

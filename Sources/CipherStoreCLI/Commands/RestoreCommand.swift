@@ -3,7 +3,7 @@ internal import CipherDatabaseConversion
 extension Command {
     static let restore = Command(
         name: "restore",
-        summary: "Have a backup, once it is proven, take a database's place.",
+        summary: "Replace a database with a backup, once the backup is verified.",
         operands: [Operand("FILE", kind: .file, "The backup; a symbolic link is followed.")],
         options: [RestoreCommand.database] + KeyOptions.key.all + KeyOptions.backupKey.all
             + [CipherOptions.newCompatibility, CipherOptions.oldCompatibility] + UpgradeOptions.all,
@@ -11,9 +11,9 @@ extension Command {
             "The backup is checked first, every page and the structure, and is never written. Its copy is built beside the "
                 + "database, compared with it row by row, and takes the database's place by one rename. At every moment the "
                 + "file is the whole old database or the whole new one; after a crash, run the command again.",
-            "The key is that of the database, which keeps its key and format. Where there is no database yet, one is made. "
-                + "The backup has the same key, unless --backup-key-file or the like gives its own.",
-            "A database that the key does not open is not replaced: move it away with what lies beside it, and run the "
+            "The key is that of the database, which keeps its key and format. If there is no database yet, one is created. "
+                + "The backup has the same key, unless one of the --backup-key options gives its own.",
+            "A database that the key does not open is not replaced: move it away with its -wal and -journal, and run the "
                 + "command again.",
         ],
         examples: [
@@ -26,7 +26,7 @@ extension Command {
 
 enum RestoreCommand {
     static let database = Option(
-        "into", value: "DB", kind: .file, isRequired: true, "The database to be replaced or made.")
+        "into", value: "DB", kind: .file, isRequired: true, "The database to replace or create.")
 
     static func run(_ invocation: Invocation) throws -> ExitStatus {
         let database = try invocation.required(database)

@@ -26,7 +26,9 @@ enum SchemaText {
             case .losesData: try Output.line("-- RISK: removes or changes values")
             }
             for statement in operation.sql { try Output.line("\(statement);") }
-            if let action = operation.action { try Output.line("-- runs the app's own \(action.name)") }
+            if let action = operation.action {
+                try Output.line("-- \(operation.kind == .copyRows ? "inserts" : "runs") \(action.name)")
+            }
             for effect in operation.effects ?? [] { try Output.line("-- \(text(effect))") }
         }
     }

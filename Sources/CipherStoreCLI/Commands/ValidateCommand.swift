@@ -3,13 +3,13 @@ internal import CipherStore
 extension Command {
     static let validate = Command(
         name: "validate",
-        summary: "Compare the schema with its record, and change nothing.",
+        summary: "Compare the schema with its record, without changing it.",
         options: ConfigurationOptions.all + KeyOptions.key.all,
         notes: [
-            "What differs is listed object by object; formatting is no difference. The exit status is 65 when something "
-                + "does: `cipherstore plan` tells whether a migration would mend it, and `cipherstore repair` records it "
+            "Differences are listed object by object; formatting is ignored. The exit status is 65 if something "
+                + "differs: `cipherstore plan` shows whether a migration would correct it, and `cipherstore repair` records it "
                 + "as right.",
-            "The key is needed where the file is encrypted.",
+            "A key is needed if the file is encrypted.",
         ],
         examples: ["validate --config app.plist --directory . --key-file key"],
         run: ValidateCommand.run)
@@ -24,7 +24,7 @@ enum ValidateCommand {
         guard !found.isValid else { return .done }
         let count = found.sentences.count
         Output.complain(
-            "\(found.path): the database is not as its history recorded: \(count) difference\(count == 1 ? "" : "s")")
+            "\(found.path): the schema differs from its record: \(count) difference\(count == 1 ? "" : "s")")
         return .badData
     }
 

@@ -4,13 +4,13 @@ internal import CipherErrors
 extension Command {
     static let verify = Command(
         name: "verify",
-        summary: "Check every page and the structure, and change nothing.",
+        summary: "Check every page and the structure, without changing them.",
         operands: [.databases],
         options: KeyOptions.key.all + [CipherOptions.detect, CipherOptions.compatibility] + [.progress]
             + FleetOptions.all,
         notes: [
             "A plaintext file needs no key, and only its structure is checked. The exit status is 65 when something is "
-                + "wrong. With --recursive and a key, each plaintext file is told of.",
+                + "wrong. With --recursive and a key, each plaintext file is reported.",
             FleetOptions.note,
         ],
         examples: ["verify app.db --key-file key"],

@@ -26,11 +26,12 @@ package struct ExitStatus: Error, Equatable, Sendable {
         (.badData, "the data is damaged or of the wrong kind, or the key does not fit"),
         (.noInput, "there is no such file or key"),
         (.internalFailure, "internal failure"),
-        (.cannotCreate, "a file cannot be made: it exists, or there is no room"),
-        (.inputOutput, "the system failed at reading or writing"),
-        (.tryAgain, "another process is in the way, or the key store is locked: try again"),
+        (.cannotCreate, "a file cannot be created: it exists, or there is no room"),
+        (.inputOutput, "reading or writing failed"),
+        (.tryAgain, "another process has the file open, or the key store is locked: try again"),
         (.permission, "a permission is missing"),
         (.configuration, "the configuration or the engine does not fit the database"),
+        (.signal(2), "interrupted (SIGINT); 143 for SIGTERM, 129 for SIGHUP"),
     ]
 }
 
@@ -55,7 +56,7 @@ extension ExitStatus {
             }
     }
 
-    /// A failure that SQLite reported and nobody gave a meaning to.
+    /// A failure that SQLite reported and no one gave a meaning to.
     init(_ error: DatabaseError) {
         self =
             if error.isBusy || error.needsRecovery {

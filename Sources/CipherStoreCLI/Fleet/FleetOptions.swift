@@ -1,4 +1,6 @@
 internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSystemFiles
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -61,6 +63,11 @@ enum FleetOptions {
     /// - Throws: ``CommandFailure`` with `usage` where an option only makes sense with a folder.
     static func isFleet(_ invocation: Invocation) throws -> Bool {
         if invocation.has(recursive) { return true }
+        if let path = invocation.operands.first, try FileSystem.status(path)?.isDirectory == true {
+            throw CommandFailure(
+                .badData, StoreError.Code.notAFile.rawValue, path: path, "this is a directory",
+                advice: "give the path of a database file, or add --\(recursive.name) to work on every database in it")
+        }
         if let option = all.first(where: invocation.has) {
             throw CommandFailure.usage("--\(option.name) is for --\(recursive.name)")
         }

@@ -59,6 +59,6 @@ extension ReportHeader {
         self.init(
             goal: goal, folder: folder, options: invocation.given(except: FleetOptions.withoutEffectOnFiles),
             shard: shard.index, shards: shard.count, shardFrom: shard.origin, host: SystemPath.text(cString: name),
-            process: getpid(), started: Date().timeIntervalSince1970, version: Tool.version)
+            process: getpid(), started: Date().timeIntervalSince1970, version: ToolVersion.number)
     }
 }

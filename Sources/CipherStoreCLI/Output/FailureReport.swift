@@ -19,8 +19,8 @@ struct FailureReport: Encodable {
             // SQLite's own message names tables and columns, never values.
             let underlying = error.underlying.map { " (\($0.message), SQLite code \($0.extendedCode))" } ?? ""
             self.init(
-                error.code.rawValue, error.detail + underlying, path: error.path, advice: error.advice,
-                ExitStatus(error.code))
+                error.code.rawValue, error.detail + underlying, path: error.path,
+                advice: error.advice + Self.command(after: error), ExitStatus(error.code))
             stage = error.stage
         case let error as DatabaseError:
             self.init(
@@ -31,6 +31,15 @@ struct FailureReport: Encodable {
         default:
             // What an unknown error says of itself might quote anything.
             self.init("internal", "unexpected failure: \(type(of: error))", path: nil, advice: "", .internalFailure)
+        }
+    }
+
+    /// The command that answers a failure, where there is one, after the advice that everybody gets.
+    private static func command(after error: StoreError) -> String {
+        switch error.code {
+        case .keyDoesNotFit where error.advice.hasPrefix("check the key"):
+            "; cipherstore diagnose with the same options says why"
+        default: ""
         }
     }
 

@@ -50,7 +50,7 @@ enum Output {
 
     /// A line on standard error, after the name of the program.
     ///
-    /// There is nobody to tell when it cannot be written.
+    /// There is no one to tell when it cannot be written.
     static func complain(_ text: String) {
         FileDescriptorStream.writeAll(Array("cipherstore: \(SystemPath.printable(text))\n".utf8), to: 2)
     }

@@ -22,13 +22,18 @@ package final class ProgressBar: @unchecked Sendable {
     private var stageBegan = ContinuousClock.now
     private var drawn: ContinuousClock.Instant?
     private var status = StatusLine()
+    private let isRehearsal: Bool
 
-    /// A bar; `nil` where none is to be drawn.
-    static func make(_ mode: Mode) -> ProgressBar? {
+    private init(isRehearsal: Bool) { self.isRehearsal = isRehearsal }
+
+    /// A bar; `nil` if none is to be drawn.
+    ///
+    /// - Parameter isRehearsal: Whether nothing is swapped at the end.
+    static func make(_ mode: Mode, isRehearsal: Bool = false) -> ProgressBar? {
         switch mode {
-        case .always: ProgressBar()
+        case .always: ProgressBar(isRehearsal: isRehearsal)
         case .never: nil
-        case .auto: isatty(2) == 1 ? ProgressBar() : nil
+        case .auto: isatty(2) == 1 ? ProgressBar(isRehearsal: isRehearsal) : nil
         }
     }
 
@@ -36,6 +41,7 @@ package final class ProgressBar: @unchecked Sendable {
     func update(_ progress: UpgradeProgress) {
         lock.withLock {
             let now = ContinuousClock.now
+            if isRehearsal, progress.stage == .swapping { return }
             let isNewStage = progress.stage != stage
             if isNewStage {
                 stage = progress.stage

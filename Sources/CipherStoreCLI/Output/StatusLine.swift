@@ -8,13 +8,14 @@
 
 /// One line on standard error that is written over again and again, and taken away at the end.
 ///
-/// Carriage returns and spaces only, which every terminal understands.
+/// A terminal clears the rest of the line, however wide it was before; what is no terminal, or a dumb one, gets spaces.
 struct StatusLine {
     private var drawnWidth = 0
+    private let clears = isatty(2) == 1 && getenv("TERM").map { String(cString: $0) } ?? "dumb" != "dumb"
 
     /// Writes the line over the one before.
     mutating func draw(_ line: String) {
-        let rest = String(repeating: " ", count: max(0, drawnWidth - line.count))
+        let rest = clears ? "\u{1b}[K" : String(repeating: " ", count: max(0, drawnWidth - line.count))
         FileDescriptorStream.writeAll(Array("\r\(line)\(rest)".utf8), to: 2)
         drawnWidth = line.count
     }
@@ -22,7 +23,8 @@ struct StatusLine {
     /// Takes the line away.
     mutating func erase() {
         guard drawnWidth > 0 else { return }
-        FileDescriptorStream.writeAll(Array("\r\(String(repeating: " ", count: drawnWidth))\r".utf8), to: 2)
+        let blank = clears ? "\u{1b}[K" : String(repeating: " ", count: drawnWidth) + "\r"
+        FileDescriptorStream.writeAll(Array("\r\(blank)".utf8), to: 2)
         drawnWidth = 0
     }
 

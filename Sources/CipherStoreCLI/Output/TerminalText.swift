@@ -40,4 +40,13 @@ package enum TerminalText {
         let sign = number < 0 && scaled > 0 ? "-" : ""
         return sign + padded.dropLast(places) + (places > 0 ? "." + padded.suffix(places) : "")
     }
+
+    /// A number of bytes in the unit that people read: 812 bytes, 8.2 KB, 433.1 MB, 12.0 GB.
+    package static func size(_ bytes: some BinaryInteger) -> String {
+        let units: [(Double, String)] = [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")]
+        guard let (unit, name) = units.first(where: { Double(bytes) >= $0.0 }) else {
+            return bytes == 1 ? "1 byte" : "\(grouped(bytes)) bytes"
+        }
+        return "\(decimal(Double(bytes) / unit, 1)) \(name)"
+    }
 }

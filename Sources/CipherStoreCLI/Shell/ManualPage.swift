@@ -2,7 +2,7 @@
 package enum ManualPage {
     package static var text: String {
         var page = """
-            .TH CIPHERSTORE 1 "" "cipherstore \(Tool.version)" "User Commands"
+            .TH CIPHERSTORE 1 "" "cipherstore \(ToolVersion.number)" "User Commands"
             .SH NAME
             cipherstore \\- encrypt, migrate and read SQLite databases
             .SH SYNOPSIS
@@ -21,8 +21,28 @@ package enum ManualPage {
         }
         page += ".SH EXIT STATUS\n"
         for (status, meaning) in ExitStatus.meanings { page += entry("\(status.code)", meaning) }
+        page += ".SH FILES\n"
+        page += paragraph("For a database DB, in its folder:")
+        for (name, meaning) in files { page += entry(name, meaning) }
+        page += ".SH ENVIRONMENT\n"
+        for (name, meaning) in environment { page += entry(name, meaning) }
+        page += ".SH SEE ALSO\n" + line("sqlcipher(1), sqlite3(1), systemd-creds(1), sysexits(3)")
         return page
     }
+
+    private static let files = [
+        ("DB-attempt", "the record of an upgrade that is under way or was interrupted; the next run finishes it"),
+        ("DB-upgrade-*", "the copy that is being built, with 16 random digits; swept by the next run"),
+        ("DB-plaintext", "the plaintext original, with --keep-backup or where damage requires it; remove it by hand"),
+        ("DB-damaged", "the damaged database that recover has replaced"),
+        ("DB-wal, DB-shm, DB-journal", "SQLite's own; they belong to DB and are copied and moved with it"),
+    ]
+
+    private static let environment = [
+        ("CREDENTIALS_DIRECTORY", "where systemd puts the credentials that --key-credential reads"),
+        ("DBUS_SESSION_BUS_ADDRESS", "how --key-secret-service reaches the desktop's key store"),
+        ("TERM", "dumb keeps the progress line to carriage returns and spaces"),
+    ]
 
     private static func section(_ command: Command) -> String {
         var text = ".SS \(escaped(HelpText.usage(command)))\n" + line(command.summary)

@@ -1,6 +1,6 @@
 /// The rules for names of files that must lie in a folder given elsewhere.
 package enum FileName {
-    /// Why `name` is not a bare file name; `nil` where it is one.
+    /// Why `name` is not a bare file name; `nil` if it is one.
     package static func fault(of name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.contains(0) { return "contains a NUL character" }

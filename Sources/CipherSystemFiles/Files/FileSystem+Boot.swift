@@ -1,7 +1,7 @@
 internal import CCipherSystem
 
 extension FileSystem {
-    /// Tells this start of the system from every other one; `nil` where the system does not say.
+    /// Tells this start of the system from every other one; `nil` if the system does not say.
     ///
     /// What a process wrote and did not sync is there for as long as it is the same.
     package static func bootIdentity() -> String? {

@@ -62,7 +62,7 @@ package enum FileSystem {
         return Status(result)
     }
 
-    /// Refuses what is no regular file: SQLite waits for ever at a FIFO.
+    /// Refuses what is no regular file: SQLite waits forever at a FIFO.
     package static func checkRegular(_ status: Status, _ path: String) throws {
         guard status.isRegular else {
             throw StoreError(
@@ -85,7 +85,7 @@ package enum FileSystem {
     /// The last part may be missing, its folder may not.
     package static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw StoreError(.missingFile, path: path, "this is no file name", advice: "give the path of a database")
+            throw StoreError(.missingFile, path: path, "this is not a file name", advice: "give the path of a database")
         }
         // A file may get its name, and a link its file, between two looks.
         for _ in 0..<looks {
@@ -97,7 +97,7 @@ package enum FileSystem {
             guard let found = try status(path, followLinks: false) else { return try resolveMissing(path) }
             guard try !found.isSymbolicLink || status(path) != nil else {
                 throw StoreError(
-                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "mend or remove the link")
+                    .notAFile, path: path, "this symbolic link leads nowhere", advice: "correct or remove the link")
             }
         }
         throw changing(path)
@@ -200,7 +200,7 @@ package enum FileSystem {
 
     /// Makes the names in a folder durable.
     ///
-    /// - Returns: `false` where the file system cannot do that, and says so with EINVAL.
+    /// - Returns: `false` if the file system cannot do that, and says so with EINVAL.
     @discardableResult
     package static func syncFolder(of path: String) throws -> Bool {
         try Folder(split(path).folder).sync()
@@ -247,7 +247,7 @@ package enum FileSystem {
 
     /// Drops the access control list that a new file took on from its folder: the original may have another, or none.
     ///
-    /// While the mode is 0600 nobody gains access by it.
+    /// While the mode is 0600 no one gains access by it.
     package static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
         #if os(Linux)
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
@@ -266,8 +266,8 @@ package enum FileSystem {
             return .permission(path, "the file cannot \(action): \(text)", .writeWithFolder)
         case ELOOP:
             return StoreError(
-                .notAFile, path: path, "a symbolic link here or on the way is not followed, or leads to itself",
-                advice: "mend or remove the link", changed: .nothing)
+                .notAFile, path: path, "a symbolic link in the path is not followed, or refers to itself",
+                advice: "correct or remove the link", changed: .nothing)
         case ENAMETOOLONG:
             return StoreError(
                 .nameTaken, path: path, "the name is too long for the file system",

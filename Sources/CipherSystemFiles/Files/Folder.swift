@@ -83,7 +83,7 @@ package final class Folder: Sendable {
         return named
     }
 
-    /// Sixteen hexadecimal digits that nobody has used.
+    /// Sixteen hexadecimal digits that no one has used.
     package static func randomName() throws -> String {
         try SecretBytes.random(count: 8).withUnsafeBytes { bytes in
             bytes.reduce(into: "") { text, byte in
@@ -120,7 +120,7 @@ package final class Folder: Sendable {
     /// Gives a file a second name (a hard link), where nothing has that name.
     ///
     /// - Returns: Whether the new name was free.
-    /// - Throws: ``StoreError``, with `permission` where the file system or the system's rules allow no hard links.
+    /// - Throws: ``StoreError``, with `permission` if the file system or the system's rules allow no hard links.
     package func linkIfFree(_ name: String, as new: String) throws -> Bool {
         let result = name.withSystemPath { old in
             new.withSystemPath { linkat(descriptor, old, descriptor, $0, 0) }
@@ -132,7 +132,7 @@ package final class Folder: Sendable {
 
     /// Gives each of two files the other's name, in one step.
     ///
-    /// Returns `false` where the file system cannot do that.
+    /// Returns `false` if the file system cannot do that.
     package func exchange(_ one: String, _ other: String) throws -> Bool {
         let result = one.withSystemPath { one in other.withSystemPath { cs_rename_exchange(descriptor, one, $0) } }
         guard result != 0 else { return true }
@@ -142,7 +142,7 @@ package final class Folder: Sendable {
 
     /// Makes the names durable.
     ///
-    /// - Returns: `false` where the file system cannot do that, and says so with EINVAL.
+    /// - Returns: `false` if the file system cannot do that, and says so with EINVAL.
     @discardableResult
     package func sync() throws -> Bool {
         if fsync(descriptor) == 0 { return true }

@@ -9,7 +9,7 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A database file that nobody else has open: a descriptor with a write lease.
+/// A database file that no one else has open: a descriptor with a write lease.
 ///
 /// The kernel grants such a lease only while no other descriptor of the file is open in any process, and an `open` that
 /// comes later waits until the lease has ended. Linux alone has it.
@@ -41,7 +41,7 @@ package final class LeasedFile {
 
     /// Asks for a lease on a file.
     ///
-    /// - Throws: ``StoreError`` where the file cannot be opened for writing, and `busy` where it was replaced.
+    /// - Throws: ``StoreError`` where the file cannot be opened for writing, and `busy` if it was replaced.
     static func ask(_ file: OriginalFile) throws -> Answer {
         guard !file.isOpenHere() else { return .inUse(.thisProcess) }
         let descriptor = file.path.withSystemPath { open($0, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
@@ -67,7 +67,7 @@ package final class LeasedFile {
         guard cs_lock_database(descriptor) == 0 else { throw FileSystem.failure("be locked", path) }
     }
 
-    /// Whether nobody waits for the lease to end, to have this file open then.
+    /// Whether no one waits for the lease to end, to have this file open then.
     package var isWhole: Bool { cs_lease_is_whole(descriptor) != 0 }
 
     /// Lets go of whoever waits.

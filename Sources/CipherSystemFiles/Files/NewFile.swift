@@ -44,7 +44,7 @@ package final class NewFile: Sendable {
         try setMode(0o600)
     }
 
-    /// Opens a file that another run of ours made; `nil` where the name leads to another file, or to none.
+    /// Opens a file that another run of ours made; `nil` if the name leads to another file, or to none.
     ///
     /// - Parameter inode: Its number, as that run recorded it.
     package convenience init?(madeBefore name: String, _ inode: UInt64, in folder: Folder) throws {
@@ -85,7 +85,7 @@ package final class NewFile: Sendable {
 
     /// Gives a file without a name one.
     ///
-    /// Returns whether the name was free; `nil` where the system cannot do it.
+    /// Returns whether the name was free; `nil` if the system cannot do it.
     package func appear(as name: String) -> Bool? {
         let result = name.withSystemPath { cs_name_nameless(descriptor, folder.descriptor, $0) }
         return result == 0 ? true : errno == EEXIST ? false : nil

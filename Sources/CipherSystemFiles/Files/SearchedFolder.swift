@@ -17,7 +17,7 @@ package final class SearchedFolder {
     /// Opens a folder, and follows no symbolic link of that name.
     ///
     /// - Parameter seen: The folder that was seen under this name; `nil` for the first one.
-    /// - Throws: ``StoreError`` with `busy` where it is another one now; `permission`, `missingFile` or `inputOutput`.
+    /// - Throws: ``StoreError`` with `busy` if it is another one now; `permission`, `missingFile` or `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
@@ -37,7 +37,7 @@ package final class SearchedFolder {
 
     package static func replaced(_ path: String) -> StoreError {
         StoreError(
-            .busy, path: path, "another file or folder took its place after the folder was searched",
+            .busy, path: path, "it was replaced after the folder was searched",
             advice: "run the command again", changed: .nothing)
     }
 

@@ -85,7 +85,7 @@ package struct SmallFile: ~Copyable {
         }
     }
 
-    /// Makes the file's bytes durable; where it returns `false`, `errno` says why not.
+    /// Makes the file's bytes durable; if it returns `false`, `errno` says why not.
     package func sync() -> Bool {
         syncToDisk(descriptor)
     }

@@ -6,10 +6,10 @@
     internal import Darwin
 #endif
 
-/// Whether nobody else had a file open before it was converted.
+/// Whether no one else had a file open before it was converted.
 package enum SoleOwnership: Equatable, Sendable {
     case proven
-    /// The system does not tell, for this reason; that nobody has it open is not known then.
+    /// The system does not tell, for this reason; that no one has it open is not known then.
     case cannotTell(String)
 
     /// Finds out, before SQLite opens the file.
@@ -17,7 +17,7 @@ package enum SoleOwnership: Equatable, Sendable {
     /// - Parameters:
     ///   - timeout: How long to wait for others to close it.
     ///   - check: Ends the waiting by throwing.
-    /// - Throws: ``StoreError`` with `busy` where another process, or another part of this one, has it open.
+    /// - Throws: ``StoreError`` with `busy` if another process, or another part of this one, has it open.
     package static func find(
         _ file: OriginalFile, timeout: Duration, checking check: () throws -> Void = {}
     ) throws -> SoleOwnership {
@@ -28,7 +28,7 @@ package enum SoleOwnership: Equatable, Sendable {
         }
     }
 
-    /// Asks for a lease until nobody else has the file open, or the time is over.
+    /// Asks for a lease until no one else has the file open, or the time is over.
     package static func waiting(
         _ timeout: Duration, _ file: OriginalFile, checking check: () throws -> Void
     ) throws -> LeasedFile.Answer {

@@ -29,18 +29,19 @@ extension URL {
 
     /// The path of what the caller names by a file URL.
     ///
-    /// - Throws: ``StoreError`` with `configuration` where the URL is not that of a file or directory, or names none.
+    /// - Throws: ``StoreError`` with `configuration` if the URL is not that of a file or directory, or names none.
     package func requiredPath() throws -> String {
         guard isFileURL else {
             throw StoreError(
-                .configuration, path: absoluteString, "the place is not given as a file URL",
-                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
+                .configuration, path: absoluteString, "the location is not a file URL",
+                advice: "create it with URL(fileURLWithPath:) or URL(filePath:)")
         }
         let path = systemPath
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(
-                .configuration, path: absoluteString, "the URL names no file: its path is empty or has a NUL character",
-                advice: "make it with URL(fileURLWithPath:) or URL(filePath:)")
+                .configuration, path: absoluteString,
+                "the URL names no file: its path is empty or contains a NUL character",
+                advice: "create it with URL(fileURLWithPath:) or URL(filePath:)")
         }
         return path
     }

@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Work on a thread of its own, with a result that is waited for.
+/// Work on a separate thread, with a result that is waited for.
 package final class BackgroundTask<Output>: @unchecked Sendable {
     // Unchecked, and safe between threads: both are touched by the thread alone until it leaves the group, and afterwards by
     // who has waited for that.

@@ -1,9 +1,9 @@
 internal import CipherErrors
 
 extension DetachedThread {
-    /// Runs `body` on a thread of its own, and lets the task's cancellation reach it.
+    /// Runs `body` on a separate thread, and lets the task's cancellation reach it.
     ///
-    /// - Throws: What `body` throws; `CancellationError` where it ended for that.
+    /// - Throws: What `body` throws; `CancellationError` if it ended for that.
     package static func cancellable<Output: Sendable>(
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) async throws -> Output {

@@ -32,7 +32,7 @@ package enum DetachedThread {
     /// - Parameters:
     ///   - name: For debuggers; Linux shows 15 bytes of it.
     ///   - isAwaited: Whether the thread that starts it waits for it.
-    /// - Throws: ``StoreError`` with `inputOutput` where the system has no thread to give; `body` does not run then.
+    /// - Throws: ``StoreError`` with `inputOutput` if the system has no thread to give; `body` does not run then.
     package static func start(
         _ name: String, isAwaited: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(StoreError) {
@@ -49,7 +49,7 @@ package enum DetachedThread {
             work.release()
             throw StoreError(
                 .inputOutput, "no thread can be started: \(String(cString: strerror(result)))",
-                advice: "see to the limits of processes and memory, and try again")
+                advice: "check the limits on processes and memory, and try again")
         }
     }
 }

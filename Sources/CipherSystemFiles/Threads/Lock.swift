@@ -17,12 +17,12 @@ package final class Lock: Sendable {
     // Unchecked, and safe between threads: as `mutex`.
     private nonisolated(unsafe) let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    /// A lock that nobody holds.
+    /// A lock that no one holds.
     package init() {
         mutex.initialize(to: pthread_mutex_t())
         change.initialize(to: pthread_cond_t())
         let results = (pthread_mutex_init(mutex, nil), Self.initialize(change))
-        precondition(results == (0, 0), "a lock cannot be made")
+        precondition(results == (0, 0), "a lock cannot be created")
     }
 
     deinit {
@@ -69,7 +69,7 @@ package final class Lock: Sendable {
 
     private static let attosecondsInNanosecond: Int64 = 1_000_000_000
 
-    /// Has waits measured by a clock that nobody sets.
+    /// Has waits measured by a clock that no one sets.
     private static func initialize(_ change: UnsafeMutablePointer<pthread_cond_t>) -> Int32 {
         #if canImport(Darwin)
             return pthread_cond_init(change, nil)
@@ -82,7 +82,7 @@ package final class Lock: Sendable {
         #endif
     }
 
-    /// Wakes all threads that wait; they go on one by one, as the lock becomes free.
+    /// Wakes all threads that wait; they continue one by one, as the lock becomes free.
     package func wakeAll() {
         pthread_cond_broadcast(change)
     }

@@ -89,8 +89,8 @@ struct BinaryPropertyListTests {
     @Test(
         "A key that is no text, or is there already, is refused by its dictionary",
         arguments: [
-            ([[0xA1, 1], [0xD1, 2, 2], [0x10, 0x01]], .malformed("property list", "a key is no text")),
-            ([[0xA1, 1], [0xD1, 2, 2], [0x61, 0xD8, 0x00]], .malformed("property list", "a key is no text")),
+            ([[0xA1, 1], [0xD1, 2, 2], [0x10, 0x01]], .malformed("property list", "a key is not text")),
+            ([[0xA1, 1], [0xD1, 2, 2], [0x61, 0xD8, 0x00]], .malformed("property list", "a key is not text")),
             ([[0xA1, 1], [0xD2, 2, 2, 3, 3], [0x51, 0x61], [0x09]], .repeatedKey("a", first: nil)),
             ([[0xA1, 1], [0xD2, 2, 3, 3, 3], [0x51, 0x61], [0x61, 0, 0x61]], .repeatedKey("a", first: nil)),
         ] as [([[UInt8]], ConfigurationSyntax.Failure.Reason)])

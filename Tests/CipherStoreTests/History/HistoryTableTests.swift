@@ -62,7 +62,8 @@ struct HistoryTableTests {
             #expect(error?.code == .corrupt)
             let text = error?.description ?? ""
             #expect(
-                text.contains("a row of cipherstore_history holds a value that CipherStore did not write"), "\(text)")
+                text.contains("a row of cipherstore_history contains a value that CipherStore did not write"), "\(text)"
+            )
             #expect(text.contains("(\(column)) is BLOB") && !text.contains("disk"), "\(text)")
         }
     }

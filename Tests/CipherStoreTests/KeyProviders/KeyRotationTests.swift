@@ -156,7 +156,7 @@ struct KeyRotationTests {
             for _ in 0..<2 {
                 let report = try open(file, rotation(log, old: Self.new)).report
                 #expect(report.outcome == .opened)
-                #expect(report.warnings.count { $0.contains("it is the new one") } == 1, "\(report.warnings)")
+                #expect(report.warnings.count { $0.contains("it equals the new one") } == 1, "\(report.warnings)")
             }
             #expect(try Fixture.rows(file, key: Self.new()) == Fixture.allRows)
         }
@@ -172,7 +172,7 @@ struct KeyRotationTests {
         let provider = rotation(log, new: { if $0 == .existing { throw Self.missing } else { try Self.old() } })
         let report = try open(file, provider).report
         #expect(report.outcome == .opened)
-        #expect(report.warnings.contains { $0.contains("put off") && $0.contains("the new key is the old one") })
+        #expect(report.warnings.contains { $0.contains("put off") && $0.contains("the new key equals the old one") })
         #expect(log.count("done") == 0)
     }
 
@@ -237,7 +237,7 @@ struct KeyRotationTests {
         for _ in 0..<2 {
             let report = try open(file, rotation(Log())).report
             #expect(report.outcome == .opened)
-            #expect(report.warnings.contains { $0.contains("begun 5 times") })
+            #expect(report.warnings.contains { $0.contains("started 5 times") })
         }
         #expect(try Fixture.rows(file, key: Self.old()) == Fixture.allRows)
     }

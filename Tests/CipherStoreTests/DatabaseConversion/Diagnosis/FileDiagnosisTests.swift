@@ -79,7 +79,7 @@ struct FileDiagnosisTests {
         ("text", Array(String(repeating: "Dear diary, nothing of note. ", count: 500).utf8), .notADatabase),
         ("short text", Array("nothing".utf8), .notADatabase),
         ("JSON", Array("{\"a\": [\(String(repeating: "1, ", count: 3000))2]}".utf8), .notADatabase),
-        ("a dump", Array("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n".utf8), .notADatabase),
+        ("an SQL dump", Array("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n".utf8), .notADatabase),
         ("zeros", [UInt8](repeating: 0, count: 20_000), .notADatabase),
         ("a pattern", (0..<20_000).map { UInt8($0 % 7) }, .notADatabase),
         ("a log", [0x37, 0x7f, 6, 0x82] + noise(9_000), .notADatabase),

@@ -100,7 +100,7 @@ import Testing
         #expect(!recovery.complete)
         #expect(recovery.tables.map(\.name) == ["t", "scrap"] && recovery.tables.map(\.rows) == [3, 0])
         #expect(recovery.tables[1].lostPages == [damaged.scrap])
-        #expect(report.warnings.contains { $0.contains("app.db-damaged, and is plaintext") }, "\(report.warnings)")
+        #expect(report.warnings.contains { $0.contains("app.db-damaged, in plaintext") }, "\(report.warnings)")
         // Old engines find the damage once SQLite has brought the log into the file.
         let isMerged = try !Engine.current.checksTables && damaged.folder.names == ["app.db", "app.db-damaged"]
         if !isMerged {
@@ -310,7 +310,7 @@ import Testing
         }
         let report = try file.recovery().runLocked()
         #expect(report.tables.map(\.rows) == [3, 0])
-        #expect(report.notes.contains { $0.contains("of another database") }, "\(report.notes)")
+        #expect(report.notes.contains { $0.contains("belongs to another copy") }, "\(report.notes)")
     }
 
     @Test("Another key is not taken for the file's where the hot journal of a database with that key lies beside it")

@@ -75,7 +75,8 @@ import Testing
         try fixture.check(lost: [lost])
         #expect(report.lostAndFound == nil && report.tables.map(\.name) == ["inbox", "trash"], "\(report)")
         #expect(
-            report.tables.last?.notes.contains { $0.contains("not the damaged database's own") } == true, "\(report)")
+            report.tables.last?.notes.contains { $0.contains("does not come from the damaged database") } == true,
+            "\(report)")
     }
 
     @Test(

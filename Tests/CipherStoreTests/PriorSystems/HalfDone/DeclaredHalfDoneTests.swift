@@ -68,7 +68,7 @@ struct DeclaredHalfDoneTests {
         #expect(report.migration.event == .adopted)
         #expect(report.migration.from == 23)
         #expect(
-            report.warnings == ["version 23 is recorded, but the database holds no tables: nothing was there to keep"])
+            report.warnings == ["version 23 is recorded, but the database has no tables: there was nothing to keep"])
         #expect(try open(folder).warnings.isEmpty)
     }
 

@@ -106,7 +106,7 @@ struct VanishedTableTests {
             #expect(report.warnings.contains { $0.hasPrefix(subject) })
         }
         #expect(report.warnings.count == 3)
-        #expect(notes.contains("a foreign key of log leads to tableold, which is not there"))
+        #expect(notes.contains("a foreign key of log refers to tableold, which does not exist"))
         #expect(notes.contains { $0.contains("cannot be compiled: the view latest: no such table: main.tableOld") })
         #expect(notes.contains { $0.contains("cannot be compiled: the triggers of log: ") })
         #expect(try parents(of: "log") == ["tableOld"])

@@ -48,7 +48,7 @@ struct TemplateRefusalTests {
             Fault("encrypted", .configuration, "encrypted") { path in
                 try LegacyFile.write(path, key: TestKeys.raw(9), script: TemplateApp.template(3))
             },
-            Fault("cut off", .corrupt, "the ") { path in
+            Fault("truncated", .corrupt, "the ") { path in
                 try script(TemplateApp.template(3))(path)
                 let file = try FileHandle(forUpdating: URL(filePath: path))
                 try file.truncate(atOffset: 8192)

@@ -27,7 +27,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "A table that the schema does not name is kept with its rows, which are counted, by default",
+        "A table that the schema does not have is kept with its rows, which are counted, by default",
         arguments: MigrationFixture.Form.all)
     func keeps(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -39,7 +39,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "A table that the schema does not name is dropped where the configuration allows it, and the plan says what is lost",
+        "A table that the schema does not have is dropped where the configuration allows it, and the plan says what is lost",
         arguments: MigrationFixture.Form.all)
     func drops(form: MigrationFixture.Form) throws {
         let fixture = try MigrationFixture(form, Self.script)
@@ -107,7 +107,7 @@ struct UndeclaredTableTests {
     ]
 
     @Test(
-        "A table that the schema does not name is kept even then where something that stays needs it", arguments: kept)
+        "A table that the schema does not have is kept even then where something that stays needs it", arguments: kept)
     func keepsWhatIsNeeded(kept: Kept) throws {
         let fixture = try MigrationFixture(.init(isEncrypted: true, journalMode: "DELETE"), kept.script)
         let tables = try fixture.with {
@@ -126,7 +126,7 @@ struct UndeclaredTableTests {
     }
 
     @Test(
-        "A table that the schema does not name keeps the rows of others that refer to it, with foreign keys on before and after"
+        "A table that the schema does not have keeps the rows of others that refer to it, with foreign keys on before and after"
     )
     func keepsChildRows() throws {
         let fixture = try MigrationFixture(

@@ -102,18 +102,18 @@ struct PlanLintTests {
                 testDescription: "values that repeat",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), (NULL), (NULL)",
                 wanted: "CREATE TABLE t(a TEXT COLLATE NOCASE UNIQUE)",
-                finding: "1 value of t(a) would have to be unique"),
+                finding: "t(a) must be unique, but 1 value occurs"),
             Change(
                 testDescription: "values that an index wants to differ, by its collation and for its rows alone",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y'), ('z'), ('Z'), ('q')",
                 wanted: "CREATE TABLE t(a TEXT)",
                 index: "CREATE UNIQUE INDEX i ON t(a COLLATE NOCASE DESC) WHERE a < 'z'",
-                finding: "1 value of t would have to be unique by the index i"),
+                finding: "index i is unique, but 1 value of t occurs"),
             Change(
                 testDescription: "values that an index on an expression wants to differ, defaults of new columns too",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('x'), ('X'), ('y')",
                 wanted: "CREATE TABLE t(a TEXT, b DEFAULT 5)", index: "CREATE UNIQUE INDEX i ON t(lower(a), b)",
-                finding: "1 value of t would have to be unique by the index i"),
+                finding: "index i is unique, but 1 value of t occurs"),
             Change(
                 testDescription: "rows that violate a CHECK",
                 script: "CREATE TABLE t(a TEXT); INSERT INTO t VALUES ('long'), ('x'), ('y'), (NULL)",
@@ -128,12 +128,12 @@ struct PlanLintTests {
                 testDescription: "rows that refer to nothing by a new foreign key",
                 script:
                     "CREATE TABLE p(k PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (NULL)",
-                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "rows of t, 1 in number, would refer to rows of p"),
+                wanted: "CREATE TABLE t(a REFERENCES p)", finding: "1 row of t would refer to missing rows of p"),
             Change(
                 testDescription: "a default that refers to nothing",
                 script: "CREATE TABLE p(k PRIMARY KEY); CREATE TABLE t(a); INSERT INTO t VALUES (1)",
                 wanted: "CREATE TABLE t(a, b INTEGER DEFAULT 7 REFERENCES p(k))",
-                finding: "rows of t, 1 in number, would refer to rows of p"),
+                finding: "1 row of t would refer to missing rows of p"),
             Change(
                 testDescription: "NULLs in a column that becomes the INTEGER PRIMARY KEY",
                 script: "CREATE TABLE t(a INTEGER, b); INSERT INTO t VALUES (5, 1), (NULL, 2), (NULL, 3)",
@@ -148,7 +148,7 @@ struct PlanLintTests {
                 testDescription: "numbers in such a column that repeat",
                 script: "CREATE TABLE t(a, b); INSERT INTO t VALUES (5, 1), (5.0, 2), (6, 3)",
                 wanted: "CREATE TABLE t(a INTEGER PRIMARY KEY, b)",
-                finding: "t.a becomes the INTEGER PRIMARY KEY, and 1 value of it stand in several rows"),
+                finding: "t.a becomes the INTEGER PRIMARY KEY, and 1 value of it occurs more than once"),
         ]
         + (Engine.current.hasStrictTables
             ? [
@@ -184,7 +184,7 @@ struct PlanLintTests {
             "CREATE TABLE t(a TEXT, none); INSERT INTO t VALUES (NULL, 1), ('x', 2)")
         let report = try fixture.launch(
             WantedSource(statements: ["CREATE TABLE t(a TEXT NOT NULL DEFAULT \(value), none)"]))
-        #expect(report.findings.map(\.message) == ["gives 1 NULL of t.a the default, for it becomes NOT NULL"])
+        #expect(report.findings.map(\.message) == ["gives 1 NULL of t.a the default, because it becomes NOT NULL"])
         #expect(try fixture.rows("SELECT a FROM t") == ["none", "x"].map { "\(Value.text($0))" })
     }
 

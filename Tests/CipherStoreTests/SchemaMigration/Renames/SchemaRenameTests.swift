@@ -164,17 +164,17 @@ struct SchemaRenameTests {
 
     static let faults = [
         Fault(
-            testDescription: "tableOptions.t.renamedColumns.a: the renames of a are a cycle",
+            testDescription: "tableOptions.t.renamedColumns.a: the renames of a form a cycle",
             columns: ["t": ["a": "b", "b": "a"]]),
         Fault(
-            testDescription: "tableOptions.t.renamedFrom: the renames of t are a cycle", tables: ["t": "u", "u": "t"]),
+            testDescription: "tableOptions.t.renamedFrom: the renames of t form a cycle", tables: ["t": "u", "u": "t"]),
         Fault(testDescription: "is renamed twice, to a and to b", columns: ["t": ["a": "old", "b": "OLD"]]),
         Fault(testDescription: "old is renamed twice", tables: ["t": "old", "u": "old"]),
         Fault(
-            testDescription: "renamedColumns.c: c is to be renamed from a, and the schema does not have it",
+            testDescription: "renamedColumns.c: c is to be renamed from a, but the schema does not have it",
             columns: ["t": ["c": "a"]]),
         Fault(
-            testDescription: "renamedColumns.a: b is renamed to a, and the schema still has it too",
+            testDescription: "renamedColumns.a: b is renamed to a, but the schema still has it",
             columns: ["t": ["a": "b"]]),
         Fault(testDescription: "renamedColumns.a: A is renamed to itself", columns: ["t": ["a": "A"]]),
         Fault(

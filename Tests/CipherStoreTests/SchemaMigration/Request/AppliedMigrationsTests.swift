@@ -86,11 +86,11 @@ struct AppliedMigrationsTests {
     @Test(
         "What is no table of names is refused",
         arguments: [
-            ("CREATE TABLE grdb_migrations AS SELECT NULL AS identifier", "no migration's name"),
-            ("CREATE TABLE grdb_migrations AS SELECT 1.5 AS identifier", "no migration's name"),
-            ("CREATE TABLE grdb_migrations AS SELECT x'61' AS identifier", "no migration's name"),
+            ("CREATE TABLE grdb_migrations AS SELECT NULL AS identifier", "not the name of a migration"),
+            ("CREATE TABLE grdb_migrations AS SELECT 1.5 AS identifier", "not the name of a migration"),
+            ("CREATE TABLE grdb_migrations AS SELECT x'61' AS identifier", "not the name of a migration"),
             ("CREATE TABLE grdb_migrations(name)", "has no column \"identifier\""),
-            ("CREATE VIEW grdb_migrations AS SELECT 'a' AS identifier", "not a table with rows"),
+            ("CREATE VIEW grdb_migrations AS SELECT 'a' AS identifier", "not an ordinary table"),
         ])
     func noTable(script: String, expected: String) throws {
         try connection.executeScript(text: script)
@@ -103,8 +103,8 @@ struct AppliedMigrationsTests {
         "A list that cannot be meant is an error of the configuration",
         arguments: [
             ([], [:], "identifiers: names no migration"), (["a", "b", "a"], [:], "identifiers: names \"a\" twice"),
-            (["a"], ["m": []], "merged: \"m\" takes the place of no migration"),
-            (["a"], ["m": ["a", "b"]], "merged: \"b\", of \"m\", is none of identifiers"),
+            (["a"], ["m": []], "merged: \"m\" replaces no migration"),
+            (["a"], ["m": ["a", "b"]], "merged: \"b\", of \"m\", is not in identifiers"),
         ] as [([String], [String: [String]], String)])
     func faults(names: [String], merged: [String: [String]], expected: String) throws {
         try apply(["a"])

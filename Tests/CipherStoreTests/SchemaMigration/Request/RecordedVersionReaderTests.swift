@@ -71,7 +71,7 @@ struct RecordedVersionReaderTests {
     func noTables(script: String) throws {
         try connection.executeScript(text: script)
         #expect(
-            failure(.table(.init(table: "v", column: "n")))?.description.contains("not a table with rows") == true)
+            failure(.table(.init(table: "v", column: "n")))?.description.contains("not an ordinary table") == true)
     }
 
     @Test(

@@ -83,7 +83,7 @@ struct AppVersionStepsTests {
     // MARK: Half-done states
 
     @Test(
-        "An app whose steps are its own versions is of an unknown version where it has tables and no record, and no first install",
+        "An app whose steps are its own versions has an unknown version if it has tables and no record, and is not a first install",
         arguments: [true, false])
     func refusesUnknown(hasTable: Bool) throws {
         var fixture = try fixture("1.2.0", updates: ["1.2.0"])
@@ -92,7 +92,7 @@ struct AppVersionStepsTests {
         }
         let error = try fixture.refusal()
         #expect(error.code == .recordedVersion)
-        #expect(error.detail.contains("unknown version"))
+        #expect(error.detail.contains("version is unknown"))
         #expect(error.advice.contains("recordedVersion.assume"))
         // The rows of another account tell nothing.
         fixture.configuration.assumedVersion = SchemaVersion("1.2.0")
@@ -172,7 +172,7 @@ struct AppVersionStepsTests {
     )
     func repairsBegunRebuild() throws {
         let error = try rebuilding("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)").refusal()
-        #expect(error.detail.contains("nobody can tell whether sql_update_3.plist[1] has run"), "\(error.detail)")
+        #expect(error.detail.contains("it is unknown whether sql_update_3.plist[1] has run"), "\(error.detail)")
         let fixture = try rebuilding("CREATE TABLE old (x); CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
         #expect(try fixture.open().migration.applied.first?.title == "addColumn t.a")
         #expect(try fixture.read { try $0.value(String.self, "SELECT n FROM t") } == "50")
@@ -229,7 +229,7 @@ struct AppVersionStepsTests {
         }
     }
 
-    @Test("An app whose steps are its own versions is refused where nobody can tell whether rows were copied")
+    @Test("An app whose steps are its own versions is refused where it is unknown whether rows were copied")
     func refusesUnclearCopy() throws {
         let fixture = try fixture("1.9.2", updates: ["1.2.0", "1.9.2"])
         try fixture.write { (connection) throws in

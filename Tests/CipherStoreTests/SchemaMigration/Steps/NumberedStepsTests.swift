@@ -155,7 +155,7 @@ struct NumberedStepsTests {
     }
 
     @Test(
-        "An app of numbered steps is refused where nobody can tell whether a statement that changes rows ran",
+        "An app of numbered steps is refused where it is unknown whether a statement that changes rows ran",
         arguments: [
             "UPDATE chat SET sentAt = sentAt * 1000", "update chat set sentAt = 1 where id = 1",
             "DELETE FROM chat WHERE id = (SELECT max(id) FROM chat)", "REPLACE INTO chat VALUES (1, 5, NULL)",
@@ -168,7 +168,7 @@ struct NumberedStepsTests {
             "ALTER TABLE chat ADD COLUMN edited INTEGER")
         let error = try fixture.refusal()
         #expect(error.code == .migration)
-        #expect(error.detail.contains("nobody can tell whether sql_update_2.plist[1] has run"), "\(error.detail)")
+        #expect(error.detail.contains("it is unknown whether sql_update_2.plist[1] has run"), "\(error.detail)")
         #expect(try storeError { try fixture.plan() }?.detail == error.detail)
     }
 
@@ -222,7 +222,7 @@ struct NumberedStepsTests {
             try connection.execute("UPDATE app_data SET value = 'dark' WHERE key = 'theme'")
         }
         let report = try fixture.open()
-        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows are there already"))
+        #expect(report.migration.notes.contains("sql_update_3.plist[2] is left out: its rows exist already"))
         let rows = try fixture.read { try $0.values(String.self, "SELECT key || value FROM app_data ORDER BY key") }
         #expect(rows == ["languageen", "themedark"])
     }
@@ -239,7 +239,7 @@ struct NumberedStepsTests {
         ] {
             let table = "CREATE TABLE s (id INTEGER PRIMARY KEY, name TEXT)"
             let error = try begun([table, insert], "\(table); \(rows)").refusal()
-            #expect(error.detail.contains("nobody can tell whether sql_update_2.plist[1] has run"), "\(insert)")
+            #expect(error.detail.contains("it is unknown whether sql_update_2.plist[1] has run"), "\(insert)")
         }
     }
 
@@ -293,7 +293,7 @@ struct NumberedStepsTests {
         }
         let report = try fixture.open()
         #expect(
-            report.warnings == ["the table t, which a step takes away, is still there with 1 row and is kept"])
+            report.warnings == ["the table t, which a step removes, still exists with 1 row and is kept"])
         #expect(try fixture.read { try $0.value(Int.self, "SELECT x FROM t") } == 5)
     }
 
@@ -315,7 +315,7 @@ struct NumberedStepsTests {
         }
         let report = try fixture.open()
         #expect(report.launch == .upgrade(from: 3, to: 4))
-        #expect(report.warnings.contains { $0.hasPrefix("version 3 is recorded, but the database holds no tables") })
+        #expect(report.warnings.contains { $0.hasPrefix("version 3 is recorded, but the database has no tables") })
     }
 
     // MARK: Records

@@ -22,15 +22,15 @@ struct StepErrorTests {
             ("sql_update_2.plist", nil, "sql_update_2.plist, the step to version 2, is missing"),
             ("sql_update_3.plist", nil, "sql_update_3.plist, the step to version 3, is missing"),
             ("sql_default.plist", nil, "the file of SQL statements is missing"),
-            ("sql_update_3.plist", #"{"a": "b"}"#, "sql_update_3.plist: must be a list, and is a dictionary"),
-            ("sql_update_3.plist", #"["SELECT 1", 5]"#, "sql_update_3.plist[1]: must be text, and is a whole number"),
+            ("sql_update_3.plist", #"{"a": "b"}"#, "sql_update_3.plist: must be a list, not a dictionary"),
+            ("sql_update_3.plist", #"["SELECT 1", 5]"#, "sql_update_3.plist[1]: must be text, not a whole number"),
             ("sql_update_3.plist", #"["SELECT 1\u0000"]"#, "sql_update_3.plist[0]: contains a NUL character"),
             ("sql_update_3.plist", "<plist><array>", "is not valid property list"),
             ("sql_launch.plist", "DELETE FROM t", "neither a property list nor JSON"),
             ("sql_update_03.plist", "[]", "sql_update_03.plist and sql_update_3.plist are both the step to version 03"),
-            ("sql_update_x.plist", "[]", "the name of the update names no version"),
-            ("sql_update_4.plist~", "[]", "the name of the update names no version"),
-            ("sql_update_4.plist", "[]", "sql_update_4.plist is a step to version 4, and the app's version is 3"),
+            ("sql_update_x.plist", "[]", "the name of the update contains no version"),
+            ("sql_update_4.plist~", "[]", "the name of the update contains no version"),
+            ("sql_update_4.plist", "[]", "sql_update_4.plist is a step to version 4, but the app's version is 3"),
             ("sql_update_1.plist", "[]", "sql_update_1.plist would never run"),
             ("sql_update_2.5.plist", "[]", nil),
             ("notes.txt", "anything", nil),
@@ -81,7 +81,9 @@ struct StepErrorTests {
         let dotted = try #require(SchemaVersion("1.2"))
         let late = MigrationSteps(numbering: .appVersions, baseline: step, updates: [.init(3, step)])
         #expect(try refusal(late, dotted)?.contains("update 3 is a step to version 3") == true)
-        #expect(try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("one by one") == true)
+        #expect(
+            try refusal(MigrationSteps(baseline: step, updates: []), dotted)?.contains("numbered consecutively") == true
+        )
     }
 
     // MARK: SQL

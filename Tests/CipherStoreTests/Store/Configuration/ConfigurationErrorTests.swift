@@ -22,15 +22,15 @@ struct ConfigurationErrorTests {
         arguments: [
             (#""dbName": "a.db""#, "app.json: the key \"dbVersion\" is missing"),
             (#""dbVersion": 1"#, "app.json: the key \"dbName\" is missing"),
-            (#""dbName": "", "dbVersion": 1"#, "dbName: must be a file name without a folder, and is empty"),
-            (#""dbName": "x/a.db", "dbVersion": 1"#, "dbName: must be a file name without a folder, and contains a sl"),
-            (#""dbName": "..", "dbVersion": 1"#, "dbName: must be a file name without a folder, and is the name of a"),
+            (#""dbName": "", "dbVersion": 1"#, "dbName: must be a file name without a folder, but it is empty"),
+            (#""dbName": "x/a.db", "dbVersion": 1"#, "dbName: must be a file name without a folder, but it contains"),
+            (#""dbName": "..", "dbVersion": 1"#, "dbName: must be a file name without a folder, but it is the name"),
             (#""dbName": "a\u0000b", "dbVersion": 1"#, "dbName: contains a NUL character"),
-            (#""dbName": 3, "dbVersion": 1"#, "dbName: must be text, and is a whole number"),
+            (#""dbName": 3, "dbVersion": 1"#, "dbName: must be text, not a whole number"),
             (#""dbName": "a.db", "dbVersion": true"#, "dbVersion: must be a whole number or text such"),
-            (#""dbName": "a.db", "dbVersion": "1.x""#, "dbVersion: must be a whole number from 0 up, or"),
+            (#""dbName": "a.db", "dbVersion": "1.x""#, "dbVersion: must be a whole number of at least 0, or"),
             (#""dbName": "a.db", "dbVersion": 1.5"#, "dbVersion: must be a whole number or text such"),
-            (#""dbName": "a.db", "dbVersion": -1"#, "dbVersion: must be a whole number from 0 up, or"),
+            (#""dbName": "a.db", "dbVersion": -1"#, "dbVersion: must be a whole number of at least 0, or"),
             (#""dbName": "a.db", "dbVersion": 2147483648"#, "dbVersion: must be a whole number from 0 to"),
             (#""dbName": "a.db", "dbVersion": 1e30"#, "dbVersion: must be a whole number or text such"),
             (#""dbName": "a.db", "dbVersion": null"#, "dbVersion: must be a whole number or text such"),
@@ -45,7 +45,7 @@ struct ConfigurationErrorTests {
             (#""dbName": "a.db", "dbVersion": 1, "colour": 1"#, "unknown key \"colour\"; known keys are dbName, db"),
             (
                 #""dbName": "a.db", "dbVersion": 1, "destructiveChanges": "alow""#,
-                "destructiveChanges: must be \"allow\" or \"withhold\" or \"refuse\", and is \"alow\"; did you mean \"allow\"?"
+                "destructiveChanges: must be \"allow\" or \"withhold\" or \"refuse\", not \"alow\"; did you mean \"allow\"?"
             ),
         ])
     func top(entries: String, expected: String) {
@@ -55,26 +55,26 @@ struct ConfigurationErrorTests {
     @Test(
         "A wrong value of the encryption is refused by name",
         arguments: [
-            (#"[]"#, "encryption: must be a dictionary, and is a list"),
-            (#"{"enabled": 1}"#, "encryption.enabled: must be true or false, and is a whole number"),
-            (#"{"enabled": "yes"}"#, "encryption.enabled: must be true or false, and is text"),
+            (#"[]"#, "encryption: must be a dictionary, not a list"),
+            (#"{"enabled": 1}"#, "encryption.enabled: must be true or false, not a whole number"),
+            (#"{"enabled": "yes"}"#, "encryption.enabled: must be true or false, not text"),
             (#"{"enable": true}"#, "encryption: unknown key \"enable\"; did you mean \"enabled\"?"),
             (
                 #"{"sinceVersion": 1.4}"#,
-                "encryption.sinceVersion: must be a whole number or text such as \"2.0.0\", and"
+                "encryption.sinceVersion: must be a whole number or text such as \"2.0.0\", not"
             ),
-            (#"{"sinceVersion": -1}"#, "encryption.sinceVersion: must be a whole number from 0 up"),
-            (#"{"sinceVersion": "2.x"}"#, "encryption.sinceVersion: must be a whole number from 0 up, or text"),
+            (#"{"sinceVersion": -1}"#, "encryption.sinceVersion: must be a whole number of at least 0"),
+            (#"{"sinceVersion": "2.x"}"#, "encryption.sinceVersion: must be a whole number of at least 0, or text"),
             (#"{"sinceVersion": true}"#, "encryption.sinceVersion: must be a whole number or text"),
-            (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled: must be \"refuse\" or \"decrypt\", and is"),
+            (#"{"whenDisabled": "encrypt"}"#, "encryption.whenDisabled: must be \"refuse\" or \"decrypt\", not"),
             (#"{"unexpectedPlaintext": true}"#, "encryption.unexpectedPlaintext: must be \"refuse\" or \"encrypt\""),
             (#"{"pageSize": 300}"#, "encryption.pageSize: must be a whole number from 512 to 65536"),
-            (#"{"pageSize": 5000}"#, "encryption: a page has 512 to 65536 bytes, and a power of two"),
+            (#"{"pageSize": 5000}"#, "encryption: a page size must be a power of two from 512 to 65536 bytes"),
             (#"{"pageSize": 512}"#, "encryption: a page of 512 bytes has no room for its HMAC"),
             (#"{"kdfIterations": 0}"#, "encryption.kdfIterations: must be a whole number from 1 to"),
             (#"{"hmacAlgorithm": "sha265"}"#, "encryption.hmacAlgorithm: must be \"sha1\" or \"sha256\" or \"sha512\""),
-            (#"{"cipherCompatibility": 3, "kdfAlgorithm": "sha512"}"#, "formats before 4 know SHA-1 alone"),
-            (#"{"formerFormats": 3}"#, "encryption.formerFormats: must be a list, and is a whole number"),
+            (#"{"cipherCompatibility": 3, "kdfAlgorithm": "sha512"}"#, "formats before 4 support only SHA-1"),
+            (#"{"formerFormats": 3}"#, "encryption.formerFormats: must be a list, not a whole number"),
             (#"{"formerFormats": [0]}"#, "encryption.formerFormats[0]: must be a whole number from 1 to 4"),
             (#"{"formerFormats": [3, {}]}"#, "formerFormats[1]: the key \"cipherCompatibility\" is missing"),
             (
@@ -88,7 +88,7 @@ struct ConfigurationErrorTests {
                 #"{"plaintextHeaderSize": 32, "cipherCompatibility": 3}"#,
                 "encryption.plaintextHeaderSize: a readable header needs cipher format 4"
             ),
-            (#"{"keepBackup": 0}"#, "encryption.keepBackup: must be true or false, and is a whole number"),
+            (#"{"keepBackup": 0}"#, "encryption.keepBackup: must be true or false, not a whole number"),
             (#"{"maximumAttempts": 0}"#, "encryption.maximumAttempts: must be a whole number from 1"),
             (#"{"onDamage": "heal"}"#, "encryption.onDamage: must be \"refuse\" or \"rebuildIndexes\" or \"recover\""),
             (#"{"onRepeatedFailure": "openPlain"}"#, "encryption.onRepeatedFailure: must be \"refuse\" or \"openPl"),
@@ -121,7 +121,7 @@ struct ConfigurationErrorTests {
             (#"{}"#, "recordedVersion: the key \"source\" is missing"),
             (
                 #"{"source": "tabel"}"#,
-                "recordedVersion.source: must be \"userVersion\" or \"table\" or \"migrations\" or \"plist\", and is"
+                "recordedVersion.source: must be \"userVersion\" or \"table\" or \"migrations\" or \"plist\", not"
             ),
             (#"{"source": "table", "column": "v"}"#, "recordedVersion: the key \"table\" is missing"),
             (#"{"source": "table", "table": "t"}"#, "recordedVersion: the key \"column\" is missing"),
@@ -143,7 +143,7 @@ struct ConfigurationErrorTests {
             ),
             (
                 #"{"source": "migrations", "identifiers": ["a"], "merged": {"m": ["b"]}}"#,
-                "recordedVersion.merged: \"b\", of \"m\", is none of identifiers"
+                "recordedVersion.merged: \"b\", of \"m\", is not in identifiers"
             ),
             (#"{"source": "migrations", "identifiers": [true]}"#, "recordedVersion.identifiers[0]: must be text"),
             (
@@ -163,15 +163,15 @@ struct ConfigurationErrorTests {
     @Test(
         "A wrong table is refused by its place",
         arguments: [
-            (#"{}"#, "dbTables: must be a list, and is a dictionary"),
+            (#"{}"#, "dbTables: must be a list, not a dictionary"),
             (#"[]"#, "dbTables: names no table"),
-            (#"["chat"]"#, "dbTables[0]: must be a dictionary of one table, and is text"),
-            (#"[{}]"#, "dbTables[0]: must be a dictionary of one table, and has 0 keys"),
-            (#"[{"a": [{"x": ""}], "b": [{"x": ""}]}]"#, "dbTables[0]: must be a dictionary of one table, and has 2"),
-            (#"[{"a": {"x": ""}}]"#, "dbTables[0].a: must be a list, and is a dictionary"),
+            (#"["chat"]"#, "dbTables[0]: must be a dictionary of one table, not text"),
+            (#"[{}]"#, "dbTables[0]: must be a dictionary of one table, but has 0 keys"),
+            (#"[{"a": [{"x": ""}], "b": [{"x": ""}]}]"#, "dbTables[0]: must be a dictionary of one table, but has 2"),
+            (#"[{"a": {"x": ""}}]"#, "dbTables[0].a: must be a list, not a dictionary"),
             (#"[{"a": []}]"#, "dbTables[0].a: a table needs at least one column"),
-            (#"[{"a": [{"x": ""}]}, {"chat": [{"x": ""}, {"y": 3}]}]"#, "dbTables[1].chat[1].y: must be text, and is"),
-            (#"[{"a": [{"x": "", "y": ""}]}]"#, "dbTables[0].a[0]: must be a dictionary of one column, and has 2 keys"),
+            (#"[{"a": [{"x": ""}]}, {"chat": [{"x": ""}, {"y": 3}]}]"#, "dbTables[1].chat[1].y: must be text, not"),
+            (#"[{"a": [{"x": "", "y": ""}]}]"#, "dbTables[0].a[0]: must be a dictionary of one column, but has 2 keys"),
             (
                 #"[{"a": [{"x": ""}]}, {"A": [{"x": ""}]}]"#,
                 "dbTables[1]: the table \"A\" is declared at dbTables[0] to"
@@ -180,7 +180,7 @@ struct ConfigurationErrorTests {
             (#"[{"": [{"x": ""}]}]"#, "dbTables[0]: the table's name is empty"),
             (#"[{"SQLite_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"SQLite_x\" begins with sqlite_, which"),
             (#"[{"CipherStore_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"CipherStore_x\" begins with cip"),
-            (#"[{"a": [{"x": "TEXT, y TEXT"}]}]"#, "dbTables[0].a[0].x: has a comma outside of parentheses"),
+            (#"[{"a": [{"x": "TEXT, y TEXT"}]}]"#, "dbTables[0].a[0].x: has a comma outside parentheses"),
             (#"[{"a": [{"x": "TEXT) --"}]}]"#, "dbTables[0].a[0].x: has a closing parenthesis without an opening"),
             (#"[{"a": [{"x": "CHECK (x > 1"}]}]"#, "dbTables[0].a[0].x: has an opening parenthesis without a clos"),
             (#"[{"a": [{"x": "DEFAULT 'a"}]}]"#, "dbTables[0].a[0].x: has a quotation mark that is not closed"),

@@ -79,16 +79,22 @@ struct ConfigurationFaultTests {
                 "{\"dbTables\": [1, 2,]}",
                 "dbTables: line 1, column 20: the file is not valid JSON: a comma stands before"
             ),
-            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: what stands here is no number"),
-            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: what stands here"),
+            ("{\"dbName\": a}", "dbName: line 1, column 12: the file is not valid JSON: this is not a number"),
+            ("{\"dbVersion\": 01}", "dbVersion: line 1, column 15: the file is not valid JSON: this is not"),
             ("{\"dbVersion\": }", "dbVersion: line 1, column 15: the file is not valid JSON: a value is missing"),
-            ("{\"dbName\": \"a\tb\"}", "line 1, column 14: the file is not valid JSON: a line break, tab or control"),
-            ("{\"dbName\": \"a\n\"}", "line 1, column 14: the file is not valid JSON: a line break, tab or control"),
+            (
+                "{\"dbName\": \"a\tb\"}",
+                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+            ),
+            (
+                "{\"dbName\": \"a\n\"}",
+                "line 1, column 14: the file is not valid JSON: a text contains an unescaped line break"
+            ),
             (
                 "{\"dbName\": \"a",
                 "line 1, column 12: the file is not valid JSON: the text that begins here does not end"
             ),
-            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: no escape of JSON"),
+            ("{\"dbName\": \"\\x\"}", "line 1, column 13: the file is not valid JSON: not a JSON escape sequence"),
             ("{\"dbName\": \"\\ud800\"}", "line 1, column 13: the file is not valid JSON: half of a surrogate pair"),
             ("{\"dbName\": \"\\udc00\\ud800\"}", "line 1, column 13: the file is not valid JSON: half of a surrogate"),
             ("{'dbName': 1}", "line 1, column 2: the file is not valid JSON: a key in double quotes is missing"),
@@ -107,7 +113,7 @@ struct ConfigurationFaultTests {
                 "<plist><dict><!-- </dict></plist>",
                 "line 1, column 14: the file is not valid property list: the comment"
             ),
-            ("<html></html>", "line 1, column 1: the file is not valid property list: <html> is no value"),
+            ("<html></html>", "line 1, column 1: the file is not valid property list: <html> is not a value"),
         ])
     func syntax(file: String, expected: String) {
         let detail = detail(Data(file.utf8))

@@ -72,11 +72,11 @@ struct SchemaSourceSectionTests {
             (#""template": { "file": "x", "renamedTables": { "a": 1 } }"#, "template.renamedTables.a: must be text"),
             (
                 #""template": { "file": "x", "renamedTables": { "a": "b", "b": "a" } }"#,
-                "template.renamedTables.a: the renames of a are a cycle"
+                "template.renamedTables.a: the renames of a form a cycle"
             ),
             (
                 #""dbTables": [{"a": [{"x": ""}]}, {"b": [{"x": ""}]}], "tableOptions": {"a": {"renamedFrom": "b"}, "b": {"renamedFrom": "a"}}"#,
-                "tableOptions.a.renamedFrom: the renames of a are a cycle"
+                "tableOptions.a.renamedFrom: the renames of a form a cycle"
             ),
             (
                 #""dbTables": [{"a": [{"x": ""}, {"y": ""}]}], "tableOptions": {"a": {"renamedColumns": {"x": "z", "y": "Z"}}}"#,
@@ -145,7 +145,7 @@ struct SchemaSourceSectionTests {
         ])
     func badVersions(text: String) throws {
         let detail = try detail(#""tableVersions": { "t": { "version": \#(text), "sql": "CREATE TABLE t(a)" } }"#)
-        #expect(detail?.hasPrefix("tableVersions.t.version: must be a number from 0 up") == true, "\(detail ?? "")")
+        #expect(detail?.hasPrefix("tableVersions.t.version: must be a number of at least 0") == true, "\(detail ?? "")")
     }
 
     @Test(

@@ -74,8 +74,8 @@ struct StepHistoryTests {
         #expect(try steps(opening) == ["applied sql_update_2.plist", "future sql_update_3.plist"])
         #expect(
             try opening.validate().sentences == [
-                "the database has version 3, and the configuration only knows 2",
-                "step 3 (sql_update_3.plist) was applied and is missing now",
+                "the database has version 3, and the configuration supports versions up to 2",
+                "step 3 (sql_update_3.plist) was applied but is missing now",
             ])
     }
 

@@ -92,11 +92,11 @@ struct StoreHistoryTests {
         #expect(try validate(later).isValid)
         #expect(try validate(later).notes == ["version 27 is pending; the database has 25"])
         try change("PRAGMA user_version = 24")
-        #expect(try validate().sentences == ["user_version is 24, and the history recorded 25"])
+        #expect(try validate().sentences == ["user_version is 24, but the history recorded 25"])
         later.version = 20
         #expect(
             try validate(later).sentences.last
-                == "the database has version 25, and the configuration only knows 20")
+                == "the database has version 25, and the configuration supports versions up to 20")
     }
 
     @Test("Where nothing is recorded, validating and repairing refuse and say what to do")
@@ -177,7 +177,7 @@ struct StoreHistoryTests {
         #expect(change.event == .repaired)
         #expect(change.version == 25)
         #expect(
-            change.details == ["index i is not recorded", "user_version is 24, and the history recorded 25"])
+            change.details == ["index i is not recorded", "user_version is 24, but the history recorded 25"])
         #expect(try validate().isValid)
         #expect(try history() == ["applied created 25", "applied repaired 25"])
         #expect(try opening().run().report.migration.to == 25)
@@ -223,7 +223,7 @@ struct StoreHistoryTests {
         #expect(try validate().notes == ["the backfill words of chat failed; 0 rows are done"])
         let change = try opening().repair()
         #expect(change.event == nil)
-        #expect(change.details == ["the failure of the backfill words was forgotten"])
+        #expect(change.details == ["the failure of the backfill words was cleared"])
         #expect(try history() == ["applied created 25", "pending words"])
     }
 

@@ -110,7 +110,7 @@ import Testing
         #expect(recovery.tables.first { $0.name == "scrap" }?.lostPages.count == 1)
         let apart = try #require(recovery.lostAndFound)
         #expect(apart.name == "cipherstore_lost_and_found" && apart.deletedRows > 0)
-        #expect(store.report.warnings.contains { $0.contains("app.db-damaged, and is plaintext") })
+        #expect(store.report.warnings.contains { $0.contains("app.db-damaged, in plaintext") })
         #expect(try await store.bodies() == ["one", "two", "three"])
         let found = try await store.read {
             (

@@ -78,7 +78,7 @@ struct PlanForesightTests {
         Case("an upgrade that was killed too often", .refused(.repeatedFailure), in: killed(legacy)),
         Case(
             "an upgrade that was killed too often, and the file opens as it is",
-            .done(.openPlaintext, .openedPlaintext, noting: "was begun 3 times"), opensPlaintext, in: killed(legacy)),
+            .done(.openPlaintext, .openedPlaintext, noting: "was started 3 times"), opensPlaintext, in: killed(legacy)),
         Case(
             "a decryption that was killed too often", .refused(.repeatedFailure), turnedOff, in: killed(encrypted)),
         Case(

@@ -92,6 +92,6 @@ struct ContentKind {
             ("age-encryption.org/", "a file of age"), ("-----BEGIN PGP", "a file of PGP"), ("LUKS", "a LUKS volume"),
             ("ANDROID BACKUP", "a backup of Android"), ("version https://git-lfs", "a Git LFS pointer"),
             ("** This file contains an SQLite 2", "a database of SQLite 2"),
-            ("PRAGMA foreign_keys=OFF;", "a dump of a database in SQL"),
+            ("PRAGMA foreign_keys=OFF;", "an SQL dump of a database"),
         ].map { (Array($0.0.utf8), $0.1) }
 }

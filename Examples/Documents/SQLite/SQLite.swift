@@ -1,0 +1,28 @@
+// swift-format-ignore-file
+// Stands for SQLite.swift where the documents' blocks are compiled: the calls that they make, as its SQLCipher variant
+// declares them.
+import AppSQLite
+
+public struct KeyRefused: Error { public let message: String }
+
+public struct Blob {
+    public let bytes: [UInt8]
+
+    public init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+public final class Connection {
+    private var handle: OpaquePointer?
+
+    public init(_ filename: String = "", readonly: Bool = false) throws {
+        guard sqlite3_open(filename, &handle) == SQLITE_OK else { throw KeyRefused(message: "cannot open \(filename)") }
+    }
+
+    deinit { sqlite3_close(handle) }
+
+    public func key(_ key: Blob, db: String = "main") throws {
+        guard sqlite3_key_v2(handle, db, key.bytes, Int32(key.bytes.count)) == SQLITE_OK,
+            sqlite3_exec(handle, "SELECT count(*) FROM chat", nil, nil, nil) == SQLITE_OK
+        else { throw KeyRefused(message: String(cString: sqlite3_errmsg(handle))) }
+    }
+}

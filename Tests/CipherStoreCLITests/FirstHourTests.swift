@@ -1,0 +1,153 @@
+import CipherStoreCLI
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// What a new user meets in the first hour, and mistakes that are likely then.
+struct FirstHourTests {
+    let fixture: ToolFixture
+
+    init() throws {
+        fixture = try ToolFixture()
+    }
+
+    /// Runs the tool with a key on standard input.
+    private func run(typing key: String, _ arguments: String...) throws -> ToolRun {
+        try fixture.run(shell: "tool=$1; shift; printf '%s' '\(key)' | \"$tool\" \"$@\"", arguments)
+    }
+
+    @Test("A key from standard input encrypts a database and opens it, with a newline at its end or without one")
+    func keyFromStandardInput() throws {
+        try fixture.make()
+        #expect(try run(typing: "correct horse\n", "encrypt", fixture.database, "--key-file", "-").status == 0)
+        let query = try run(typing: "correct horse", "query", fixture.database, "--key-file", "-", "SELECT 1 AS one")
+        #expect(query.status == 0, "\(query.errors)")
+        #expect(query.output.contains("one"))
+        #expect(try run(typing: "other", "inspect", fixture.database, "--key-file", "-").status == 65)
+    }
+
+    @Test("An empty standard input is an empty key, and nothing is changed")
+    func emptyStandardInput() throws {
+        try fixture.make()
+        let before = try fixture.snapshot()
+        let run = try fixture.run("encrypt", fixture.database, "--key-file", "-")
+        #expect(run.status == 65, "\(run.errors)")
+        #expect(run.errors.contains("the key in standard input is empty"))
+        #expect(try fixture.snapshot() == before)
+    }
+
+    @Test("A key file that is missing is answered with the command that makes one")
+    func missingKeyFile() throws {
+        try fixture.make()
+        let run = try fixture.run("encrypt", fixture.database, "--key-file", "no.key")
+        #expect(run.status == 66)
+        #expect(run.errors.hasPrefix("cipherstore: no.key: "))
+        #expect(run.errors.contains("run cipherstore keygen no.key"))
+    }
+
+    @Test("A new key file is named, with the advice to keep a copy")
+    func keygen() throws {
+        let run = try fixture.run("keygen", "new.key")
+        #expect(run.output.hasPrefix("made the key file new.key: without it the database cannot be opened"))
+    }
+
+    @Test(
+        "Hex digits as long as a raw key, without x'' around them, are a passphrase, with a warning",
+        arguments: [64, 96])
+    func bareDigits(_ count: Int) throws {
+        try fixture.make()
+        let key = try fixture.keys.write(String(repeating: "ab", count: count / 2) + "\n", to: "digits")
+        let run = try fixture.run("encrypt", fixture.database, "--key-file", key)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.errors.contains("warning: \(key): hex digits without x'…'"), "\(run.errors)")
+        #expect(!run.errors.contains("abab"))
+    }
+
+    @Test("A raw key and a passphrase bring no warning", arguments: ["x'\(ToolFixture.rawKey)'", "abc123"])
+    func noWarning(_ text: String) throws {
+        try fixture.make()
+        let key = try fixture.keys.write(text, to: "plain")
+        #expect(try fixture.run("encrypt", fixture.database, "--key-file", key).errors.isEmpty)
+    }
+
+    @Test("A database that is encrypted already is reported as unchanged")
+    func unchanged() throws {
+        try fixture.make()
+        #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).output.hasPrefix("encrypted "))
+        #expect(try fixture.run("encrypt", fixture.database, "--key-file", fixture.key).output.hasPrefix("unchanged "))
+    }
+
+    @Test("A folder without --recursive is refused with the option", arguments: ["encrypt", "verify"])
+    func folder(_ command: String) throws {
+        let run = try fixture.run(command, ".", "--key-file", fixture.key)
+        #expect(run.status == 65)
+        #expect(run.errors.contains(".: this is a directory"))
+        #expect(run.errors.contains("--recursive"))
+    }
+
+    @Test(
+        "A file that cannot be a database is not called one with another key",
+        arguments: [("hello world\n", "it holds text"), ("\u{1f}\u{1}\u{2}", "it has 3 bytes")])
+    func noDatabase(_ file: (content: String, says: String)) throws {
+        try fixture.folder.write(file.content, to: "app.db")
+        let inspection = try fixture.run("inspect", fixture.database)
+        #expect(inspection.output.contains("does not look like a database: \(file.says)"), "\(inspection.output)")
+        for command in [["encrypt"], ["query"], ["verify"]] {
+            let sql = command == ["query"] ? ["SELECT 1"] : []
+            let run = try fixture.run(command + [fixture.database] + sql + ["--key-file", fixture.key])
+            #expect(run.status == 65)
+            #expect(run.errors.contains("this does not look like a database: \(file.says)"), "\(run.errors)")
+        }
+    }
+
+    @Test("An encrypted database is explained as encrypted or damaged, and another key is called so")
+    func opaque() throws {
+        try fixture.make()
+        try fixture.run("encrypt", fixture.database, "--key-file", fixture.key)
+        let inspection = try fixture.run("inspect", fixture.database)
+        #expect(inspection.output.contains("opaque (encrypted or damaged: only a key tells"))
+        let run = try fixture.run("verify", fixture.database, "--key-file", fixture.otherKey)
+        #expect(run.errors.contains("the key does not open this file"), "\(run.errors)")
+        #expect(run.errors.contains("cipherstore diagnose with the same options says why"), "\(run.errors)")
+    }
+
+    @Test("A rehearsal draws no swap")
+    func rehearsal() throws {
+        try fixture.make()
+        let run = try fixture.run(
+            "encrypt", fixture.database, "--key-file", fixture.key, "--shadow", "--progress", "always")
+        #expect(run.status == 0)
+        #expect(run.errors.contains("proving"))
+        #expect(!run.errors.contains("swapping"))
+    }
+
+    @Test("A database without any of the declared tables is migrated with a note")
+    func otherDatabase() throws {
+        try fixture.folder.write(
+            #"{"dbName": "app.db", "dbVersion": 2, "dbTables": [{"chat": [{"id": "INTEGER PRIMARY KEY"}]}]}"#,
+            to: "app.json")
+        try fixture.make("app.db", "CREATE TABLE invoice(id INTEGER PRIMARY KEY)")
+        let run = try fixture.run(
+            "migrate", "--config", "app.json", "--directory", ".", "--key-file", fixture.key)
+        #expect(run.status == 0, "\(run.errors)")
+        #expect(run.output.contains("none of the declared tables, but invoice: check the path"))
+    }
+
+    @Test("The manual page has files, environment and exit statuses")
+    func manual() throws {
+        let page = try fixture.run("manual").output
+        for section in ["EXIT STATUS", "FILES", "ENVIRONMENT", "SEE ALSO"] {
+            #expect(page.contains(".SH \(section)\n"), "\(section)")
+        }
+        #expect(page.contains(".B 130\n"))
+    }
+
+    @Test(
+        "Sizes are told in the unit that fits",
+        arguments: [
+            (1, "1 byte"), (999, "999 bytes"), (8192, "8.2 KB"), (433_100_000, "433.1 MB"), (12_000_000_000, "12.0 GB"),
+        ])
+    func sizes(_ size: (bytes: Int, text: String)) {
+        #expect(TerminalText.size(size.bytes) == size.text)
+    }
+}
