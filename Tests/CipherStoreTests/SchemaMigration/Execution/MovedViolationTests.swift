@@ -61,20 +61,20 @@ struct MovedViolationTests {
     @Test(
         "Rows that referred to nothing before excuse no others",
         arguments: [
-            ([kid, "INSERT INTO kid SELECT id, p + 1 FROM ch", "DROP TABLE ch"], "rows of kid, 2"),
+            ([kid, "INSERT INTO kid SELECT id, p + 1 FROM ch", "DROP TABLE ch"], "2 rows of kid with references"),
             (
                 [kid, "INSERT INTO kid SELECT * FROM ch", "INSERT INTO kid SELECT * FROM ch", "DROP TABLE ch"],
-                "rows of kid, 1"
+                "1 row of kid with references"
             ),
-            ([kid, "INSERT INTO kid SELECT * FROM ch"], "rows of kid, 1"),
-            ([kid, "INSERT INTO kid VALUES (1, 78)", "DROP TABLE ch"], "rows of kid, 1"),
+            ([kid, "INSERT INTO kid SELECT * FROM ch"], "1 row of kid with references"),
+            ([kid, "INSERT INTO kid VALUES (1, 78)", "DROP TABLE ch"], "1 row of kid with references"),
             (
                 [
                     "CREATE TABLE q(id PRIMARY KEY)", "CREATE TABLE kid(p REFERENCES q(id))",
                     "INSERT INTO kid VALUES (77)", "DROP TABLE ch",
                 ],
-                "rows of kid, 1"
-            ), (["UPDATE keyed SET p = CASE k WHEN 'a' THEN 1 ELSE 80 END"], "rows of keyed, 1"),
+                "1 row of kid with references"
+            ), (["UPDATE keyed SET p = CASE k WHEN 'a' THEN 1 ELSE 80 END"], "1 row of keyed with references"),
         ])
     func refusesOthers(statements: [String], detail: String) throws {
         let fixture = try fixture()

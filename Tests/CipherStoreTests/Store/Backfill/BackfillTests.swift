@@ -240,7 +240,7 @@ struct BackfillTests {
         #expect(try await store.read { try BackfillTable.exists($0) } == false)
         try await store.backfill("b", of: "t") { _, _ in }
         let other = try await failure(StoreError.self) { try await store.backfill("b", keysOf: "w") { _, _ in } }
-        #expect(other.detail.contains("is one of t"))
+        #expect(other.detail.contains("belongs to t, not to w"))
     }
 
     @Test("A backfill is shared by two tasks, and still visits every row once")
