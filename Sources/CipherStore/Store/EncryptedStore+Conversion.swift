@@ -44,14 +44,19 @@ extension EncryptedStore {
         defer { conversion?.keep(nil) }
         let encryption = try OpenEncryption(DatabasePaths(path), provider: provider, options: options)
         defer { encryption.end() }
-        var (pause, copies) = (Duration.milliseconds(100), 0)
+        var (pause, copies, logWasTooLong) = (Duration.milliseconds(100), 0, false)
         while true {
             if cancellation.isCancelled { throw StoreError.cancelled(path) }
             conversion?.rest()
             do {
+                try file.requireSame()
                 // While another process has it open, a copy would be made in vain.
                 try encryption.checkUse()
-                if !encryption.hasCopy { copies += 1 }
+                if !encryption.hasCopy {
+                    // Another copy would soon be as far behind.
+                    if logWasTooLong { try emptyLog() }
+                    copies += 1
+                }
                 try running(cancellation) {
                     try encryption.prepare(cancellation, resting: { self.conversion?.rest() }) {
                         try self.holdWriter(cancellation)
@@ -68,8 +73,15 @@ extension EncryptedStore {
                 where error.code == .busy && (encryption.hasCopy || copies < Self.mostCopies)
             {
                 postpone(error)
+            } catch {
+                // Whatever a file is that another program has put in the place.
+                try file.requireSame()
+                throw error
             }
-            if encryption.hasCopy, try logIsTooLong() { encryption.end() }
+            if encryption.hasCopy, try logIsTooLong() {
+                encryption.end()
+                logWasTooLong = true
+            }
             _ = BlockingAnswer<Void>().wait(until: .now + pause, or: cancellation)
             pause = min(pause * 2, .seconds(10))
         }
@@ -83,6 +95,15 @@ extension EncryptedStore {
 
     /// In bytes.
     private static let mostLog: Int64 = 64 << 20
+
+    /// - Throws: ``StoreError`` with `busy` if reads keep the log from being written into the file.
+    private func emptyLog() throws {
+        _ = try writer.runBlocking(.outside) { try $0.checkpointer?.truncateLog() }
+        guard try logIsTooLong() else { return }
+        throw StoreError.busy(
+            path, "the write-ahead log is longer than the database, and reads keep it from being emptied",
+            retry: .afterReads)
+    }
 
     private func postpone(_ reason: StoreError) {
         // It may take long, and the log would grow.

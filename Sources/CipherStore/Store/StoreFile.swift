@@ -29,8 +29,11 @@ package final class StoreFile: @unchecked Sendable {
     /// Runs `body`, which may put another file in the place, while no connection is open and none is opened.
     ///
     /// - Parameter body: Is given the key, and changes it where the file has another one afterwards.
+    /// - Throws: What `body` throws; ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file
+    ///   any more.
     package func replacing<Output>(_ body: (inout FileKey?) throws -> Output) throws -> Output {
-        var fileKey = lock.withLock {
+        var fileKey = try lock.withLock { () -> FileKey? in
+            _ = try sameFile()
             isReplacing = true
             return self.fileKey
         }
@@ -55,15 +58,23 @@ package final class StoreFile: @unchecked Sendable {
         try lock.withLock {
             // A backup asks before its turn, and connects after it: the file that has the name meanwhile is the store's own.
             guard !isReplacing else { return fileKey }
-            guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
-            guard identity == nil || identity == found.identity else {
-                throw replaced("another file has taken its name")
-            }
+            let found = try sameFile()
             if isDoubtful { try look(busyTimeout) }
             identity = found.identity
             isDoubtful = false
             return fileKey
         }
+    }
+
+    /// - Throws: ``StoreError`` with `missingFile` or `replaced` if the name does not lead to the file any more.
+    func requireSame() throws { _ = try lock.withLock { try sameFile() } }
+
+    private func sameFile() throws -> FileSystem.Status {
+        guard let found = try FileSystem.status(path) else { throw StoreError.missingFile(path) }
+        guard identity == nil || identity == found.identity else {
+            throw replaced("another file has taken its name")
+        }
+        return found
     }
 
     /// Reads the file with its key, before a connection that writes could harm it with another one.

@@ -114,7 +114,7 @@ struct OpenKeyChangeTests {
         .enabled(if: FileLayer.canSeal(CipherSettings())), arguments: changes, ["", "PRAGMA auto_vacuum = 2; VACUUM;"])
     func meanwhile(change: String, script: String) async throws {
         let store = try await openFilled(script)
-        let (expected, isWritten) = (Kept<DatabaseDump>(), Gate())
+        let (expected, isWritten) = (SharedValue<DatabaseDump?>(nil), Gate())
         let report = try await store.changeKey(to: Self.newKey) { progress in
             // In the midst of the first round, when pages before and behind are copied and not copied.
             guard progress.stage == .building, progress.fraction > 0.3, progress.fraction < 0.6, isWritten.count == 0
@@ -122,7 +122,8 @@ struct OpenKeyChangeTests {
             isWritten.arrive()
             do {
                 try store.writeBlocking { try $0.executeScript(text: change) }
-                expected.value = try store.readBlocking { try DatabaseDump($0) }
+                let dump = try store.readBlocking { try DatabaseDump($0) }
+                expected.change { $0 = dump }
             } catch {
                 Issue.record(error)
             }
@@ -323,17 +324,5 @@ struct OpenKeyChangeTests {
         #expect(report.warnings.first?.hasPrefix("the previous key is still kept") == true)
         #expect(try await store.bodies() == ["told"])
         await store.close()
-    }
-}
-
-/// A value that closures on several threads have in common.
-private final class Kept<Value: Sendable>: @unchecked Sendable {
-    // Read and written only under `lock`.
-    private var kept: Value?
-    private let lock = NSLock()
-
-    var value: Value? {
-        get { lock.withLock { kept } }
-        set { lock.withLock { kept = newValue } }
     }
 }

@@ -11,47 +11,11 @@ import Testing
 /// The encryption of a legacy database while its store is open.
 @Suite(.timeLimit(.minutes(20)))
 struct OpenStoreEncryptionTests {
-    private let folder: TemporaryFolder
-    private let fixture: StoreFixture
+    private let opening: OpenEncryptionFixture
+    private var folder: TemporaryFolder { opening.folder }
+    private var fixture: StoreFixture { opening.fixture }
 
-    init() throws {
-        folder = try TemporaryFolder()
-        var fixture = StoreFixture(folder)
-        fixture.configuration.encryption.when = .whileOpen
-        self.fixture = fixture
-    }
-
-    /// A legacy database of a thousand pages.
-    private func writeLegacy() throws {
-        try LegacyFile.write(
-            fixture.path,
-            script: """
-                CREATE TABLE chat(uid TEXT, body TEXT); INSERT INTO chat VALUES ('ana', 'old');
-                CREATE TABLE big(id INTEGER PRIMARY KEY, body BLOB); CREATE INDEX big_body ON big(body);
-                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
-                INSERT INTO big(body) SELECT randomblob(9000) FROM n;
-                PRAGMA user_version = 3;
-                """)
-    }
-
-    /// A store whose conversion waits before its first copy until the gate is passed.
-    private func openHeld(
-        _ provider: any KeyProvider = TestKeys.provider(), _ change: (inout StoreFixture) -> Void = { _ in }
-    ) async throws -> (store: EncryptedStore, conversion: StoreConversion, gate: Gate) {
-        try writeLegacy()
-        var fixture = fixture
-        change(&fixture)
-        let (gate, held) = (Gate(), Gate())
-        fixture.options.events = { [tell = fixture.options.events] event in
-            tell?(event)
-            guard case .stage(.building) = event.kind, held.count == 0 else { return }
-            held.arrive()
-            gate.block()
-        }
-        let store = try await fixture.open(provider)
-        #expect(store.report.outcome == .openedPlaintext)
-        return (store, try #require(store.conversion), gate)
-    }
+    init() throws { opening = try OpenEncryptionFixture() }
 
     /// What SQL can see, without the history, to which the encryption adds an entry, and the counter that this changes.
     private func dump(_ store: EncryptedStore) async throws -> [String] {
@@ -67,33 +31,12 @@ struct OpenStoreEncryptionTests {
         text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// That the store reads and writes, and that the file is as it is to be, alone in its folder.
-    private func check(
-        _ store: EncryptedStore, isEncrypted: Bool, bodies: [String], sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws {
-        #expect(try await store.bodies() == bodies, sourceLocation: sourceLocation)
-        try await store.insert("after")
-        let mode = try await store.read { try $0.value(String.self, "PRAGMA journal_mode") }
-        #expect(mode == "wal", sourceLocation: sourceLocation)
-        await store.close()
-        #expect(try folder.names == ["app.db"], sourceLocation: sourceLocation)
-        let start = try DatabaseFile(path: fixture.path).read(at: 0, count: 6)
-        #expect((start != Array("SQLite".utf8)) == isEncrypted, sourceLocation: sourceLocation)
-        // Whatever became of it, the next launch has it encrypted, with every row.
-        var next = fixture
-        next.configuration.encryption.when = .beforeOpening
-        let again = try await next.open()
-        #expect(again.report.outcome == (isEncrypted ? .opened : .encrypted), sourceLocation: sourceLocation)
-        #expect(try await again.bodies() == bodies + ["after"], sourceLocation: sourceLocation)
-        await again.close()
-    }
-
     // MARK: What it does
 
     @Test("A legacy file is opened as it is, encrypted while it is open, and all that SQL can see is as before")
     func encrypts() async throws {
-        let told = Kept<[String]>([])
-        let (store, conversion, gate) = try await openHeld {
+        let told = SharedValue<[String]>([])
+        let (store, conversion, gate) = try await opening.openHeld {
             $0.options.events = { event in
                 if case .encrypted = event.kind { told.change { $0.append("encrypted") } }
             }
@@ -115,7 +58,7 @@ struct OpenStoreEncryptionTests {
             try $0.values(String.self, "SELECT event FROM cipherstore_history ORDER BY rowid")
         }
         #expect(events.last == "encrypted")
-        try await check(store, isEncrypted: true, bodies: ["old"])
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
     @Test("A new database, and one that is encrypted, have no conversion")
@@ -130,7 +73,7 @@ struct OpenStoreEncryptionTests {
 
     @Test("Of eight tasks that write meanwhile, every acknowledged row is there, and observers see the last")
     func underLoad() async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         let (isDone, written) = (Gate(), Gate())
         let observed = Task {
             for try await bodies in store.observe({ try $0.values(String.self, "SELECT body FROM chat") })
@@ -168,7 +111,7 @@ struct OpenStoreEncryptionTests {
         #expect(bodies.count == rows.count)
         try await store.insert("last")
         #expect(try await observed.value == rows.count + 1)
-        try await check(store, isEncrypted: true, bodies: bodies + ["last"])
+        try await opening.check(store, isEncrypted: true, bodies: bodies + ["last"])
     }
 
     @Test(
@@ -178,18 +121,18 @@ struct OpenStoreEncryptionTests {
             "DROP TABLE big", "DELETE FROM big WHERE id % 2 = 0; VACUUM",
         ])
     func schema(change: String) async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         try await store.writeWithoutTransaction { try $0.executeScript(text: change) }
         let before = try await dump(store)
         gate.arrive()
         _ = try await conversion.value
         #expect(try await dump(store) == before)
-        try await check(store, isEncrypted: true, bodies: ["old"])
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
     }
 
     @Test("With keepBackup the plaintext file as it was at last is kept")
     func backup() async throws {
-        let (store, conversion, gate) = try await openHeld { $0.configuration.encryption.keepBackup = true }
+        let (store, conversion, gate) = try await opening.openHeld { $0.configuration.encryption.keepBackup = true }
         try await store.insert("meanwhile")
         gate.arrive()
         let report = try await conversion.value
@@ -205,7 +148,7 @@ struct OpenStoreEncryptionTests {
     @Test("A read that goes on puts the last step off, and the app's writes go on meanwhile")
     func longRead() async throws {
         let (isPostponed, mayEnd) = (Gate(), Gate())
-        let (store, conversion, gate) = try await openHeld {
+        let (store, conversion, gate) = try await opening.openHeld {
             $0.options.events = { if case .encryptionPostponed = $0.kind { isPostponed.arrive() } }
         }
         let isReading = Gate()
@@ -227,13 +170,13 @@ struct OpenStoreEncryptionTests {
         mayEnd.arrive()
         #expect(try await read.value)
         _ = try await conversion.value
-        try await check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
     }
 
     @Test("Another process that has the file open is named, and what it writes is in the copy once it has ended")
     func otherProcess() async throws {
         let isPostponed = Gate()
-        try writeLegacy()
+        try opening.writeLegacy()
         let other = try TestProgram.built("CipherLockHolder").start(["sql", fixture.path])
         try #require(try other.line() == "ready")
         var fixture = fixture
@@ -249,12 +192,12 @@ struct OpenStoreEncryptionTests {
         #expect(try other.ask("SELECT count(*) FROM chat") == "ok 3")
         _ = try other.wait()
         _ = try await conversion.value
-        try await check(store, isEncrypted: true, bodies: ["old", "theirs", "ours"])
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "theirs", "ours"])
     }
 
     @Test("While it is paused nothing is done, and with a small budget it ends all the same")
     func paused() async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         conversion.isPaused = true
         conversion.budget = StoreConversion.Budget(share: 0.5, bytesPerSecond: 100_000_000)
         gate.arrive()
@@ -263,23 +206,23 @@ struct OpenStoreEncryptionTests {
         #expect(try DatabaseFile(path: fixture.path).read(at: 0, count: 6) == Array("SQLite".utf8))
         conversion.isPaused = false
         _ = try await conversion.value
-        try await check(store, isEncrypted: true, bodies: ["old", "paused"])
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "paused"])
     }
 
     // MARK: What ends it
 
     @Test("Cancelled, it leaves the plaintext file, with which the store goes on")
     func cancelled() async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         conversion.cancel()
         gate.arrive()
         #expect(try await code { try await conversion.value } == .cancelled)
-        try await check(store, isEncrypted: false, bodies: ["old"])
+        try await opening.check(store, isEncrypted: false, bodies: ["old"])
     }
 
     @Test("Closing the store ends it, and leaves the plaintext file", arguments: [false, true])
     func closed(isPaused: Bool) async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         conversion.isPaused = isPaused
         gate.arrive()
         await store.close()
@@ -297,10 +240,10 @@ struct OpenStoreEncryptionTests {
 
     @Test("Suspended, the store has no file open, and encrypts once it is resumed")
     func suspended() async throws {
-        let (store, conversion, gate) = try await openHeld()
+        let (store, conversion, gate) = try await opening.openHeld()
         try await store.insert("before")
         let suspension = Task { await store.suspend() }
-        while try await !isSuspended(store) { await Task.yield() }
+        while try await !opening.isSuspended(store) { await Task.yield() }
         gate.arrive()
         await suspension.value
         let other = try fixture.connection(isEncrypted: false)
@@ -312,21 +255,12 @@ struct OpenStoreEncryptionTests {
         _ = try await store.bodies()
         let report = try await conversion.value
         #expect(report.outcome == .encrypted)
-        try await check(store, isEncrypted: true, bodies: ["old", "before", "theirs"])
-    }
-
-    private func isSuspended(_ store: EncryptedStore) async throws -> Bool {
-        do {
-            _ = try await store.bodies()
-            return false
-        } catch let error as StoreError where error.code == .suspended {
-            return true
-        }
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "before", "theirs"])
     }
 
     @Test("A key provider that fails, or gives two keys, leaves the plaintext file", arguments: [1, 2], [true, false])
     func provider(call: Int, fails: Bool) async throws {
-        try writeLegacy()
+        try opening.writeLegacy()
         let calls = Gate()
         let store = try await fixture.open(
             TestKeys.provider {
@@ -337,19 +271,6 @@ struct OpenStoreEncryptionTests {
             })
         let conversion = try #require(store.conversion)
         #expect(try await code { try await conversion.value } == (fails ? .keyUnavailable : .keyChanged))
-        try await check(store, isEncrypted: false, bodies: ["old"])
+        try await opening.check(store, isEncrypted: false, bodies: ["old"])
     }
-}
-
-/// A value that closures on several threads have in common.
-private final class Kept<Value: Sendable>: @unchecked Sendable {
-    // Read and written only under `lock`.
-    private var kept: Value
-    private let lock = NSLock()
-
-    init(_ value: Value) { kept = value }
-
-    var value: Value { lock.withLock { kept } }
-
-    func change(_ body: (inout Value) -> Void) { lock.withLock { body(&kept) } }
 }

@@ -1,0 +1,181 @@
+internal import CipherDatabaseConversion
+internal import CipherErrors
+internal import CipherSQLite
+internal import CipherStore
+internal import CipherSystemFiles
+import CipherTestSupport
+import Foundation
+import Testing
+
+/// What comes in the way of an encryption while its store is open.
+@Suite(.timeLimit(.minutes(20)))
+struct OpenStoreEncryptionTroubleTests {
+    private let opening: OpenEncryptionFixture
+
+    init() throws { opening = try OpenEncryptionFixture() }
+
+    @Test("A handler of its events can neither close nor suspend the store, and the encryption ends")
+    func handler() async throws {
+        let (kept, codes) = (SharedValue<EncryptedStore?>(nil), SharedValue<[StoreError.Code?]>([]))
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                guard let store = kept.value else { return }
+                switch event.kind {
+                case .stage, .encrypted:
+                    for call in [{ try store.closeBlocking() }, { try store.suspendBlocking() }] {
+                        do {
+                            try call()
+                            codes.change { $0.append(nil) }
+                        } catch {
+                            codes.change { $0.append((error as? StoreError)?.code) }
+                        }
+                    }
+                default: break
+                }
+            }
+        }
+        kept.change { $0 = store }
+        gate.arrive()
+        _ = try await conversion.value
+        #expect(codes.value.count >= 4)
+        #expect(codes.value.allSatisfy { $0 == .misuse })
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("A suspension waits for the end of an attempt that a handler holds up, and then no file is open")
+    func suspensionWaits() async throws {
+        let (isPostponed, mayGoOn, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
+        let order = SharedValue<[String]>([])
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                switch event.kind {
+                case .encryptionPostponed where isPostponed.count == 0:
+                    isPostponed.arrive()
+                    mayGoOn.block()
+                    order.change { $0.append("handled") }
+                case .suspended: order.change { $0.append("suspended") }
+                default: break
+                }
+            }
+        }
+        let read = Task {
+            try await store.read { _ in
+                isReading.arrive()
+                mayEnd.block()
+            }
+        }
+        await isReading.wait()
+        gate.arrive()
+        await isPostponed.wait()
+        mayEnd.arrive()
+        try await read.value
+        let suspension = Task { await store.suspend() }
+        while try await !opening.isSuspended(store) { await Task.yield() }
+        for _ in 0..<1_000 { await Task.yield() }
+        mayGoOn.arrive()
+        await suspension.value
+        #expect(order.value == ["handled", "suspended"])
+        #expect(try opening.folder.names == ["app.db"])
+        store.resume()
+        _ = try await conversion.value
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("Cancelled at any stage, it leaves a file that is whole, in WAL mode", arguments: UpgradeStage.allCases)
+    func cancelledAtStage(stage: UpgradeStage) async throws {
+        let (kept, isCancelled) = (SharedValue<StoreConversion?>(nil), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                guard case .stage(stage) = event.kind, let conversion = kept.value else { return }
+                conversion.cancel()
+                isCancelled.arrive()
+            }
+        }
+        kept.change { $0 = conversion }
+        try await store.insert("meanwhile")
+        gate.arrive()
+        let outcome = await Task { try await conversion.value }.result
+        if case .failure(let error as StoreError) = outcome { #expect(error.code == .cancelled) }
+        #expect(isCancelled.count > 0)
+        let isEncrypted = if case .success = outcome { true } else { false }
+        try await opening.check(store, isEncrypted: isEncrypted, bodies: ["old", "meanwhile"])
+    }
+
+    @Test("A log that reads keep from beginning anew ends the copy, and it is made again once they have ended")
+    func longLog() async throws {
+        let (isPostponed, isTooLong, mayEnd, isReading) = (Gate(), Gate(), Gate(), Gate())
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                guard case .encryptionPostponed(let error) = event.kind else { return }
+                isPostponed.arrive()
+                if "\(error)".contains("write-ahead log is longer") { isTooLong.arrive() }
+            }
+        }
+        let read = Task {
+            try await store.read { db in
+                let count = try db.value(Int.self, "SELECT count(*) FROM big")
+                isReading.arrive()
+                mayEnd.block()
+                return try db.value(Int.self, "SELECT count(*) FROM big") == count
+            }
+        }
+        await isReading.wait()
+        gate.arrive()
+        await isPostponed.wait()
+        try await store.write { db in
+            // 72 MB, where 64 MB are the least that counts as much.
+            for _ in 0..<8_000 { try db.execute("INSERT INTO big(body) VALUES (zeroblob(9000))") }
+        }
+        await isTooLong.wait()
+        #expect(try opening.folder.names.allSatisfy { !$0.contains("-upgrade-") })
+        mayEnd.arrive()
+        #expect(try await read.value)
+        _ = try await conversion.value
+        #expect(try await store.read { try $0.value(Int.self, "SELECT count(*) FROM big") } == 8_400)
+        try await opening.check(store, isEncrypted: true, bodies: ["old"])
+    }
+
+    @Test("A last step that another process keeps from beginning is tried again with the same copy")
+    func lastStepCannotBegin() async throws {
+        let isPostponed = Gate()
+        let copies = SharedValue<Set<String>>([])
+        let folder = opening.folder
+        let (store, conversion, gate) = try await opening.openHeld {
+            $0.options.events = { event in
+                switch event.kind {
+                case .encryptionPostponed: isPostponed.arrive()
+                default: break
+                }
+                let names = (try? folder.names) ?? []
+                copies.change { $0.formUnion(names.filter { $0.contains("-upgrade-") }) }
+            }
+        }
+        let holder = try TestProgram.built("CipherLockHolder").start(["folder", folder.url.path(percentEncoded: false)])
+        try #require(try holder.line() == "ready")
+        gate.arrive()
+        await isPostponed.wait(until: 2)
+        try await store.insert("meanwhile")
+        _ = try holder.wait()
+        _ = try await conversion.value
+        #expect(copies.value.count == 1)
+        try await opening.check(store, isEncrypted: true, bodies: ["old", "meanwhile"])
+    }
+
+    @Test(
+        "A file that another program has put in the place is not written, and the store says so",
+        arguments: ["DELETE", "WAL"])
+    func replaced(journalMode: String) async throws {
+        let (store, conversion, gate) = try await opening.openHeld()
+        let path = opening.fixture.path
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+        try LegacyFile.write(
+            path, script: "PRAGMA journal_mode = \(journalMode); CREATE TABLE theirs(a); INSERT INTO theirs VALUES (1)")
+        let theirs = try Data(contentsOf: opening.folder.url.appending(path: "app.db"))
+        gate.arrive()
+        let error = try await failure(StoreError.self) { try await conversion.value }
+        #expect(error.code == .replaced, "\(error)")
+        #expect(try Data(contentsOf: opening.folder.url.appending(path: "app.db")) == theirs)
+        await store.close()
+        #expect(try opening.folder.names.allSatisfy { !$0.contains("-upgrade-") && !$0.contains("-attempt") })
+    }
+}
