@@ -81,7 +81,7 @@ extension DatabaseConverter {
 
     /// Replaces a database with a backup, or creates the database from it.
     ///
-    /// The backup is checked first, both its pages and its structure, and is never written. Its copy is built beside
+    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside
     /// the database with the database's key, compared with the backup row by row, and replaces the database in one
     /// step: at every instant, the file at the database's name is the whole old database or the whole new one. After a
     /// crash, call this method again. No process may have the database open. The database keeps its cipher format,

@@ -60,7 +60,7 @@ extension DatabaseConverter {
 
     // MARK: Inspection
 
-    /// Checks the pages and the structure of a database, and changes nothing.
+    /// Checks every page and the structure of a database, and changes nothing.
     ///
     /// - Parameters:
     ///   - database: The database file, encrypted or plaintext.
