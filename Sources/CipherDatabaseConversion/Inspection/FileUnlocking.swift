@@ -7,8 +7,8 @@ package import CipherSQLite
 ///
 /// 1. The provider's key in the first format, which is the wanted one.
 /// 2. The previous key, if the provider has one, in every format. It is requested only if the first key does not open
-/// the file or is not available. A key is therefore never created before another one has opened the file, and a new key
-/// store locks nobody out while the file has the old key.
+///    the file or is not available. A key is therefore never created before another one has opened the file, and a new
+///    key store locks nobody out while the file has the old key.
 /// 3. The provider's key in the other formats. Each try of a passphrase is one key derivation.
 package struct FileUnlocking {
     let paths: DatabasePaths

@@ -39,7 +39,8 @@ package struct JournalRollback {
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(
                 paths.database,
-                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be written",
+                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be "
+                    + "written",
                 .writeWithFolder)
         }
     }

@@ -166,7 +166,7 @@ struct Conversion {
             var error = error
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
                 error = StoreError.busy(
-                    paths.database, "another program wrote the file during the upgrade", retry: .afterEndingProgram)
+                    paths.database, "another program wrote to the file during the upgrade", retry: .afterEndingProgram)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
