@@ -75,8 +75,8 @@ package struct Preflight {
         guard longest <= 0 || length <= longest else {
             throw StoreError(
                 .nameTaken, path: paths.database,
-                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file system "
-                    + "allows \(longest)",
+                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file "
+                    + "system allows \(longest)",
                 advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes",
                 changed: .nothing)
         }

@@ -104,7 +104,7 @@ final class IndexComparison: @unchecked Sendable {
         if entries.count != rows.count {
             return "index \(layout.name) has \(entries.count) entries for \(rows.count) rows"
         }
-        if entries != rows { return "index \(layout.name) has entries that no row of table \(layout.table) calls for" }
+        if entries != rows { return "index \(layout.name) has entries that match no row of table \(layout.table)" }
         return isOrdered ? nil : "the entries of index \(layout.name) are out of order, or not unique"
     }
 
