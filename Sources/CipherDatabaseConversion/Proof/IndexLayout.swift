@@ -6,7 +6,7 @@ struct IndexLayout: Sendable {
     struct Part: Sendable {
         /// The column of the table, from 0; `nil` for the rowid.
         let position: Int?
-        /// The SQL that names it, with the table's name before it, so that it can be nothing but a column.
+        /// The SQL that names the column, prefixed with the table's name, so that it can mean nothing but a column.
         let sql: SQL
         let collation: SchemaName
         let isDescending: Bool

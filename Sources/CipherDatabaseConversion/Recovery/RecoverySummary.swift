@@ -1,7 +1,7 @@
 internal import CipherRecovery
 internal import CipherSQLite
 
-/// Puts what a recovery found and made into words.
+/// Creates the report of a recovery from its findings and results.
 struct RecoverySummary {
     private let recovered: RecoveredDatabase
     private let findings: ReadingFindings
@@ -29,7 +29,7 @@ struct RecoverySummary {
             rows: tables.reduce(0) { $0 + $1.rows }, bytesBefore: 0, bytesAfter: 0, seconds: 0)
     }
 
-    /// Whether nothing tells of a row of a table that did not come back.
+    /// Returns whether there is no sign of a row of a table that was not recovered.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
