@@ -2,7 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// In what the key and the format of a file differ from those that were given.
+/// Reports how the key and the format of a file differ from the given ones.
 extension Diagnostician {
     // MARK: The format
 
@@ -40,7 +40,7 @@ extension Diagnostician {
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
     }
 
-    /// The settings that tell a seal with the fewest differences from a format; `nil` where there are none.
+    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if there are none.
     private func nearest(
         _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
     ) -> CipherSettings? {
@@ -50,7 +50,7 @@ extension Diagnostician {
             let usual = CipherSettings(compatibility: compatibility)
             return CipherSettings(
                 compatibility: compatibility, pageSize: seal.pageSize,
-                // A raw key is not derived, so any number serves.
+                // A raw key is not derived, so any number will do.
                 kdfIterations: derivation?.rounds
                     ?? (compatibility == given.compatibility ? given.kdfIterations : usual.kdfIterations),
                 hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
@@ -61,7 +61,7 @@ extension Diagnostician {
         return settings.min { $0.differences < $1.differences }
     }
 
-    /// Whether two settings differ in nothing but the header, which a file shows by itself.
+    /// Returns whether two settings differ in nothing but the plaintext header, which is visible in the file itself.
     private static func isEqual(_ left: CipherSettings, _ right: CipherSettings) -> Bool {
         var left = left
         left.plaintextHeaderSize = right.plaintextHeaderSize
@@ -188,12 +188,12 @@ extension Diagnostician {
 }
 
 extension KeyReading {
-    /// Whether ``CipherKey/init(text:)`` can give this key for any text.
+    /// Whether some text gives this key through ``CipherKey/init(text:)``.
     fileprivate var isTold: Bool { form != .passphrase || (try? CipherKey.passphrase(bytes)) != nil }
 }
 
 extension CipherSettings {
-    /// In how many settings these differ from the defaults of their format.
+    /// The number of settings that differ from the defaults of their format.
     fileprivate var differences: Int {
         let usual = CipherSettings(compatibility: compatibility)
         return [

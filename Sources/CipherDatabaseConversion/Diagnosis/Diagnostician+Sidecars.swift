@@ -3,9 +3,9 @@ internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What lies beside a file whose key was found, and what SQLite would do with it.
+/// Examines the sidecars of a file whose key was found, and what SQLite would do with them.
 extension Diagnostician {
-    /// The pages that a log or a hot journal has in another form than the file.
+    /// Returns the pages of which a log or a hot journal has another version than the file.
     func pagesBeside(pageSize: Int) throws -> Set<UInt32> {
         var pages: Set<UInt32> = []
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log), header.pageSize == pageSize,
@@ -66,7 +66,7 @@ extension Diagnostician {
         addHotJournal()
     }
 
-    /// How many pages in a sidecar are the file's own.
+    /// Returns the number of pages in a sidecar that belong to the file, and the number of all pages.
     private func count(
         _ versions: PageVersions, in sidecar: SidecarFile, _ sealed: Sealed
     ) throws -> (authentic: Int, all: Int) {

@@ -11,7 +11,7 @@ package struct Diagnostician {
     let options: DiagnosisOptions
     let cancellation: UpgradeCancellation?
     var diagnosis: Diagnosis
-    /// Whether pages hold nothing but zeros.
+    /// Whether some pages contain only zeros.
     var hasBlankPages = false
 
     package init(
@@ -25,10 +25,10 @@ package struct Diagnostician {
         diagnosis = Diagnosis(path: paths.database, size: try FileSystem.size(paths.database) ?? 0)
     }
 
-    /// Diagnoses.
+    /// Diagnoses the file.
     ///
-    /// - Parameter keyText: Gives the text of the key, as it is stored; asked only where the file is not plaintext. `nil`
-    ///   where there is none.
+    /// - Parameter keyText: Returns the text of the key as it is stored. It is called only if the file is not
+    ///   plaintext. `nil` if there is no key.
     /// - Throws: ``StoreError`` with `missingFile`, with `permission`, with `cancelled`; what `keyText` throws.
     package consuming func run(keyText: (() throws -> SecretBytes)?) throws -> Diagnosis {
         let began = ContinuousClock.now
@@ -171,7 +171,7 @@ package struct Diagnostician {
 }
 
 extension ContentKind {
-    /// What a file is whose bytes do not look encrypted, and of which its first bytes tell nothing.
+    /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it.
     fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
         if isBlank { return "nothing but zeros" }
         if isText { return "a text" }
