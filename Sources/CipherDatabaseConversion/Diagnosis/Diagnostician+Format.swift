@@ -112,8 +112,8 @@ extension Diagnostician {
     }
 
     private static let untold =
-        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to sqlite3_key, and "
-        + "give the file another key with sqlite3_rekey"
+        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to "
+        + "sqlite3_key, and give the file another key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
@@ -130,8 +130,8 @@ extension Diagnostician {
         case .newline:
             return bytes.ends(with: [0x0a])
                 ? (
-                    "the passphrase of the file ends in a \(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")"
-                        + "newline, which was not given",
+                    "the passphrase of the file ends in a "
+                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which was not given",
                     "end the text of the key with it and one more newline: the last one is not part of the key"
                 )
                 : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")
@@ -140,7 +140,7 @@ extension Diagnostician {
                 ? ("the passphrase of the file ends in a NUL, which was not given", "end the text of the key with it")
                 : (
                     "the text of the key contains a NUL that is not part of the passphrase",
-                    "remove it and what follows it"
+                    "remove it and everything after it"
                 )
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09
@@ -163,8 +163,8 @@ extension Diagnostician {
             )
         case .encodedKey:
             return (
-                "the file has the bytes that the text of the key encodes as hexadecimal digits or base64, or the text the "
-                    + "file's", "give the key in the encoding that the file has"
+                "the text of the key is the file's key encoded as hexadecimal digits or base64, or the file's key is "
+                    + "the text encoded in that way", "give the key in the form that the file uses"
             )
         case .byteOrderMark:
             return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])

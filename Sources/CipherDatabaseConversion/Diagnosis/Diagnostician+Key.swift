@@ -80,7 +80,8 @@ extension Diagnostician {
             return diagnosis.add(
                 .hmacDetail,
                 "the key is right, but the HMAC of the pages is computed with unknown settings",
-                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA fast_kdf_iter"
+                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA "
+                    + "fast_kdf_iter"
             )
         }
         if layout != nil, found.reading.form != .passphrase {

@@ -59,7 +59,7 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal beside the file is not its own: SQLite would write pages of another key or another file "
+                "the -journal beside the file does not belong to it: SQLite would write pages of another key or file "
                     + "over it",
                 "move the -journal away before opening the file")
         }
@@ -98,7 +98,7 @@ extension Diagnostician {
 
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
-            .staleLog, "the -wal beside the file is not its own: \(reason)",
+            .staleLog, "the -wal beside the file does not belong to it: \(reason)",
             "move the -wal and the -shm away before opening the file, or restore the file and its -wal from one backup"
         )
     }
@@ -122,7 +122,7 @@ extension Diagnostician {
 
     mutating func addHotJournal() {
         diagnosis.add(
-            .hotJournal, "the journal of a writer that crashed lies beside the file and must be rolled back first",
+            .hotJournal, "the journal of a writer that crashed is beside the file and must be rolled back first",
             "open the file for writing once, in a writable folder")
     }
 }

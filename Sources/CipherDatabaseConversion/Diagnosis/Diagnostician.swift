@@ -62,8 +62,8 @@ package struct Diagnostician {
         if let page = probe.plaintextPage {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the file is a plaintext database whose first page is damaged: page \(page.number), of \(page.pageSize) "
-                    + "bytes, can be read without a key",
+                "the file is a plaintext database whose first page is damaged: page \(page.number), of "
+                    + "\(page.pageSize) bytes, can be read without a key",
                 StoreError.damageAdvice)
         }
         try lookAtEncrypted(probe, ContentKind(file), keyText)
@@ -73,7 +73,7 @@ package struct Diagnostician {
         let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", but pages of a database are left beside it" : ""
         diagnosis.add(
             .empty, "the file has no content\(rest)",
-            "restore the file from a backup; SQLite takes an empty file for a new database")
+            "restore the file from a backup; SQLite treats an empty file as a new database")
     }
 
     // MARK: Plaintext
@@ -127,8 +127,8 @@ package struct Diagnostician {
         if hasRandomPages, content.plainStart > 0 {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt was among "
-                    + "them: no passphrase can be tried without it",
+                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt "
+                    + "was among them: no passphrase can be tried without it",
                 StoreError.damageAdvice)
         }
         if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
@@ -148,7 +148,8 @@ package struct Diagnostician {
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a database",
+                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a "
+                    + "database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
@@ -163,8 +164,8 @@ package struct Diagnostician {
             diagnosis.add(
                 .undetermined,
                 "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
-                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted bytes "
-                    + "cannot be told from random ones" + cut,
+                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted "
+                    + "bytes look like random ones" + cut,
                 diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
         }
     }
@@ -174,9 +175,9 @@ extension ContentKind {
     /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it.
     fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
         if isBlank { return "nothing but zeros" }
-        if isText { return "a text" }
+        if isText { return "text" }
         return isRandom || hasPlaintextHeader || hasReadablePageSize
-            ? nil : "something whose bytes do not look encrypted"
+            ? nil : "a file whose bytes do not look encrypted"
     }
 }
 

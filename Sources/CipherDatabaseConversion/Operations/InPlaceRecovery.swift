@@ -248,8 +248,8 @@ package struct InPlaceRecovery {
         if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
-                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is damaged: a "
-                    + "newer SQLite may have written it",
+                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is "
+                    + "damaged: a newer SQLite may have written it",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
     }

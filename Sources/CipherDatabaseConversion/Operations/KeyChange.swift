@@ -73,8 +73,8 @@ package struct KeyChange {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is kept, because it equals the new one: give the rotation a different new key, or "
-                    + "end the rotation"
+                    "the previous key is kept, because it equals the new one: give the rotation a different new key, "
+                    + "or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)

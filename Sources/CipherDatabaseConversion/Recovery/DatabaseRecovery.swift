@@ -316,7 +316,7 @@ struct FileMarks: Equatable {
     func check(_ paths: DatabasePaths) throws {
         guard try FileMarks(paths) == self else {
             throw StoreError.busy(
-                paths.database, "another program wrote to the database while it was read",
+                paths.database, "another program wrote to the database while it was being read",
                 retry: .afterEndingProgram)
         }
     }

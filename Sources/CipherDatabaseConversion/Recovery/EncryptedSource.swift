@@ -33,8 +33,8 @@ struct EncryptedSource {
         }
         throw StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or no page "
-                + "of it is whole",
+            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or "
+                + "none of its pages is undamaged",
             advice: "check the key; if the beginning of the file is lost, give the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }

@@ -69,6 +69,7 @@ final class ResealedCopy: CopyMadeAhead {
     /// The record of the copy on disk; `nil` because the copy has no name.
     var record: AttemptRecord? { nil }
 
+    /// Hands over the file, because SQLite must not open it while it is open here.
     func takeFile() throws -> NewFile {
         defer { file = nil }
         return try present()
@@ -79,7 +80,7 @@ final class ResealedCopy: CopyMadeAhead {
 
     private func present() throws -> NewFile {
         guard let file else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy is gone")
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy no longer exists")
         }
         return file
     }

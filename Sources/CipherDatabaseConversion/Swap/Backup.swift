@@ -92,6 +92,6 @@ struct Backup {
     private func replaced(_ name: String) -> StoreError {
         .busy(
             FileName.sibling(name, of: paths.database),
-            "another program put a file in the place of the backup while it was written", retry: .afterSearching)
+            "another program replaced the backup while it was being written", retry: .afterSearching)
     }
 }

@@ -57,7 +57,7 @@ package struct DamagedOriginal {
                 .permission, path: paths.database,
                 "the damaged database is kept under a second name (a hard link), but \(error.detail)",
                 advice: "recover it into a new file (cipherstore recover --output, or "
-                    + "DatabaseConverter.recover(_:to:)), and put that in its place", changed: .nothing)
+                    + "DatabaseConverter.recover(_:to:)), and replace the database with it", changed: .nothing)
         }
         guard try folder.status(name)?.identity.inode == inode else {
             try folder.removeIfPresent(name)
@@ -125,8 +125,8 @@ package struct DamagedOriginal {
             }
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
-                    "\(path + ending) belongs to \(paths.database), beside which another program has put a file of that "
-                        + "name: compare them, and put it back"
+                    "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
+                        + "name: compare them, and move it back"
                 ]
             }
             isMoved = true

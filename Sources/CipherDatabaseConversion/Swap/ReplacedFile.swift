@@ -110,14 +110,14 @@ package final class ReplacedFile {
             file.endLease()
             KeptFiles.shared.keep(file)
             warnings.append(
-                "another process was opening the file when it was replaced: it has the old file, which it can neither read nor "
-                    + "write it; restart it before this process ends")
+                "another process was opening the file when it was replaced: it has the old file open, but can "
+                    + "neither read nor write it; restart that process before this one ends")
         case .lock(let file, let reason):
             KeptFiles.shared.keep(file)
             warnings.append(
-                "it is not known whether another process has the database open (\(reason)): such a process is locked out of "
-                    + "the old file until this process ends and must be restarted before that; afterwards it could mistake the new "
-                    + "file's journal or log for its own")
+                "it is not known whether another process has the database open (\(reason)): such a process is locked "
+                    + "out of the old file until this process ends and must be restarted before that; afterwards it "
+                    + "could mistake the new file's journal or log for its own")
         }
         return warnings
     }
@@ -132,8 +132,8 @@ package final class ReplacedFile {
         case .lock(let file, let reason):
             file.close()
             return [
-                "it is not known whether another process has \(paths.database) open (\(reason)), which has another name "
-                    + "now; one that has must be restarted"
+                "it is not known whether another process has \(paths.database) open (\(reason)); because the file has "
+                    + "another name now, such a process must be restarted"
             ]
         }
     }

@@ -96,7 +96,7 @@ struct Swap {
 
     private func replacedMeanwhile() -> StoreError {
         .busy(
-            paths.database, "another program opened, wrote or replaced the file during the upgrade",
+            paths.database, "another program opened, changed or replaced the file during the upgrade",
             retry: .afterEndingProgram)
     }
 
