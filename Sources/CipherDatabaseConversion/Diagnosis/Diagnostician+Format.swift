@@ -131,7 +131,8 @@ extension Diagnostician {
             return bytes.ends(with: [0x0a])
                 ? (
                     "the passphrase of the file ends in a "
-                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which was not given",
+                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which was not "
+                        + "given",
                     "end the text of the key with it and one more newline: the last one is not part of the key"
                 )
                 : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")

@@ -97,8 +97,7 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Continues with a copy that an earlier launch left. The next round brings it up to date.
     ///
-    /// If the log no longer shows what has changed since, only a comparison of the whole copy shows whether it is up to
-    /// date.
+    /// If the log no longer shows the changes since then, only a full comparison shows whether the copy is up to date.
     ///
     /// - Throws: ``SchemaChanged`` if the schema has changed meanwhile; what reading the copy throws.
     func resume(
@@ -285,8 +284,7 @@ final class FollowingCopy: CopyMadeAhead {
         _ comparing: Connection, _ observer: UpgradeObserver
     ) throws -> TreeMap {
         isBroken = true
-        // This comes first because the map does not apply if the trees have moved. Each change of the schema writes the
-        // first page.
+        // This comes first: if the trees have moved, the map is invalid. Each schema change writes the first page.
         if written.contains(1) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
             guard isSame, try hasLayoutOfCopy(writer) else { throw SchemaChanged() }
@@ -306,8 +304,7 @@ final class FollowingCopy: CopyMadeAhead {
         return map
     }
 
-    /// Treats damaged pages as a change: pages that do not fit the map belong to a changed database. If the database is
-    /// in fact damaged, the next build reports that.
+    /// Treats pages that do not fit the map as a change. If the database is damaged, the next build reports that.
     private static func damageIsChange<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -402,13 +399,11 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Copies the last commits, and leaves WAL mode, so that the file alone is the database.
     ///
-    /// No other connection of this process may be open to it. One connection has the database open from before the last
-    /// round until it has locked it. Therefore no other connection's close can remove the log in between, and this
-    /// connection can detect whether anybody has committed.
+    /// No other connection of this process may be open to it. One connection stays open from before the last round
+    /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
     ///
     /// - Parameter timeout: How long to wait for each lock. The app's calls wait meanwhile.
-    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or has written to
-    ///   it.
+    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
     func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
         var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
             extensions: options.extensions)

@@ -1,7 +1,7 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Databases in and below a folder, found by names from a list that somebody else maintains.
+/// Databases below a folder, found by names from a list that somebody else maintains.
 ///
 /// A name refers to a file below the folder or is refused: symbolic links are not followed.
 package struct DatabaseList: Sendable {

@@ -93,7 +93,7 @@ package enum ReadOnlyAccess {
         guard before?.identity == after?.identity, before?.modified == after?.modified, before?.size == after?.size
         else {
             throw StoreError(
-                .busy, path: paths.database, "another program wrote to the file while it was read",
+                .busy, path: paths.database, "another program wrote to the file while it was being read",
                 advice: "find out which program uses the file, and try again", changed: .nothing)
         }
         return try result.get()

@@ -222,7 +222,7 @@ struct Conversion {
             if keepsOriginal {
                 report.warnings.append(
                     "the original is kept as \(path), in plaintext: cipherstore recover or DatabaseConverter.recover "
-                        + "shows what it still contains; then delete it")
+                        + "shows what it still contains; delete it afterwards")
             }
             report.warnings += backup.earlier.map { "\($0) existed before and is kept: it may contain plaintext too" }
         }

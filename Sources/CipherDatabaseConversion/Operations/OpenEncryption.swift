@@ -38,7 +38,7 @@ package final class OpenEncryption: @unchecked Sendable {
         }
     }
 
-    /// The number of pages that may be left for the last step, unless each round leaves more than the one before.
+    /// The number of pages that may be left for the last step. More are left if a round no longer reduces them.
     private static let fewPages = 64
     private static let mostRounds = 16
     /// The number of times that the copy is restarted because the schema changed.
@@ -152,7 +152,7 @@ package final class OpenEncryption: @unchecked Sendable {
     }
 
     private var schemaKeepsChanging: StoreError {
-        .busy(paths.database, "the schema was changed each time that the database was being copied", retry: .now)
+        .busy(paths.database, "the schema changed each time the database was copied", retry: .now)
     }
 
     /// Checks whether the last step could be done now.
@@ -247,7 +247,7 @@ package final class OpenEncryption: @unchecked Sendable {
             switch error {
             case is FollowingCopy.SchemaChanged: throw schemaKeepsChanging
             case let error as StoreError where error.code == .staleSidecar:
-                // A log in use may be readable only for SQLite. Once it has been merged into the file, the error no
+                // A log that is in use may be readable only by SQLite. Once it has been merged into the file, the error no
                 // longer occurs.
                 throw StoreError.busy(paths.database, error.detail, retry: .now)
             default: throw error

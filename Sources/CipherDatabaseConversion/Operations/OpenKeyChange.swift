@@ -17,7 +17,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     /// The copy; `nil` if the format or the file system does not allow it. Everything is then copied in the last step.
     private var copy: ResealedCopy?
 
-    /// The number of pages that may be left for the last step, unless each pass leaves more than the one before.
+    /// The number of pages that may be left for the last step. More are left if a pass no longer reduces them.
     private static let fewPages = 256
     private static let mostPasses = 8
 

@@ -170,7 +170,7 @@ package struct AttemptRecord: Equatable {
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
-            paths.attempt, "the upgrade keeps its record under this name, but the file belongs to another program")
+            paths.attempt, "the upgrade stores its record under this name, but the file belongs to another program")
     }
 
     /// Creates the copy as an empty file, and records its inode before anything is written to it.

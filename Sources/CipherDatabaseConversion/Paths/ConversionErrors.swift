@@ -7,7 +7,7 @@ extension StoreError {
     static func staleSidecar(_ paths: DatabasePaths, _ detail: String, _ sidecar: String) -> StoreError {
         StoreError(
             .staleSidecar, path: paths.database, detail,
-            advice: "put the file and its \(sidecar) back from the same copy, or move the \(sidecar) away if it is the "
+            advice: "restore the file and its \(sidecar) from the same copy, or move the \(sidecar) away if it is the "
                 + "older one", changed: .nothing)
     }
 

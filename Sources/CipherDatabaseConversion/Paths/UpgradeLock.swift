@@ -147,8 +147,8 @@ package final class UpgradeLock: @unchecked Sendable {
             .misuse, path: paths.database,
             "a key provider or hook tries to open or convert the file of the job that is waiting for it",
             advice:
-                "have the provider return the key, or the hook use the connection that it is given, and open the file "
-                + "afterwards")
+                "let the provider only return the key, or the hook use the connection that it receives, and open the "
+                + "file afterwards")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

@@ -28,8 +28,8 @@ struct MergedLogCheck {
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError.staleSidecar(
             paths,
-            "the file is sound, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to another "
-                + "copy of the file", "-wal")
+            "the file alone is intact, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to "
+                + "another copy of the file", "-wal")
     }
 
     /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time. Otherwise SQLite makes

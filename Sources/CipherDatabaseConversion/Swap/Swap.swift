@@ -25,7 +25,7 @@ struct Swap {
         try copy.setMode(status.mode)
         try copy.sync()
         try folder.sync()
-        return refused.map { "the extended attribute \($0) could not be kept" }
+        return refused.map { "the extended attribute \($0) could not be copied" }
     }
 
     /// Commits the swap with one rename.
@@ -126,7 +126,7 @@ struct Swap {
         do {
             try removeOriginal()
         } catch {
-            warnings.append("the old file is still there as \(copyName); the next launch removes it: \(error)")
+            warnings.append("the old file still exists as \(copyName); the next launch removes it: \(error)")
         }
         // This is last: by now nobody can reach the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
