@@ -68,7 +68,7 @@ package enum ReadOnlyAccess {
         return connection
     }
 
-    /// Returns whether only the file itself may be read and must be read.
+    /// Returns whether the file must be read alone: it cannot be written, and it is in WAL mode without a log.
     private static func readsAlone(_ paths: DatabasePaths, _ fileKey: FileKey?) throws -> Bool {
         guard !FileSystem.canWrite(paths.database), try (FileSystem.size(paths.wal) ?? 0) == 0 else { return false }
         let file = try DatabaseFile(path: paths.database)

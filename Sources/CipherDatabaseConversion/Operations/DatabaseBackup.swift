@@ -3,7 +3,7 @@ package import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A proven, encrypted copy of a database under another name, made while others write the database.
+/// A proven, encrypted copy of a database under another name, made while others write to the database.
 ///
 /// The backup is built and proven from one commit in a file without a name. The file then gets its name in one step
 /// that replaces nothing. A run that dies leaves either nothing or the whole backup. Only on a file system without

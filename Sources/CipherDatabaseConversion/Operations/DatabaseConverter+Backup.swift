@@ -19,7 +19,7 @@ extension DatabaseConverter {
     /// mode, writers wait for the backup, for as long as their lock timeout allows. An open ``EncryptedStore`` makes
     /// its own backups, which never cause its writers to fail.
     ///
-    /// Cancelling the task stops the backup until the backup has its name. A cancelled backup leaves nothing.
+    /// The task can be cancelled until the backup has its name. A cancelled backup leaves nothing.
     ///
     /// - Parameters:
     ///   - database: The database file.
@@ -90,7 +90,7 @@ extension DatabaseConverter {
     /// A database that cannot be opened is not replaced, because its log may contain data that nobody has seen. Move it
     /// away together with the files beside it, and then restore where there is no database.
     ///
-    /// Cancelling the task stops the run until the copy takes the database's place.
+    /// The task can be cancelled until the copy takes the database's place.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing, and its directory must exist.

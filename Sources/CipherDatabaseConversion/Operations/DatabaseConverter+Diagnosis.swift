@@ -25,7 +25,7 @@ extension DatabaseConverter {
     ///     provider that reads a text (a file, a variable, a credential) is asked for the text even if it is not a
     ///     valid key. `nil` if there is no key.
     ///   - options: The format that the file is believed to have, and how much to try.
-    /// - Returns: What prevents the file from being opened; without a cause if nothing does.
+    /// - Returns: The diagnosis. It has no causes if nothing prevents the file from being opened.
     /// - Throws: ``StoreError`` with `missingFile` or `permission`, and what the key provider throws;
     ///   `CancellationError`.
     public static func diagnose(

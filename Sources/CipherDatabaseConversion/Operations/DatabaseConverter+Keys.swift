@@ -14,9 +14,9 @@ extension DatabaseConverter {
     /// Decrypts an encrypted database in place, which undoes an encryption.
     ///
     /// The file is replaced in one step by its proven plaintext copy. A file that is already plaintext is left as it
-    /// is. Cancelling the task stops the run until the copy takes the original's place. After a cancellation, the rows
-    /// and the journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back,
-    /// as SQLite does whenever it opens a file; the change counter in the file's header is then different.
+    /// is. The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
     /// - Parameters:
     ///   - database: The database file.

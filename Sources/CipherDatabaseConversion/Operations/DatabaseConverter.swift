@@ -24,9 +24,9 @@ public enum DatabaseConverter {
     /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
     /// ```
     ///
-    /// Cancelling the task stops the upgrade until the copy takes the original's place. After a cancellation, the rows
-    /// and the journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back,
-    /// as SQLite does whenever it opens a file; the change counter in the file's header is then different.
+    /// The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
     /// - Parameters:
     ///   - database: The database file. Its directory must exist.

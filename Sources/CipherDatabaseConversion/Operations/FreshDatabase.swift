@@ -103,7 +103,7 @@ package struct FreshDatabase {
     }
 
     /// Removes the sidecars of an earlier file. The inspection found no pages in them, but even a journal without pages
-    /// would truncate the database to the length in its header.
+    /// would make SQLite truncate the database to the length in the journal's header.
     private func removeSidecars() throws {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }

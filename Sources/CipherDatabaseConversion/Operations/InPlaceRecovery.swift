@@ -286,7 +286,8 @@ package struct InPlaceRecovery {
         try made.marks.check(paths)
         try made.kept.takeSidecars()
         let otherNames = try swap.commit(old)
-        let readable = made.wasPlaintext ? ", in plaintext: delete it once you have checked that nothing is missing" : ""
+        let readable =
+            made.wasPlaintext ? ", in plaintext: delete it once you have checked that nothing is missing" : ""
         report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
         report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
     }

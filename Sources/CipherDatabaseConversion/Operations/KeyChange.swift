@@ -3,7 +3,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Gives an encrypted file that one of its keys has opened the wanted key and format.
+/// Changes an encrypted file, which one of its keys has opened, to the wanted key and format.
 ///
 /// The provider holds both keys until the change is durable. A crash can therefore never leave a file that neither key
 /// opens.

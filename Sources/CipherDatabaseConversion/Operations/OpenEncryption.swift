@@ -206,7 +206,7 @@ package final class OpenEncryption: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - fileKey: `nil` at first; set to the key of the copy.
-    ///   - cancellation: Stops the step until the copy takes the file's place.
+    ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
     /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         var options = options
@@ -247,8 +247,8 @@ package final class OpenEncryption: @unchecked Sendable {
             switch error {
             case is FollowingCopy.SchemaChanged: throw schemaKeepsChanging
             case let error as StoreError where error.code == .staleSidecar:
-                // A log that is in use may be readable only by SQLite. Once it has been merged into the file, the error no
-                // longer occurs.
+                // A log that is in use may be readable only by SQLite. Once it has been merged into the file, the error
+                // no longer occurs.
                 throw StoreError.busy(paths.database, error.detail, retry: .now)
             default: throw error
             }

@@ -138,7 +138,7 @@ package final class OpenKeyChange: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - fileKey: The key of the file; set to the key of the copy.
-    ///   - cancellation: Stops the step until the copy takes the file's place.
+    ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
     /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {

@@ -18,8 +18,8 @@ public enum OnDamage: String, Sendable, CaseIterable {
     /// that cannot be read are refused with `corrupt`.
     case rebuildIndexes
     /// Does the same as ``rebuildIndexes``, and recovers the database if that is not enough. The damaged file is kept
-    /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database with every row
-    /// that it still contains takes its place.
+    /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database takes its place,
+    /// with every row that the damaged file still contains.
     ///
     /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
     /// lost. If the key opens no page of the file, the error is that of a wrong key, and nothing is changed. The same

@@ -32,7 +32,7 @@ struct MergedLogCheck {
                 + "another copy of the file", "-wal")
     }
 
-    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time. Otherwise SQLite makes
+    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time. Otherwise SQLite does
     /// the check.
     ///
     /// - Parameter connection: A connection in a transaction, or the only one that writes.

@@ -75,7 +75,6 @@ package final class SourceHold {
     /// Leaves WAL mode, so that SQLite merges the log into the file while it has the file locked exclusively.
     ///
     /// A checkpoint before that would run while others use the file, and could lose what one of them commits meanwhile:
-    /// see ``Checkpointer``.
     /// ``Checkpointer``.
     private func leaveWriteAheadLog() throws {
         if try connection.value(String.self, "PRAGMA journal_mode") != "wal" {

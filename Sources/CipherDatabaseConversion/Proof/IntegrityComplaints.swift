@@ -3,8 +3,8 @@ internal import CipherSQLite
 
 /// The results of SQLite's `integrity_check` for a database.
 ///
-/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column), so the copy must only have no
-/// complaint that the original does not have. Source: SQLite, "PRAGMA integrity_check".
+/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore only
+/// have no more complaints than the original. Source: SQLite, "PRAGMA integrity_check".
 struct IntegrityComplaints: Sendable, Equatable {
     /// The messages without their numbers, and how often each occurred: row and page numbers differ between equal
     /// databases.

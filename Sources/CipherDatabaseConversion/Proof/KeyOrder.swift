@@ -19,7 +19,8 @@ struct KeyOrder: Sendable {
 
         let collation: Collation
         let isDescending: Bool
-        /// Whether the column belongs to the key, in all columns of which two entries of a UNIQUE index must not be
+        /// Whether the column belongs to the key. Two entries of a UNIQUE index must not be equal in all columns of the
+        /// key.
         /// equal.
         let isKey: Bool
 
