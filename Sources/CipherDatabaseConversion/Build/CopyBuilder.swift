@@ -3,43 +3,44 @@ internal import CipherPageSealing
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Builds a copy of a database under another key or without one, exact to the rowid and the letter of the schema.
+/// Builds a copy of a database with another key or without one, exact in every rowid and every character of the schema.
 ///
-/// The copy is scrap until it is proven, so it is built without a journal and synced once, by the caller. Rows are moved by
-/// `INSERT INTO … SELECT *`, which SQLite does by transferring whole records, index entries included, where both schemas
-/// agree; the schema is therefore put in place first, as rows of the schema table. Read from there it is taken as the
-/// original's is: to the letter, with whatever functions and modules it names, loaded or not.
+/// The copy is worthless until it is proven, so it is built without a journal and synced once, by the caller. Rows are
+/// moved by `INSERT INTO … SELECT *`. SQLite implements that by transferring whole records, including index entries, if
+/// both schemas agree. The schema is therefore put in place first, as rows of the schema table. SQLite accepts a schema
+/// that it reads from there exactly as it accepts the original's, whatever functions and modules it names, loaded or
+/// not.
 /// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 struct CopyBuilder {
-    /// The original.
+    /// The path of the original.
     let source: String
-    /// The key of the original; `nil` for a plaintext one.
+    /// The key of the original; `nil` for a plaintext original.
     let sourceKey: FileKey?
     /// The file that is built.
     let copy: NewFile
-    /// The key of the copy; `nil` for a plaintext one.
+    /// The key of the copy; `nil` for a plaintext copy.
     let copyKey: FileKey?
     let extensions: SQLExtensions
     let header: HeaderFields
     /// How long to wait for other connections to the original.
     let busyTimeout: Duration
-    /// Whether the indexes are filled from the rows, and not copied as they are.
+    /// Whether to fill the indexes from the rows instead of copying them.
     let rebuildsIndexes: Bool
     let observer: UpgradeObserver
 
     /// A connection to the original, with the copy attached as `copy`.
     struct Begun {
         let connection: Connection
-        /// Seals the copy's pages, where SQLCipher does not.
+        /// The file layer that encrypts the copy's pages; `nil` if SQLCipher encrypts them.
         fileprivate let sealing: FileLayer?
     }
 
     /// Builds the copy, and closes the connection.
     ///
-    /// The file exists already, empty; it is not synced.
+    /// The file already exists and is empty. It is not synced.
     ///
-    /// - Parameter begun: May be in a transaction, which then holds all of the work: what others commit to the original
-    ///   meanwhile is not in the copy.
+    /// - Parameter begun: The connection, which may be in a transaction. That transaction then contains all of the
+    ///   work, and later commits to the original are not in the copy.
     func build(_ begun: Begun) throws {
         do {
             let connection = begun.connection
@@ -75,10 +76,10 @@ struct CopyBuilder {
     private func fill(_ index: CopySkeleton.Index, _ connection: Connection) throws {
         let fill: SQL = "REINDEX copy.\(index.name)"
         do {
-            // All else that an index needs was looked up when the schema was read.
+            // Everything else that an index needs was checked when the schema was read.
             _ = try Statement(fill, on: connection)
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
-            let name = error.unregistered?.description ?? "a function of the app's own"
+            let name = error.unregistered?.description ?? "an app-defined function"
             throw StoreError(
                 .missingFunction, path: source,
                 "the index \(index.name) calls \(name), which is not registered",
@@ -95,11 +96,11 @@ struct CopyBuilder {
 
     /// Opens the original, with the copy attached as `copy`.
     ///
-    /// This way round, for only the main file of a connection can be opened in any cipher format.
+    /// The order matters: only the main file of a connection can be opened in any cipher format.
     func begin() throws -> Begun {
         let sealing = try copyKey.flatMap { copyKey in
             guard FileLayer.canSeal(copyKey.settings) else { return nil as FileLayer? }
-            // Without a thread the pages are sealed by this one.
+            // If no thread can be started, this thread encrypts the pages.
             return try FileLayer(sealing: copy.content, key: copyKey.key) { body in
                 (try? DetachedThread.start("seal", body)) != nil
             }
@@ -116,17 +117,18 @@ struct CopyBuilder {
     }
 
     private func attachCopy(_ connection: Connection, _ sealing: FileLayer?) throws {
-        // The encoding of the original is known once its schema was read, and the copy takes it on.
+        // The encoding of the original is known once its schema has been read, and the copy adopts it.
         try connection.proveReadable()
         try connection.attachEmpty(
             try sealing ?? copy.layer(), as: "copy",
-            // Pages of the size of SQLCipher's, with room after their content for the seal.
+            // The page size is SQLCipher's, with reserved space after the content for the HMAC and initialisation
+            // vector.
             pages: sealing.map { _ in (PageSealer.pageSize, PageSealer.reservedSize) })
         if let copyKey, sealing == nil {
             try connection.setKey(copyKey.key, settings: copyKey.settings, schema: "copy")
         }
-        // Without secure_delete a page that becomes free is never written: a hole, which SQLCipher's check of all pages
-        // takes for a forged one.
+        // Without secure_delete, a page that becomes free is never written. The result is a hole, which SQLCipher's
+        // check of all pages mistakes for a forged page.
         for pragma in [
             "copy.journal_mode = OFF", "copy.synchronous = OFF", "copy.locking_mode = EXCLUSIVE",
             "copy.cache_size = -8000", "copy.secure_delete = ON", "foreign_keys = OFF", "recursive_triggers = OFF",
@@ -136,7 +138,7 @@ struct CopyBuilder {
         }
     }
 
-    /// What a file takes on with its first page.
+    /// Sets the properties that a file adopts with its first page.
     private func setLayout(_ connection: Connection) throws {
         let autoVacuum = try connection.value(Int.self, "PRAGMA main.auto_vacuum") ?? 0
         try connection.execute(SQL(text: "PRAGMA copy.auto_vacuum = \(String(autoVacuum))"))
@@ -157,7 +159,7 @@ struct CopyBuilder {
         try connection.execute(
             "INSERT INTO copy.\(table.target)(\(list)) SELECT \(selected) FROM main.\(table.name) \(table.filling.source)"
         )
-        // With the rowid, a table of as many columns as SQLite allows is wider than a result may be.
+        // Together with the rowid, a table with the maximum number of columns is wider than a result may be.
         for (column, target) in zip(columns, targets).dropFirst(Self.widestResult) {
             let (target, rowid) = (SQL(text: target), columns[0])
             try connection.execute(
@@ -168,14 +170,14 @@ struct CopyBuilder {
         }
     }
 
-    /// SQLite's limit, unless it was built with another.
+    /// SQLite's limit for the number of columns of a result, unless SQLite was built with a different one.
     ///
     /// Source: SQLite, "Implementation Limits", section 2.
     private static let widestResult = 2_000
 
-    /// Numbers of the header that SQL can reach.
+    /// Copies the header fields that SQL can set.
     ///
-    /// The schema's cookie is last, for other changes raise it.
+    /// The schema cookie is last, because other changes raise it.
     private func copyHeader(_ connection: Connection) throws {
         if header.defaultCacheSize != 0 {
             try connection.execute(SQL(text: "PRAGMA copy.default_cache_size = \(String(header.defaultCacheSize))"))
@@ -186,13 +188,13 @@ struct CopyBuilder {
         }
     }
 
-    /// The copy's growth is the progress; a cancelled upgrade ends the running statement.
+    /// Reports the copy's growth as the progress. If the upgrade is cancelled, the running statement stops.
     private func watch(_ connection: Connection, _ growth: CopyGrowth) {
         let copy = copy
         let observer = observer
         let stride: Int32 = 20_000
         connection.setProgressHandler(every: stride) {
-            // A size that cannot be had is only a progress not shown.
+            // If the size cannot be read, only the progress is not reported.
             guard let size = try? copy.size() else { return !observer.isCancelled }
             observer.update(bytes: size)
             return !observer.isCancelled && growth.isBearable(size, steps: stride)
@@ -201,9 +203,9 @@ struct CopyBuilder {
 }
 
 extension Connection {
-    /// Runs `body` in a transaction: in the one that is open, where the original is pinned.
+    /// Runs `body` in a transaction: in the current one if the original is pinned.
     ///
-    /// What fails is not rolled back, for the copy is scrap then.
+    /// A failure is not rolled back, because the copy is then worthless.
     fileprivate func building<Result>(_ body: () throws -> Result) throws -> Result {
         guard !isInTransaction else { return try body() }
         try execute("BEGIN")

@@ -1,14 +1,15 @@
 internal import CipherCatalog
 internal import CipherSQLite
 
-/// The empty b-trees of the copy under the original's schema, ready to be filled.
+/// The empty b-trees of the copy with the original's schema, ready to be filled.
 struct CopySkeleton {
     /// A table to be filled.
     struct Table {
         let name: SchemaName
-        /// `sqlite_sequence`, which fills by itself while other tables are, and is copied last.
+        /// Whether the table is `sqlite_sequence`, which SQLite fills while other tables are filled, and which is
+        /// copied last.
         let isSequence: Bool
-        /// Its name in the copy.
+        /// The name of the table in the copy.
         let target: SQL
         let filling: TableFilling
     }
@@ -17,9 +18,9 @@ struct CopySkeleton {
     private(set) var tables: [Table] = []
     /// The indexes whose entries are computed once the rows and the schema are in place.
     private(set) var indexesToFill: [Index] = []
-    /// Rows of the schema table whose names and text are put in at the end.
+    /// The rows of the schema table whose names and text are set at the end.
     private var provisional: [Int64] = []
-    /// Rows of the schema table that stay hidden until the end, with their root pages.
+    /// The rows of the schema table that stay hidden until the end, with their root pages.
     private var heldBack: [(rowid: Int64, root: Int64)] = []
 
     /// An index to be filled.
@@ -33,12 +34,12 @@ struct CopySkeleton {
         let type: String
         let name: SchemaName
         let table: SchemaName
-        /// Whether it is a table whose text has the word of WITHOUT ROWID in it.
+        /// Whether it is a table whose text contains the word "without", as in WITHOUT ROWID.
         let mayLackRowID: Bool
     }
 
-    /// Makes the b-trees and writes the schema's rows, with the rowids they have in the original, in a transaction that is
-    /// open.
+    /// Creates the b-trees and writes the rows of the schema, with the rowids that they have in the original, in the
+    /// current transaction.
     ///
     /// - Parameter rebuildsIndexes: Whether each index is filled from the rows of its table.
     init(_ connection: Connection, header: HeaderFields, rebuildsIndexes: Bool) throws {
@@ -88,7 +89,7 @@ struct CopySkeleton {
         tables = tables.filter { !$0.isSequence } + tables.filter(\.isSequence)
     }
 
-    /// How names begin that nothing in the schema has.
+    /// Returns a name prefix that nothing in the schema uses.
     private static func temporaryName(besides entries: [Entry]) -> String {
         var name = "cipherstore_filling_"
         while entries.contains(where: { $0.name.folded.starts(with: name.utf8) }) { name += "_" }
@@ -111,9 +112,9 @@ struct CopySkeleton {
         return entries
     }
 
-    /// Adds what has no b-tree (views, triggers, virtual tables) and the schema text that was held back.
+    /// Adds entries without a b-tree (views, triggers, virtual tables) and the schema text that was held back.
     ///
-    /// Only now, so that no trigger fired and no module was called while rows were copied.
+    /// This happens last, so that no trigger fires and no module is called while rows are copied.
     func complete(_ connection: Connection) throws {
         for (rowid, root) in heldBack {
             try connection.execute(
@@ -140,11 +141,11 @@ struct CopySkeleton {
             """)
     }
 
-    /// SQLite writes new files in format 4.
+    /// Sets the schema format. SQLite writes new files in format 4.
     ///
-    /// Format 1 has a switch, and a column added to a table raises it to 2 or 3. Indexes in descending order are
-    /// sorted in ascending order below format 4, so a copy must not change it. Format and encoding are written with the
-    /// first table, and stay when the last one is dropped.
+    /// Format 1 has a pragma, and a column added to a table raises the format to 2 or 3. Below format 4, indexes in
+    /// descending order are sorted in ascending order, so a copy must not change the format. Format and encoding are
+    /// written with the first table, and remain when the last table is dropped.
     private static func setSchemaFormat(_ format: Int, isEmpty: Bool, _ connection: Connection) throws {
         let isRaised = format == 2 || format == 3
         guard isRaised || isEmpty && format > 0 else { return }
@@ -158,11 +159,11 @@ struct CopySkeleton {
 
     private struct Root {
         let page: Int64
-        /// A b-tree of keys: an index, or a WITHOUT ROWID table.
+        /// Whether it is a b-tree with keys: an index, or a WITHOUT ROWID table.
         let isKeyed: Bool
     }
 
-    /// Makes one b-tree for each entry, of the kind that the schema tells of.
+    /// Creates one b-tree for each entry, of the kind that the schema requires.
     private static func makeRoots(_ entries: [Entry], _ connection: Connection) throws -> [Root] {
         let indexes = Set(entries.filter { $0.type == "index" }.map(\.name))
         var roots: [Root] = []
@@ -180,7 +181,7 @@ struct CopySkeleton {
         return roots
     }
 
-    /// Whether a table is WITHOUT ROWID: its primary key is listed as an index, and has no b-tree of its own.
+    /// Returns whether a table is WITHOUT ROWID: its primary key is listed as an index, but has no b-tree of its own.
     private static func isWithoutRowID(
         _ table: SchemaName, _ indexes: Set<SchemaName>, _ connection: Connection
     ) throws -> Bool {

@@ -2,12 +2,12 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Rows of the original that a UNIQUE index forbids, found when the index is filled from the rows.
+/// Rows of the original that violate a UNIQUE index, found when the index is filled from the rows.
 ///
-/// Only a damaged index lets such rows in, and no copy of it could be sound.
+/// Only a damaged index lets such rows in, and no copy of the index could be correct.
 struct DuplicateKeys {
     private let index: CopySkeleton.Index
-    /// How many keys stand in more than one row; `nil` if SQL cannot list the index's columns.
+    /// The number of keys that occur in more than one row; `nil` if SQL cannot list the index's columns.
     private let count: Int?
 
     init(_ index: CopySkeleton.Index, _ connection: Connection) throws {
@@ -16,7 +16,7 @@ struct DuplicateKeys {
             $0.name == index.name && $0.isPartial
         }
         let parts = try IndexState.parts(of: index.name, connection).filter(\.isKey)
-        // Missing collations are refused before.
+        // Missing collations have already been refused.
         let columns = parts.compactMap { part -> SQL? in
             part.name.map { "old.\($0) COLLATE \(part.collation ?? "BINARY")" }
         }
@@ -39,12 +39,12 @@ struct DuplicateKeys {
                     GROUP BY \(list) HAVING count(*) > 1)
                 """)
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
-            // What a definition may say and a query may not.
+            // A definition may contain something that a query may not.
             count = nil
         }
     }
 
-    /// The refusal.
+    /// Returns the error that refuses the database.
     func error(_ path: String, _ underlying: DatabaseError) -> StoreError {
         let keys = count.map { $0 == 1 ? "1 key occurs" : "\($0) keys occur" } ?? "some keys occur"
         return StoreError(

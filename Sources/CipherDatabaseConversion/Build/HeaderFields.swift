@@ -2,16 +2,16 @@ internal import CipherPageSealing
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Numbers of a database's header that no SQL tells.
+/// Fields of a database's header that SQL cannot read.
 struct HeaderFields {
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     let schemaFormat: Int
-    /// What `PRAGMA default_cache_size` was set to; 0 for nothing.
+    /// The value that `PRAGMA default_cache_size` was set to; 0 if it was not set.
     let defaultCacheSize: Int
 
-    /// Reads them from a file.
+    /// Reads the fields from a file.
     ///
-    /// - Parameter key: The key of the file, which has opened it; `nil` for a plaintext one.
+    /// - Parameter key: The key that has opened the file; `nil` for a plaintext file.
     init(of path: String, key: FileKey?) throws {
         let file = try DatabaseFile(path: path)
         let header = try key.map {

@@ -2,40 +2,41 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// How the rows of one table are copied: as whole records, or column by column.
+/// The way in which the rows of one table are copied: as whole records, or column by column.
 ///
-/// `INSERT INTO … SELECT *` moves whole records where SQLite finds both tables alike, but
+/// `INSERT INTO … SELECT *` moves whole records if SQLite considers both tables alike, but
 /// - it renumbers the rows of a table with neither an INTEGER PRIMARY KEY nor an index, from 1 on;
-/// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for these
-///   SQLite also compiles the row-by-row copy, in case the copy were not empty, and that has fewer columns to fill;
+/// - it refuses a table with generated columns that has a UNIQUE index, or an index and no INTEGER PRIMARY KEY: for
+///   these, SQLite also compiles the row-by-row copy, in case the copy is not empty, and that has fewer columns to
+///   fill;
 /// - it moves the entries of indexes as they are, right or wrong.
 ///
-/// Such tables are copied column by column. That checks NOT NULL and types, and rows that break them exist in real files;
-/// so the table has a plain definition while it is filled, and its indexes are filled afterwards. The plain definition
-/// numbers its columns: no name of the original's is written a second time.
+/// Such tables are copied column by column. That checks NOT NULL and types, and real files contain rows that violate
+/// them. The table therefore has a plain definition while it is filled, and its indexes are filled afterwards. The
+/// plain definition numbers its columns, so no name of the original is written a second time.
 /// Source: SQLite's `insert.c`, `xferOptimization`.
 struct TableFilling {
-    /// The columns of the original to select, the rowid first where it is not a column; `nil` for whole records.
+    /// The columns of the original to select, beginning with the rowid if it is not a column; `nil` for whole records.
     let columns: [SQL]?
-    /// How the original is read, from its own b-tree alone; for WITHOUT ROWID tables, by their key.
+    /// The clause with which the original is read: from its own b-tree alone; for WITHOUT ROWID tables, by their key.
     let source: SQL
-    /// The same columns of the copy.
+    /// The corresponding columns of the copy.
     let targets: [String]
-    /// The definition while the rows are copied; `nil` for the table's own.
+    /// The definition to use while the rows are copied; `nil` for the table's own.
     let definition: String?
-    /// The indexes on expressions or with a condition that SQLite can compute here: they are always filled from the rows,
-    /// for nothing tells whether their entries are right.
+    /// The indexes on expressions or with a condition that SQLite can compute here. They are always filled from the
+    /// rows, because nothing shows whether their entries are correct.
     let computedIndexes: [SchemaName]
 
     /// - Parameters:
-    ///   - temporaryName: The table's name in the copy while it is filled with a definition of its own.
+    ///   - temporaryName: The table's name in the copy while it is filled with a temporary definition.
     ///   - isKeyed: Whether the table is WITHOUT ROWID, or an index.
     ///   - rebuildsIndexes: Whether no index may be copied as it is.
     init(
         _ table: SchemaName, temporaryName: String, isKeyed: Bool, rebuildsIndexes: Bool, _ connection: Connection
     ) throws {
         guard table != "sqlite_sequence" else {
-            // SQLite writes it by itself while the others are filled, under its own name.
+            // SQLite writes this table itself, under its own name, while the others are filled.
             columns = ["old.rowid", "old.name", "old.seq"]
             source = "AS old NOT INDEXED"
             targets = ["rowid", "name", "seq"]
@@ -49,7 +50,7 @@ struct TableFilling {
                 && Self.canCompute(index.name, connection)
         }.map(\.name)
         let all = try ColumnState.read(table: table, from: connection)
-        // With the place of each among all columns of the table.
+        // Each column with its position among all columns of the table.
         let stored = all.enumerated().filter { $0.element.generation != .virtual }
         let key = indexes.first { $0.origin == .primaryKey }
         let hasIntegerKey = !all.primaryKey.isEmpty && key == nil
@@ -80,7 +81,7 @@ struct TableFilling {
             "CREATE TABLE \(temporaryName)(\(parts.joined(separator: ", ")))" + (isKeyed ? " WITHOUT ROWID" : "")
     }
 
-    /// Whether the rows have the numbers that SQLite would give them: from 1 to their count.
+    /// Returns whether the rows have the numbers that SQLite would assign to them: from 1 to their count.
     private static func isNumberedAnew(_ rowid: String, _ table: SchemaName, _ connection: Connection) throws -> Bool {
         func number(_ order: SQL) throws -> Int64? {
             try connection.value(
@@ -89,7 +90,8 @@ struct TableFilling {
             )
         }
         guard let first = try number("ASC") else { return true }
-        // Only the count takes long: without end where pages lead back to each other, and count(*) is a single step.
+        // Only the count takes long. It never ends if pages refer to each other in a cycle, and count(*) is a single
+        // step.
         return try first == 1
             && number("DESC")
                 == connection.withinStepsForRows {
@@ -97,7 +99,7 @@ struct TableFilling {
                 }
     }
 
-    /// Whether SQLite has every function that the index computes with.
+    /// Returns whether SQLite has every function that the index uses.
     private static func canCompute(_ index: SchemaName, _ connection: Connection) throws -> Bool {
         do {
             _ = try Statement("EXPLAIN REINDEX main.\(index)", on: connection)
@@ -111,7 +113,7 @@ struct TableFilling {
 
     private static func keyColumns(_ parts: [IndexState.Part]) -> String {
         parts.filter { $0.isKey && $0.position >= 0 }.map { part in
-            // Registered by now, and so Unicode.
+            // The collation is registered by now, so its name is valid Unicode.
             let collation = part.collation?.text
             return target(part.position) + (collation.map { " COLLATE \(SQL.quoted(identifier: $0))" } ?? "")
                 + (part.isDescending ? " DESC" : "")

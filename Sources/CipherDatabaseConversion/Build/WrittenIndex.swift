@@ -1,7 +1,7 @@
 internal import CipherSQLText
 internal import CipherSQLite
 
-/// What an index sorts by, and the condition of a partial one, in SQL.
+/// The sort columns of an index, and the condition of a partial index, in SQL.
 struct WrittenIndex {
     let list: [SQL]
     let condition: SQL?
@@ -11,7 +11,7 @@ struct WrittenIndex {
         self.condition = condition
     }
 
-    /// From the definition; `nil` if that is no text, or of another form than CREATE INDEX has.
+    /// Reads the definition; `nil` if it is not text, or does not have the form of CREATE INDEX.
     init?(_ index: SchemaName, _ connection: Connection) throws {
         var text: String?
         try connection.forEachRow("SELECT name, sql FROM main.sqlite_master WHERE type = 'index' AND sql <> ''") {
@@ -41,9 +41,9 @@ struct WrittenIndex {
 }
 
 extension SQLTokens {
-    /// The text of some tokens, with what stands between them.
+    /// Returns the text of some tokens, including what is between them.
     ///
-    /// What is not valid UTF-8 is replaced: it is for counting rows, and a query that fails counts none.
+    /// Invalid UTF-8 is replaced. The text is only used to count rows, and a query that fails counts none.
     fileprivate func text(from first: Int, through last: Int) -> String {
         guard first <= last else { return "" }
         return String(decoding: bytes[tokens[first].range.lowerBound..<tokens[last].range.upperBound], as: UTF8.self)

@@ -1,64 +1,66 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// What an encryption upgrade, a decryption, a change of key, a backup, a restore, a vacuum or a
-/// recovery in place did, for logs and roll-out statistics.
+/// A report of an encryption upgrade, a decryption, a key change, a backup, a restore, a vacuum or an in-place
+/// recovery, for logs and roll-out statistics.
 ///
-/// Contains no data of the database.
+/// It contains no data of the database.
 public struct EncryptionReport: Sendable, Codable, Equatable {
     /// How the run ended.
     public enum Outcome: String, Sendable, Codable {
         /// The plaintext file was encrypted.
         case encrypted
-        /// The file was encrypted with this key before.
+        /// The file was already encrypted with this key.
         case alreadyEncrypted
-        /// There was nothing, and an encrypted database was created.
+        /// There was no database, and an encrypted one was created.
         case created
         /// The encrypted file was decrypted.
         case decrypted
-        /// The file was plaintext before.
+        /// The file was already plaintext.
         case alreadyPlaintext
-        /// The file was given another key or cipher format.
+        /// The key or the cipher format of the file was changed.
         case rekeyed
-        /// The file had the new key and cipher format before.
+        /// The file already had the new key and cipher format.
         case alreadyRekeyed
-        /// The encrypted copy was built, proven and discarded; the file is plaintext as before.
+        /// The encrypted copy was built, proven and discarded. The file is still plaintext.
         case shadow
         /// A proven, encrypted copy was made under another name.
         case backedUp
-        /// The proven copy of a backup is the database now.
+        /// The proven copy of a backup is now the database.
         case restored
-        /// The proven copy of the file, which has no free pages, took its place.
+        /// The proven copy of the file, which has no free pages, replaced the file.
         case vacuumed
-        /// The database was damaged, and what it still held has taken its place.
+        /// The database was damaged, and a new database with what it still contained replaced it.
         case recovered
     }
 
     /// How the run ended.
     public var outcome: Outcome
-    /// The database, without symbolic links; of a backup, the file that was made.
+    /// The path of the database, without symbolic links; for a backup, the path of the new file.
     public var path: String
-    /// How many tables were copied and compared, shadow tables of virtual tables included.
+    /// The number of tables that were copied and compared, including shadow tables of virtual tables.
     public var tables: Int
-    /// How many rows were copied and compared; 0 where pages were, for another key of a store that was open.
+    /// The number of rows that were copied and compared; 0 if pages were compared instead, in a key change of an open
+    /// store.
     public var rows: Int64
-    /// The size of the file before, in bytes, with its log.
+    /// The size of the file before the run, in bytes, including its log.
     public var bytesBefore: Int64
-    /// The size of the file after, in bytes.
+    /// The size of the file after the run, in bytes.
     public var bytesAfter: Int64
-    /// The wall time in seconds.
+    /// The wall-clock time in seconds.
     public var seconds: Double
-    /// The wall time of each stage in seconds.
+    /// The wall-clock time of each stage in seconds.
     public var stageSeconds: [String: Double]
-    /// The version of SQLCipher that did it.
+    /// The version of SQLCipher that was used.
     public var cipherVersion: String
-    /// The plaintext backup: asked for, or kept because an index has entries for rows that its table does not have.
+    /// The path of the plaintext backup, which was requested, or kept because an index has entries for rows that are
+    /// not in its table.
     public var backup: String?
-    /// The damaged indexes, which were filled from the rows, by name.
+    /// The names of the damaged indexes that were rebuilt from the rows.
     public var rebuiltIndexes: [String]
-    /// What a recovery brought back of a damaged database, and what is lost; `nil` where there was none.
+    /// A report of what a recovery restored from a damaged database, and what is lost; `nil` if there was no recovery.
     public var recovery: RecoveryReport?
-    /// What the caller should know, such as other names of the plaintext file.
+    /// Warnings for the caller, such as other names of the plaintext file.
     public var warnings: [String]
 
     init(_ outcome: Outcome, path: String) {
@@ -76,7 +78,7 @@ public struct EncryptionReport: Sendable, Codable, Equatable {
         warnings = []
     }
 
-    /// The report on a file that was left as it is.
+    /// Creates the report on a file that was left as it is.
     init(unchanged outcome: Outcome, _ paths: DatabasePaths) throws {
         self.init(outcome, path: paths.database)
         bytesBefore = try FileSystem.size(paths.database) ?? 0

@@ -4,30 +4,30 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// A copy of a database that is built, and shown to be equal to it.
+/// Builds a copy of a database and proves that it is equal to the database.
 struct ProvenCopy {
-    /// The database that is copied.
+    /// The path of the database that is copied.
     let source: String
     /// The key of the database; `nil` for a plaintext one.
     ///
-    /// It has been tried.
+    /// The key has already opened the database.
     let sourceKey: FileKey?
-    /// What the copy is to become, for errors.
+    /// The path of the file that the copy will become, for errors.
     let target: String
     /// The cipher settings of the copy; `nil` for a plaintext one.
     let targetSettings: CipherSettings?
     let options: ConversionOptions
-    /// Keeps others from committing, where they may write the database; `nil` if it is at rest.
+    /// Prevents others from committing, if they may write to the database; `nil` if the database is at rest.
     var holdingWriters: (() throws -> any WriterHold)?
-    /// Is told that the copy was built and is not proven yet.
+    /// Called when the copy has been built and is not proven yet.
     var whenBuilt: () throws -> Void = {}
 
-    /// Fills the copy and shows that it is equal.
+    /// Fills the copy and proves that it is equal.
     ///
-    /// Where indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows, unless
-    /// the options refuse that.
+    /// If indexes of the original are damaged, the copy is built a second time, with its indexes filled from its rows,
+    /// unless the options refuse that.
     ///
-    /// - Parameter owner: Whose owner and group the copy gets; `nil` for this user's.
+    /// - Parameter owner: The file whose owner and group the copy gets; `nil` to use this user's.
     /// - Throws: ``StoreError``, with `corrupt` if an index's tree may hold a table's rows.
     func make(
         _ copy: NewFile, _ keys: UpgradeKeys?, owner: FileSystem.Status?, _ observer: UpgradeObserver,
@@ -64,12 +64,12 @@ struct ProvenCopy {
             damaged = damage.indexes
             report.warnings += damage.complaints.map { "rebuilt from the rows: \($0)" }
         } catch let error as DatabaseError where error.isCorrupt && options.onDamage != .refuse {
-            // What cannot be read may be an index, which the rows do not need.
+            // The unreadable part may be an index, and the rows do not need indexes.
             proven = try rebuilding()
             report.warnings.append("indexes were rebuilt from the rows, because one cannot be read: \(error.message)")
         }
         let missing = try missingRows(onlyPartial: !isRebuilt && proven.healedIndexes.isEmpty, observer)
-        // What is built anew in every copy, such as partial indexes and the free list.
+        // Refuse damage in parts that are rebuilt in every copy, such as partial indexes and the free list.
         if options.onDamage == .refuse, !(proven.healed.isEmpty && missing.isEmpty) {
             throw refusal(of: proven.healed, in: proven.healedIndexes, missing)
         }
@@ -78,19 +78,20 @@ struct ProvenCopy {
         report.warnings += proven.warnings + missing.map(\.description)
         let named = missing.map(\.index.description)
         report.rebuiltIndexes = damaged.union(proven.healedIndexes).union(named).sorted()
-        // Behind the swap nothing may fail any more.
+        // After the swap, nothing may fail any more, so the size is read now.
         report.bytesAfter = try copy.size()
         return Made(key: copyKey, missingRows: missing)
     }
 
-    /// A copy that was made.
+    /// The result of making a copy.
     struct Made {
         let key: FileKey?
-        /// The rows that are in neither the original's tables nor the copy, and that the original's indexes name.
+        /// The rows that are in neither the original's tables nor the copy, although the original's indexes refer to
+        /// them.
         let missingRows: [MissingRows]
     }
 
-    /// Looks whether what is rebuilt is all that the original still has of some rows.
+    /// Checks whether the rebuilt parts are all that the original still has of some rows.
     ///
     /// - Throws: ``StoreError`` with `corrupt` if an index's tree may hold a table's rows.
     private func missingRows(onlyPartial: Bool, _ observer: UpgradeObserver) throws -> [MissingRows] {
@@ -100,7 +101,8 @@ struct ProvenCopy {
         } ?? []
     }
 
-    /// Lends a connection to the original; `nil` if others may write that by now: it stays where it is then.
+    /// Passes `body` a connection to the original. Returns `nil` without calling it if others may write to the original
+    /// by now; the original then stays in place.
     private func readingOriginal<Result>(
         _ observer: UpgradeObserver, _ body: (Connection) throws -> Result
     ) throws -> Result? {
@@ -114,7 +116,7 @@ struct ProvenCopy {
         let trees = try IndexTree.all(connection)
         let file = try DatabaseFile(path: source)
         let size = try file.size()
-        // With a log the file alone is not the database.
+        // If there is a log, the file alone is not the database.
         guard try Connection.size(source) == size else { return }
         let bytes = ReadBytes(size: size) { try file.fill($1, at: $0) }
         guard let sourceKey else {
@@ -136,7 +138,7 @@ struct ProvenCopy {
                 .corrupt, path: target, first.description,
                 advice:
                     "see what the file still contains with cipherstore recover or DatabaseConverter.recover, or have "
-                    + "its indexes be rebuilt (`onDamage: rebuildIndexes`)", changed: .nothing)
+                    + "its indexes rebuilt (`onDamage: rebuildIndexes`)", changed: .nothing)
         }
         let names = indexes.isEmpty ? "" : ", in \(indexes.sorted().joined(separator: ", "))"
         return StoreError(
@@ -154,7 +156,7 @@ struct ProvenCopy {
 
     /// Fills the copy.
     ///
-    /// - Returns: How the proof opens the original: as the builder saw it.
+    /// - Returns: The settings with which the proof opens the original, so that it sees the same state as the builder.
     private func build(
         _ copy: NewFile, _ copyKey: FileKey?, rebuildsIndexes: Bool, _ hold: (any WriterHold)?,
         _ observer: UpgradeObserver
@@ -191,7 +193,7 @@ struct ProvenCopy {
                 path: target, key: key, settings: targetSettings ?? CipherSettings(),
                 extensions: options.extensions, copy: file)
         }
-        // SQLCipher derives the key itself on one worker's connection, as it will for whoever opens the file next.
+        // SQLCipher itself derives the key on one worker's connection, as it will for the next opening of the file.
         var proof = CopyProof(
             original: original, copy: copy(keys?.again), copyWithDerivedKey: copy(try keys?.proving.wait()),
             hasRebuiltIndexes: hasRebuiltIndexes, reader: options.proof, observer: observer)

@@ -12,7 +12,7 @@ struct IndexTree {
     /// The primary key of a table WITHOUT ROWID; `nil` for a table with rowids.
     let key: IndexState?
 
-    /// The indexes of all tables.
+    /// Returns the indexes of all tables.
     static func all(_ connection: Connection) throws -> [IndexTree] {
         var tables: [(name: SchemaName, root: Int64)] = []
         var roots: [SchemaName: Int64] = [:]
@@ -35,10 +35,10 @@ struct IndexTree {
         }
     }
 
-    /// Refuses indexes whose trees hold records with another number of values than their entries have.
+    /// Refuses indexes whose trees hold records with a different number of values than their entries have.
     ///
-    /// Rows of a table WITHOUT ROWID are stored in trees as indexes are: if the schema table has such roots the wrong
-    /// way round, a copy without the index's tree would be without the rows.
+    /// The rows of a table WITHOUT ROWID are stored in trees of the same kind as those of indexes. If the schema table
+    /// has such roots swapped, a copy without the index's tree would lose the rows.
     ///
     /// - Throws: ``StoreError`` with `corrupt`; what `pages` throws.
     static func checkRecords(of trees: [IndexTree], _ pages: some PageSource, _ connection: Connection, _ path: String)
@@ -50,13 +50,13 @@ struct IndexTree {
             guard let found = try tree.otherWidth(than: width, pages) else { continue }
             throw StoreError.damaged(
                 path,
-                "index \(tree.state.name) of table \(tree.table) leads to records of \(found) values, and its entries have "
-                    + "\(width): they may be rows of a table")
+                "index \(tree.state.name) of table \(tree.table) refers to records with \(found) values, but its "
+                    + "entries have \(width): the records may be rows of a table")
         }
     }
 
-    /// How many values the records of a page have all of whose records are well-formed and of another width; `nil` where
-    /// there is no such page.
+    /// Returns the number of values in the records of a page whose records are all well-formed and have a different
+    /// width; `nil` if there is no such page.
     private func otherWidth(than width: Int, _ pages: some PageSource) throws -> Int? {
         var cursor = TreeCursor(pages, root: UInt32(clamping: root))
         var others: [UInt32: Int] = [:]

@@ -2,24 +2,24 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Rows that an index has entries for and its table does not have.
+/// Rows for which an index has entries although its table does not contain them.
 ///
-/// Either the table lost them or the index kept entries of deleted rows, and the file does not tell which.
+/// Either the table lost the rows or the index kept entries of deleted rows. The file does not show which.
 struct MissingRows: Sendable {
     let index: SchemaName
     let table: SchemaName
     let count: Int64
 
-    /// What is found, as a sentence.
+    /// The finding, as a sentence.
     var description: String {
         let rows = count == 1 ? "1 row" : "\(count) rows"
         return "index \(index) has entries for \(rows) that table \(table) does not have: the table may have lost "
             + (count == 1 ? "it" : "them")
     }
 
-    /// Looks for them in the indexes that can be read to the end and whose entries are in order.
+    /// Searches for missing rows in the indexes that can be read completely and whose entries are in order.
     ///
-    /// - Parameter onlyPartial: Whether only partial indexes are read, whose entries `integrity_check` does not count.
+    /// - Parameter onlyPartial: Whether to read only partial indexes, whose entries `integrity_check` does not count.
     static func all(in connection: Connection, onlyPartial: Bool) throws -> [MissingRows] {
         let isUTF8 = try connection.value(String.self, "PRAGMA encoding") == "UTF-8"
         let trees = try IndexTree.all(connection)
@@ -33,10 +33,11 @@ struct MissingRows: Sendable {
 }
 
 extension IndexTree {
-    /// How many entries name a row that the table does not have; `nil` if SQL cannot tell, or the index cannot be read.
+    /// Returns how many entries refer to a row that the table does not contain; `nil` if SQL cannot determine that, or
+    /// the index cannot be read.
     fileprivate func countMissingRows(_ connection: Connection) throws -> Int64? {
         guard let query = try missingRows(connection) else { return nil }
-        // Old engines walk through an index that is no smaller than its table only for the sake of its order.
+        // Old engines read through an index that is no smaller than its table only to obtain its order.
         for query in [query, try "\(query) ORDER BY \(order(connection))"] {
             let count: Int64? = try reading(connection) {
                 let allowed: Set = [root, tableRoot]
@@ -51,7 +52,7 @@ extension IndexTree {
         return nil
     }
 
-    /// The order of the entries.
+    /// Returns the order of the entries.
     private func order(_ connection: Connection) throws -> SQL {
         let written = try WrittenIndex(state.name, connection)?.list ?? []
         return try state.parts(connection).filter(\.isKey).enumerated().compactMap { place, part -> SQL? in
@@ -66,7 +67,7 @@ extension IndexTree {
         let identity: SQL
         let rows: SQL
         if let key {
-            // Missing collations are refused before.
+            // Missing collations have already been refused.
             identity = try key.parts(connection).filter(\.isKey).compactMap { part -> SQL? in
                 part.name.map { "r.\($0) COLLATE \(part.collation ?? "BINARY") IS e.\($0)" }
             }.joined(by: " AND ")
@@ -90,7 +91,7 @@ extension IndexTree {
             """
     }
 
-    /// Whether the entries ascend, as far as SQL can list them and their order is known.
+    /// Returns whether the entries ascend, as far as SQL can list them and their order is known.
     fileprivate func isOrdered(isUTF8: Bool, _ connection: Connection) throws -> Bool {
         let reading = try TableReading(table, key: key?.name, mayLackRowID: key != nil, connection)
         guard
@@ -101,7 +102,7 @@ extension IndexTree {
         return try self.reading(connection) { try comparison.isOrdered(connection) } ?? false
     }
 
-    /// Runs `body`; `nil` if the tree is damaged, or SQL cannot read it.
+    /// Runs `body`. Returns `nil` if the tree is damaged, or SQL cannot read it.
     private func reading<Result>(_ connection: Connection, _ body: () throws -> Result?) throws -> Result? {
         do {
             return try connection.standingInForAbsentFunctions { try connection.withinStepsForRows(body) }

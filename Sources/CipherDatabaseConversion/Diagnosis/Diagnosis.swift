@@ -1,115 +1,115 @@
 public import CipherErrors
 public import CipherSQLite
 
-/// Why a database does not open with a key, and what opens it.
+/// The reasons why a database does not open with a key, and what opens it.
 ///
-/// Contains no key and no stored value.
+/// It contains no key and no stored value.
 public struct Diagnosis: Sendable {
-    /// One thing that keeps a database from being opened.
+    /// The kind of a cause that prevents a database from being opened.
     public enum Kind: String, Sendable, Codable, CaseIterable {
         // How the text of the key became the key of the file.
-        /// The text is the file's raw key, and was given as a passphrase.
+        /// The text is the file's raw key, but was given as a passphrase.
         case rawKeyNotPassphrase
-        /// The text is the file's passphrase, and was given as a raw key.
+        /// The text is the file's passphrase, but was given as a raw key.
         case passphraseNotRawKey
-        /// A newline at the end belongs to the file's passphrase or does not, other than was given.
+        /// The given passphrase lacks a newline at its end, or has one that is not part of the file's passphrase.
         case newline
-        /// A NUL at the end belongs to the file's passphrase or does not, other than was given.
+        /// The given passphrase lacks a NUL at its end, or has one that is not part of the file's passphrase.
         case nul
-        /// White space at an end belongs to the file's passphrase or does not, other than was given.
+        /// The given passphrase lacks white space at an end, or has some that is not part of the file's passphrase.
         case whitespace
-        /// Quotes belong to the file's passphrase or do not, other than was given.
+        /// The given passphrase lacks quotes, or has quotes that are not part of the file's passphrase.
         case quotes
-        /// The hexadecimal digits of the file's passphrase have the other case.
+        /// The hexadecimal digits of the file's passphrase are in the other case.
         case hexCase
-        /// The file's key is what the text encodes in hexadecimal digits or base64, or the other way round.
+        /// The file's key is what the text encodes as hexadecimal digits or base64, or the other way round.
         case encodedKey
-        /// A byte order mark belongs to the file's passphrase or does not, other than was given.
+        /// The given passphrase lacks a byte order mark, or has one that is not part of the file's passphrase.
         case byteOrderMark
         /// The file's passphrase is the same text in another encoding.
         case textEncoding
         /// The salt that came with the raw key is not the file's.
         case keySalt
         // How the file is encrypted.
-        /// Another of SQLCipher's formats than was given.
+        /// The file has another of SQLCipher's formats than the given one.
         case cipherFormat
-        /// Another size of pages.
+        /// The file has another page size.
         case pageSize
-        /// Another number of rounds of the key derivation.
+        /// The key derivation uses another number of rounds.
         case rounds
-        /// Another hash function of the pages' HMAC or of the key derivation.
+        /// The pages' HMAC or the key derivation uses another hash function.
         case algorithm
         /// The pages have no HMAC.
         case noHMAC
-        /// The HMAC has a salt mask or an order of the page number's bytes that only SQLCipher's pragmas set.
+        /// The HMAC uses a salt mask or a byte order of the page number that only SQLCipher's pragmas can set.
         case hmacDetail
         /// Part of the header is readable, so the salt is not in the file and must come with the key.
         case plaintextHeader
-        /// The file does not hold its salt, and the key does not bring it.
+        /// The file does not contain its salt, and the key does not include it.
         case saltMissing
         // What the file is.
         /// The file is not encrypted.
         case plaintext
-        /// A file of 0 bytes.
+        /// The file has 0 bytes.
         case empty
-        /// A folder, a device or something similar.
+        /// The path is that of a folder, a device or something similar.
         case notAFile
-        /// Something other than a database.
+        /// The file is not a database.
         case notADatabase
-        /// A database that was encrypted by something other than SQLCipher.
+        /// The file is a database that was encrypted by something other than SQLCipher.
         case otherEncryption
         /// The first page is damaged, but others are intact.
         case damagedFirstPage
-        /// Other pages are damaged.
+        /// Pages other than the first are damaged.
         case damagedPages
         /// The file is truncated.
         case truncated
-        // What lies beside it.
+        // The files beside it.
         /// The `-wal` belongs to another file, another key or another copy.
         case staleLog
         /// The `-journal` belongs to another file, another key or another copy.
         case staleJournal
         /// The journal of a writer that crashed must be rolled back first.
         case hotJournal
-        // What cannot be told.
-        /// No key was given, and only a key tells.
+        // Causes that cannot be determined.
+        /// No key was given, and only a key can tell.
         case keyMissing
-        /// Another key, another encryption, or no database at all: encrypted bytes look like random ones.
+        /// The file has another key or another encryption, or is not a database: encrypted bytes look random.
         case undetermined
     }
 
-    /// A cause, with its description.
+    /// A cause with its description.
     public struct Cause: Sendable, Encodable {
-        /// What it is, for programs.
+        /// The kind of the cause, for programs.
         public let kind: Kind
-        /// What was found.
+        /// A description of what was found.
         public let detail: String
-        /// What to do next.
+        /// The advice on what to do next.
         public let advice: String
-        /// The same for programs that know the errors of this library.
+        /// The corresponding error code of this library.
         public var code: StoreError.Code { kind.code }
 
         enum CodingKeys: String, CodingKey { case kind, detail, advice }
     }
 
-    /// The database, without symbolic links.
+    /// The path of the database, without symbolic links.
     public let path: String
     /// The file's size in bytes.
     public let size: Int64
-    /// What keeps the file from being opened with the key and format that were given, the gravest first; empty where
-    /// nothing does.
+    /// The causes that prevent the file from being opened with the given key and format, the most serious first; empty
+    /// if nothing does.
     public internal(set) var causes: [Cause] = []
     /// The form of the key that opens the file; `nil` if none was found, or none is needed.
     public internal(set) var keyForm: CipherKey.Form?
-    /// The cipher format that opens the file; `nil` if none was found, or ``CipherSettings`` cannot tell it.
+    /// The cipher format that opens the file; `nil` if none was found, or ``CipherSettings`` cannot express it.
     public internal(set) var format: CipherSettings?
-    /// How many keys were derived from passphrases.
+    /// The number of keys that were derived from passphrases.
     public internal(set) var derivations = 0
-    /// How many rounds of PBKDF2 that took.
+    /// The number of rounds of PBKDF2 that this took.
     public internal(set) var rounds = 0
     /// Whether everything was tried, within the limits of the options.
     public internal(set) var isComplete = true
-    /// The wall time, in seconds.
+    /// The wall-clock time in seconds.
     public internal(set) var seconds = 0.0
 
     init(path: String, size: Int64) {
@@ -123,18 +123,18 @@ public struct Diagnosis: Sendable {
     }
 }
 
-/// What a diagnosis tries, and for how long.
+/// The options that limit what a diagnosis tries, and for how long.
 public struct DiagnosisOptions: Sendable {
-    /// The cipher format that the file is believed to have, by default the newest that the engine writes.
+    /// The cipher format that the file is believed to have. The default is the newest format that the engine writes.
     public var format = CipherSettings()
-    /// How many keys are derived at most.
+    /// The maximum number of keys to derive.
     public var maximumDerivations = 1_000
-    /// The most rounds of PBKDF2 that are searched: each number up to it is tried.
+    /// The maximum number of rounds of PBKDF2 to search. Every number up to it is tried.
     public var maximumRounds = 1_000_000
-    /// The most wall time of the search for a key, and again of the check of all pages.
+    /// The maximum wall-clock time for the search for a key, and the same again for the check of all pages.
     public var timeLimit: Duration = .seconds(60)
 
-    /// The defaults.
+    /// Creates the default options.
     public init() {}
 }
 
@@ -147,7 +147,7 @@ extension Diagnosis: Encodable {
         case cipherCompatibility, pageSize, kdfIterations, hmacAlgorithm, kdfAlgorithm, plaintextHeaderSize
     }
 
-    /// Writes everything, the format by the names of its settings.
+    /// Writes all fields. The format is written with the names of its settings.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(path, forKey: .path)
@@ -171,7 +171,7 @@ extension Diagnosis: Encodable {
 }
 
 extension Diagnosis.Kind {
-    /// The error that an opening would end with.
+    /// The code of the error that an opening would throw.
     var code: StoreError.Code {
         switch self {
         case .saltMissing, .plaintextHeader: .saltMissing

@@ -2,7 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// In what the key and the format of a file differ from those that were given.
+/// Reports how the key and the format of a file differ from the given ones.
 extension Diagnostician {
     // MARK: The format
 
@@ -40,7 +40,7 @@ extension Diagnostician {
         addDifferences(format, given, isDerived: derivation != nil, hasHMAC: seal.hmac != nil)
     }
 
-    /// The settings that tell a seal with the fewest differences from a format; `nil` where there are none.
+    /// Returns the settings that describe a seal with the fewest differences from a format; `nil` if there are none.
     private func nearest(
         _ seal: PageSeal, _ derivation: KeySearch.Derivation?, headerSize: Int
     ) -> CipherSettings? {
@@ -50,7 +50,7 @@ extension Diagnostician {
             let usual = CipherSettings(compatibility: compatibility)
             return CipherSettings(
                 compatibility: compatibility, pageSize: seal.pageSize,
-                // A raw key is not derived, so any number serves.
+                // A raw key is not derived, so any number will do.
                 kdfIterations: derivation?.rounds
                     ?? (compatibility == given.compatibility ? given.kdfIterations : usual.kdfIterations),
                 hmacAlgorithm: seal.hmac ?? usual.hmacAlgorithm,
@@ -61,7 +61,7 @@ extension Diagnostician {
         return settings.min { $0.differences < $1.differences }
     }
 
-    /// Whether two settings differ in nothing but the header, which a file shows by itself.
+    /// Returns whether two settings differ in nothing but the plaintext header, which is visible in the file itself.
     private static func isEqual(_ left: CipherSettings, _ right: CipherSettings) -> Bool {
         var left = left
         left.plaintextHeaderSize = right.plaintextHeaderSize
@@ -112,8 +112,8 @@ extension Diagnostician {
     }
 
     private static let untold =
-        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to sqlite3_key, and "
-        + "give the file another key with sqlite3_rekey"
+        "this passphrase cannot be written as the text of a key, because it begins like a raw key: pass its bytes to "
+        + "sqlite3_key, and give the file another key with sqlite3_rekey"
 
     private static func texts(_ kind: Diagnosis.Kind, _ reading: KeyReading) -> (detail: String, advice: String) {
         let bytes = reading.bytes
@@ -130,8 +130,9 @@ extension Diagnostician {
         case .newline:
             return bytes.ends(with: [0x0a])
                 ? (
-                    "the passphrase of the file ends in a \(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")"
-                        + "newline, which was not given",
+                    "the passphrase of the file ends in a "
+                        + "\(bytes.ends(with: [0x0d, 0x0a]) ? "carriage return and a " : "")newline, which was not "
+                        + "given",
                     "end the text of the key with it and one more newline: the last one is not part of the key"
                 )
                 : ("the text of the key ends in a newline that is not part of the passphrase", "remove it")
@@ -140,7 +141,7 @@ extension Diagnostician {
                 ? ("the passphrase of the file ends in a NUL, which was not given", "end the text of the key with it")
                 : (
                     "the text of the key contains a NUL that is not part of the passphrase",
-                    "remove it and what follows it"
+                    "remove it and everything after it"
                 )
         case .whitespace:
             return bytes.last == 0x20 || bytes.last == 0x09
@@ -163,8 +164,8 @@ extension Diagnostician {
             )
         case .encodedKey:
             return (
-                "the file has the bytes that the text of the key encodes as hexadecimal digits or base64, or the text the "
-                    + "file's", "give the key in the encoding that the file has"
+                "the text of the key is the file's key encoded as hexadecimal digits or base64, or the file's key is "
+                    + "the text encoded in that way", "give the key in the form that the file uses"
             )
         case .byteOrderMark:
             return bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
@@ -188,12 +189,12 @@ extension Diagnostician {
 }
 
 extension KeyReading {
-    /// Whether ``CipherKey/init(text:)`` can give this key for any text.
+    /// Whether some text gives this key through ``CipherKey/init(text:)``.
     fileprivate var isTold: Bool { form != .passphrase || (try? CipherKey.passphrase(bytes)) != nil }
 }
 
 extension CipherSettings {
-    /// In how many settings these differ from the defaults of their format.
+    /// The number of settings that differ from the defaults of their format.
     fileprivate var differences: Int {
         let usual = CipherSettings(compatibility: compatibility)
         return [

@@ -5,17 +5,17 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// What remains to be told of a file whose key was found.
+/// Reports further findings about a file whose key was found.
 extension Diagnostician {
-    /// How a file is sealed, as far as was found out.
+    /// The way in which a file is sealed (encrypted and authenticated), as far as it was determined.
     struct Sealed {
         let key: SecretBytes
-        /// The salt with which the pages are authentic; `nil` if none is.
+        /// The salt with which the pages are authentic; `nil` if there is none.
         let salt: [UInt8]?
         let seal: PageSeal
-        /// How much of page 1 is not encrypted; `nil` if the page is damaged.
+        /// The number of bytes of page 1 that are not encrypted; `nil` if the page is damaged.
         let firstPageStart: Int?
-        /// Whether that is a readable header, and not the salt.
+        /// Whether these bytes are a readable header, and not the salt.
         let hasPlaintextHeader: Bool
     }
 
@@ -34,7 +34,7 @@ extension Diagnostician {
         try open(sealed)
     }
 
-    /// How the pages are sealed under the key; `nil` if none is authentic, and there are HMACs.
+    /// Returns how the pages are sealed with the key; `nil` if none is authentic although they have HMACs.
     private static func seal(of found: KeySearch.Found, _ probe: PageProbe) -> Sealed? {
         let kdfs = found.derivation.map { [$0.digest] } ?? CipherSettings.Digest.allCases
         let salts = [found.reading.salt, probe.salt].compactMap { $0 }
@@ -57,7 +57,7 @@ extension Diagnostician {
         }
     }
 
-    /// A key that is right, and not one page that is authentic.
+    /// Reports on a file whose key is right although no page is authentic.
     private mutating func lookAtUnsealed(_ found: KeySearch.Found, _ probe: PageProbe) {
         if probe.hasPlaintextHeader {
             return found.reading.salt == nil
@@ -80,7 +80,8 @@ extension Diagnostician {
             return diagnosis.add(
                 .hmacDetail,
                 "the key is right, but the HMAC of the pages is computed with unknown settings",
-                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA fast_kdf_iter"
+                "open it with SQLCipher directly and the pragmas with which it was created, such as PRAGMA "
+                    + "fast_kdf_iter"
             )
         }
         if layout != nil, found.reading.form != .passphrase {
@@ -131,7 +132,7 @@ extension Diagnostician {
         try authenticate(2..<max(2, whole + 1), seal, authenticator, probe, besides)
     }
 
-    /// Authenticates pages, those apart that a log or journal has in another form.
+    /// Authenticates pages, except for those of which a log or journal has another version.
     private mutating func authenticate(
         _ pages: Range<Int64>, _ seal: PageSeal, _ authenticator: PageAuthenticator, _ probe: PageProbe,
         _ besides: Set<UInt32>
@@ -151,7 +152,7 @@ extension Diagnostician {
             let isAuthentic = page.withUnsafeBytes {
                 authenticator.isAuthentic($0, UInt32(clamping: number), from: 0)
             }
-            // SQLCipher takes a page of zeros for one that was never written.
+            // SQLCipher treats a page of zeros as one that was never written.
             guard !isAuthentic else { continue }
             if page.contains(where: { $0 != 0 }) { damaged.append(number) } else { hasBlankPages = true }
         }
@@ -166,7 +167,7 @@ extension Diagnostician {
 
     // MARK: SQLCipher's own answer
 
-    /// Opens the file as it was found to be openable, where nothing speaks against it.
+    /// Opens the file with the settings that were found, unless there is an obstacle.
     private mutating func open(_ sealed: Sealed) throws {
         let obstacles: Set<Diagnosis.Kind> = [
             .damagedFirstPage, .damagedPages, .truncated, .staleLog, .staleJournal,
@@ -182,7 +183,7 @@ extension Diagnostician {
             let complaint = try inspector.readingEncrypted(
                 key: key, settings: format, hasPlaintextHeader: sealed.hasPlaintextHeader
             ) { connection, _ in
-                // A damaged page that no HMAC tells of.
+                // This checks for a damaged page that no HMAC can reveal.
                 guard isUnproven else { return "ok" }
                 connection.setProgressHandler(every: 10_000) {
                     cancellation?.isCancelled != true && ContinuousClock.now < deadline
@@ -203,7 +204,7 @@ extension Diagnostician {
                 .damagedPages, "the key is right, but the database is damaged: \(error.detail)",
                 StoreError.damageAdvice)
         } catch let error as DatabaseError where error.code == DatabaseError.generic {
-            // A collation or function of the app's, which the check needs.
+            // The check needs a collation or function of the app.
             return
         } catch let error as DatabaseError where error.isInterrupted {
             if cancellation?.isCancelled == true { throw KeySearch.cancelled(paths.database) }
@@ -211,7 +212,7 @@ extension Diagnostician {
         }
     }
 
-    /// Whether a complaint of `quick_check` is about pages, and not about values that their table forbids.
+    /// Returns whether a complaint of `quick_check` concerns pages, and not values that a table forbids.
     private static func isAboutPages(_ complaint: String) -> Bool {
         ["*** ", "Tree ", "On tree ", "Page ", "Main freelist", "Freelist"].contains(where: complaint.hasPrefix)
     }

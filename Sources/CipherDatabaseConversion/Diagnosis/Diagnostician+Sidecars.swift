@@ -3,9 +3,9 @@ internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What lies beside a file whose key was found, and what SQLite would do with it.
+/// Examines the sidecars of a file whose key was found, and what SQLite would do with them.
 extension Diagnostician {
-    /// The pages that a log or a hot journal has in another form than the file.
+    /// Returns the pages of which a log or a hot journal has another version than the file.
     func pagesBeside(pageSize: Int) throws -> Set<UInt32> {
         var pages: Set<UInt32> = []
         if let log = try SidecarFile(paths.wal), let header = try LogHeader(log), header.pageSize == pageSize,
@@ -59,14 +59,14 @@ extension Diagnostician {
         guard versions.pageSize == pageSize, try count(versions, in: journal, sealed).authentic > 0 else {
             return diagnosis.add(
                 .staleJournal,
-                "the -journal beside the file is not its own: SQLite would write pages of another key or another file "
+                "the -journal beside the file does not belong to it: SQLite would write pages of another key or file "
                     + "over it",
                 "move the -journal away before opening the file")
         }
         addHotJournal()
     }
 
-    /// How many pages in a sidecar are the file's own.
+    /// Returns the number of pages in a sidecar that belong to the file, and the number of all pages.
     private func count(
         _ versions: PageVersions, in sidecar: SidecarFile, _ sealed: Sealed
     ) throws -> (authentic: Int, all: Int) {
@@ -98,7 +98,7 @@ extension Diagnostician {
 
     private mutating func addStaleLog(_ reason: String) {
         diagnosis.add(
-            .staleLog, "the -wal beside the file is not its own: \(reason)",
+            .staleLog, "the -wal beside the file does not belong to it: \(reason)",
             "move the -wal and the -shm away before opening the file, or restore the file and its -wal from one backup"
         )
     }
@@ -122,7 +122,7 @@ extension Diagnostician {
 
     mutating func addHotJournal() {
         diagnosis.add(
-            .hotJournal, "the journal of a writer that crashed lies beside the file and must be rolled back first",
+            .hotJournal, "the journal of a writer that crashed is beside the file and must be rolled back first",
             "open the file for writing once, in a writable folder")
     }
 }

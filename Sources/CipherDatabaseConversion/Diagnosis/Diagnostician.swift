@@ -11,7 +11,7 @@ package struct Diagnostician {
     let options: DiagnosisOptions
     let cancellation: UpgradeCancellation?
     var diagnosis: Diagnosis
-    /// Whether pages hold nothing but zeros.
+    /// Whether some pages contain only zeros.
     var hasBlankPages = false
 
     package init(
@@ -25,10 +25,10 @@ package struct Diagnostician {
         diagnosis = Diagnosis(path: paths.database, size: try FileSystem.size(paths.database) ?? 0)
     }
 
-    /// Diagnoses.
+    /// Diagnoses the file.
     ///
-    /// - Parameter keyText: Gives the text of the key, as it is stored; asked only where the file is not plaintext. `nil`
-    ///   where there is none.
+    /// - Parameter keyText: Returns the text of the key as it is stored. It is called only if the file is not
+    ///   plaintext. `nil` if there is no key.
     /// - Throws: ``StoreError`` with `missingFile`, with `permission`, with `cancelled`; what `keyText` throws.
     package consuming func run(keyText: (() throws -> SecretBytes)?) throws -> Diagnosis {
         let began = ContinuousClock.now
@@ -62,8 +62,8 @@ package struct Diagnostician {
         if let page = probe.plaintextPage {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the file is a plaintext database whose first page is damaged: page \(page.number), of \(page.pageSize) "
-                    + "bytes, can be read without a key",
+                "the file is a plaintext database whose first page is damaged: page \(page.number), of "
+                    + "\(page.pageSize) bytes, can be read without a key",
                 StoreError.damageAdvice)
         }
         try lookAtEncrypted(probe, ContentKind(file), keyText)
@@ -73,7 +73,7 @@ package struct Diagnostician {
         let rest = (try? SidecarScan.holdsPages(paths)) == true ? ", but pages of a database are left beside it" : ""
         diagnosis.add(
             .empty, "the file has no content\(rest)",
-            "restore the file from a backup; SQLite takes an empty file for a new database")
+            "restore the file from a backup; SQLite treats an empty file as a new database")
     }
 
     // MARK: Plaintext
@@ -127,8 +127,8 @@ package struct Diagnostician {
         if hasRandomPages, content.plainStart > 0 {
             return diagnosis.add(
                 .damagedFirstPage,
-                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt was among "
-                    + "them: no passphrase can be tried without it",
+                "the first \(content.plainStart) bytes are not encrypted, although the rest seems to be, and the salt "
+                    + "was among them: no passphrase can be tried without it",
                 StoreError.damageAdvice)
         }
         if let what = content.name ?? content.unnamed(probe.hasPlaintextHeader) {
@@ -148,7 +148,8 @@ package struct Diagnostician {
         } else if probe.size < 512 {
             diagnosis.add(
                 .truncated,
-                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a database",
+                "the file has \(probe.size) bytes, but a page has at least 512: it was truncated, or it is not a "
+                    + "database",
                 StoreError.damageAdvice)
         } else if probe.hasPlaintextHeader, hasKey {
             addSaltMissing(isKeyRight: false)
@@ -163,20 +164,20 @@ package struct Diagnostician {
             diagnosis.add(
                 .undetermined,
                 "no variant of the key opens the file in any SQLCipher format that was tried. It has another key or "
-                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted bytes "
-                    + "cannot be told from random ones" + cut,
+                    + "another encryption, such as SQLite3 Multiple Ciphers or SEE, or it is not a database: encrypted "
+                    + "bytes look like random ones" + cut,
                 diagnosis.isComplete ? "find the key of this file" : "raise the limits, or find the key of this file")
         }
     }
 }
 
 extension ContentKind {
-    /// What a file is whose bytes do not look encrypted, and of which its first bytes tell nothing.
+    /// Describes a file whose bytes do not look encrypted and whose first bytes do not identify it.
     fileprivate func unnamed(_ hasPlaintextHeader: Bool) -> String? {
         if isBlank { return "nothing but zeros" }
-        if isText { return "a text" }
+        if isText { return "text" }
         return isRandom || hasPlaintextHeader || hasReadablePageSize
-            ? nil : "something whose bytes do not look encrypted"
+            ? nil : "a file whose bytes do not look encrypted"
     }
 }
 

@@ -2,17 +2,18 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// One way in which the text of a key may have become the key of a file.
+/// One way in which the text of a key may have been interpreted as the key of a file.
 struct KeyReading {
     let form: CipherKey.Form
     /// The passphrase, or the 32 bytes of a raw key.
     let bytes: SecretBytes
-    /// The salt that a raw key brings along.
+    /// The salt that is part of a raw key.
     var salt: [UInt8]?
-    /// In what the reading differs from this library's, which is ``CipherKey/init(text:)``; nothing where it does not.
+    /// The differences between this reading and that of this library, ``CipherKey/init(text:)``; empty if there are
+    /// none.
     let deviations: [Diagnosis.Kind]
 
-    /// Every reading that is tried, those with the fewest deviations first.
+    /// Returns every reading to try, beginning with those that have the fewest deviations.
     static func all(of text: SecretBytes) -> [KeyReading] {
         var list = KeyReadings(text)
         list.collect(text, [])
@@ -25,12 +26,12 @@ struct KeyReading {
 /// Collects the readings of one text.
 private struct KeyReadings {
     private(set) var readings: [KeyReading] = []
-    /// How this library reads the text; `nil` if it refuses.
+    /// This library's reading of the text; `nil` if it refuses the text.
     private let given: CipherKey?
 
     private static let newline = UInt8(ascii: "\n")
     private static let mark: [UInt8] = [0xef, 0xbb, 0xbf]
-    /// How else the end of a passphrase may be stored.
+    /// The other forms in which the end of a passphrase may be stored.
     private static let endings: [(bytes: [UInt8], kind: Diagnosis.Kind?)] = [
         ([], nil), ([newline], .newline), ([0x0d, newline], .newline), ([0], .nul),
     ]
@@ -57,14 +58,16 @@ private struct KeyReadings {
         addBinary(text, kinds)
         addDigits(core, kinds)
         addPassphrases(core, kinds)
-        // What C takes for the end of a text.
+        // In C, a NUL ends a text.
         if let end = core.firstIndex(of: 0), end > 0 { add(.passphrase, core.part(from: 0, to: end), kinds + [.nul]) }
         addEncoded(core, kinds)
     }
 
     // MARK: Raw keys
 
-    /// - Parameter isMeant: Whether the text says that it is a raw key.
+    /// Adds a raw key.
+    ///
+    /// - Parameter isMeant: Whether the form of the text shows that it is a raw key.
     private mutating func addRaw(_ bytes: SecretBytes, isMeant: Bool = false, _ kinds: [Diagnosis.Kind]) {
         let kinds = isRawGiven || isMeant ? kinds : [.rawKeyNotPassphrase] + kinds
         let length = CipherKey.rawKeyLength
@@ -97,7 +100,7 @@ private struct KeyReadings {
         ] {
             let kinds = asPassphrase + (isOtherText ? [.quotes] : []) + changes
             add(endingsOf: text, kinds)
-            // SQLCipher takes x'…' with more text after it, or with another number of digits, for a passphrase.
+            // SQLCipher treats x'…' with more text after it, or with another number of digits, as a passphrase.
             add(endingsOf: SecretBytes.joined(["x'".utf8.secret, text, "'".utf8.secret]), kinds)
         }
         add(.passphrase, bytes, asPassphrase + [.encodedKey])
@@ -136,7 +139,7 @@ private struct KeyReadings {
         guard let bytes = core.decodedBase64(), bytes.count >= 12 else { return }
         addRaw(bytes, kinds + [.encodedKey])
         add(.passphrase, bytes, kinds + [.encodedKey])
-        // The digits of a raw key that is kept as base64.
+        // These may be the digits of a raw key that is stored as base64.
         if bytes.count == CipherKey.rawKeyLength { add(.passphrase, bytes.hex(), kinds + [.encodedKey]) }
     }
 
@@ -146,7 +149,7 @@ private struct KeyReadings {
 
     private mutating func add(endingsOf text: SecretBytes, _ kinds: [Diagnosis.Kind]) {
         for ending in Self.endings {
-            // One newline of the text may be what the file's passphrase ends in.
+            // A newline of the text may be the one with which the file's passphrase ends.
             let others = kinds.filter { $0 != ending.kind }
             add(.passphrase, SecretBytes.joined([text, ending.bytes.secret]), others + [ending.kind].compactMap { $0 })
         }

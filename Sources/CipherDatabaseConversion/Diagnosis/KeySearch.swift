@@ -4,18 +4,18 @@ internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Searches the key of an encrypted file among the readings of a text.
+/// Searches for the key of an encrypted file among the readings of a text.
 ///
-/// Raw keys cost nothing. A passphrase is first tried with the derivations of SQLCipher's formats: as it was given, then in
-/// each other reading; then as it was given with every number of rounds, and at last in the other readings. Each of these is
-/// one derivation.
+/// Raw keys need no derivation. A passphrase is first tried with the derivations of SQLCipher's formats: as given, and
+/// then in every other reading. After that, it is tried with every number of rounds: as given, and finally in the other
+/// readings. Each of these tries is one derivation.
 struct KeySearch {
-    /// A key that is the file's.
+    /// A key that was found to be the file's.
     struct Found {
         let reading: KeyReading
         /// The key of the pages.
         let key: SecretBytes
-        /// How it was derived from a passphrase; `nil` for a raw key.
+        /// The derivation of the key from a passphrase; `nil` for a raw key.
         let derivation: Derivation?
         let evidence: PageProbe.Evidence
     }
@@ -50,21 +50,21 @@ struct KeySearch {
         Derivation(digest: .sha512, rounds: 256_000), Derivation(digest: .sha1, rounds: 64_000),
         Derivation(digest: .sha1, rounds: 4_000),
     ]
-    /// Those of one format with the digest of another.
+    /// The derivations that combine the rounds of one format with the digest of another.
     private static let mixed = [CipherSettings.Digest.sha512, .sha256, .sha1].flatMap { digest in
         [4_000, 64_000, 256_000].map { Derivation(digest: digest, rounds: $0) }
     }.filter { !usual.contains($0) }
 
-    /// Numbers of rounds at which pages are asked too, for page 1 may be damaged.
+    /// The numbers of rounds at which other pages are checked too, because page 1 may be damaged.
     private static let round: Set<Int> = [
         1, 2, 1_000, 2_000, 4_000, 5_000, 8_000, 10_000, 12_000, 16_000, 20_000, 32_000, 50_000, 64_000, 100_000,
         120_000, 128_000, 150_000, 200_000, 210_000, 256_000, 300_000, 310_000, 400_000, 500_000, 512_000, 600_000,
         1_000_000,
     ]
 
-    /// Searches.
+    /// Searches for the key.
     ///
-    /// - Parameter isDeep: Whether other numbers of rounds than those of SQLCipher's formats are tried.
+    /// - Parameter isDeep: Whether to try numbers of rounds other than those of SQLCipher's formats.
     /// - Throws: ``StoreError`` with `cancelled`.
     mutating func run(_ readings: [KeyReading], isDeep: Bool) throws -> Found? {
         for reading in readings where reading.form != .passphrase {
@@ -74,7 +74,7 @@ struct KeySearch {
                 return Found(reading: reading, key: reading.bytes, derivation: nil, evidence: evidence)
             }
         }
-        // A passphrase is worth nothing without its salt.
+        // A passphrase cannot be tried without its salt.
         guard let salt = probe.salt else { return nil }
         let passphrases = readings.filter { $0.form == .passphrase }
         let given = Derivation(digest: options.format.kdfAlgorithm, rounds: options.format.kdfIterations)
@@ -116,7 +116,7 @@ struct KeySearch {
         return nil
     }
 
-    /// Tries each number of rounds.
+    /// Tries every number of rounds.
     private mutating func searchRounds(_ readings: [KeyReading], _ salt: [UInt8]) throws -> Found? {
         for reading in readings {
             for digest in [CipherSettings.Digest.sha512, .sha1, .sha256] {

@@ -4,26 +4,28 @@ internal import CipherPrimitives
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What the pages of an encrypted file tell of a key, by libcrypto alone: SQLCipher is asked once a key has fitted.
+/// Uses the pages of an encrypted file to check keys, with libcrypto alone. SQLCipher is used once a key has been
+/// found.
 ///
-/// SQLite keeps zeros at 72 to 91 of page 1. In CBC mode a block is opened with the key and the block before it, so
-/// those bytes tell a key from others whatever the size of the pages, their HMAC and the initialisation vector are, and
-/// in a file that is cut off within its first page. If that page is damaged, the HMAC of another page tells, or its
-/// shape. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format", section 1.3.
+/// SQLite keeps zeros at bytes 72 to 91 of page 1. In CBC mode, decrypting a block needs only the key and the block
+/// before it. These bytes therefore distinguish the right key from others, whatever the page size, HMAC and
+/// initialisation vector are, and even in a file that is truncated within its first page. If that page is damaged, the
+/// HMAC of another page, or its shape, decides. Source: NIST SP 800-38A, section 6.2; SQLite, "Database File Format",
+/// section 1.3.
 final class PageProbe {
-    /// What shows that a key is the file's.
+    /// The evidence that a key is the file's.
     enum Evidence: Equatable {
-        /// The header in page 1.
+        /// The header on page 1.
         case header
-        /// A page that is authentic.
+        /// An authentic page.
         case page(UInt32, PageSeal)
-        /// The shape of a page that nothing authenticates here: the salt is lost, or there is no HMAC.
+        /// The shape of a page that cannot be authenticated here, because the salt is lost or there is no HMAC.
         case shape(UInt32, pageSize: Int, reserved: Int)
     }
 
     let file: DatabaseFile
     let size: Int64
-    /// The beginning of the file, as much as the largest page has.
+    /// The beginning of the file, up to the size of the largest possible page.
     let start: [UInt8]
     let hasPlaintextHeader: Bool
     private var samples: [Int: [(number: UInt32, page: [UInt8])]] = [:]
@@ -48,20 +50,20 @@ final class PageProbe {
         }
     }
 
-    /// The salt that the file holds; `nil` if its beginning is readable.
+    /// The salt that the file contains; `nil` if its beginning is readable.
     var salt: [UInt8]? {
         hasPlaintextHeader || start.count < CipherKey.saltLength ? nil : Array(start.prefix(CipherKey.saltLength))
     }
 
-    /// How much of page 1 may stay readable, or is the salt.
+    /// The possible numbers of bytes of page 1 that are readable or are the salt.
     private var firstPageStarts: [Int] { hasPlaintextHeader ? [32, 16, 48, 64, 80] : [CipherKey.saltLength] }
 
     // MARK: Keys
 
-    /// What shows that 32 bytes are the key of the file; `nil` if nothing does.
+    /// Returns the evidence that 32 bytes are the key of the file; `nil` if there is none.
     ///
     /// - Parameters:
-    ///   - kdfs: The hash functions by which the key of the HMAC may have been derived.
+    ///   - kdfs: The hash functions with which the key of the HMAC may have been derived.
     func evidence(for key: SecretBytes, salt: [UInt8]?, _ kdfs: [CipherSettings.Digest]) -> Evidence? {
         if key.withUnsafeBytes({ opensHeader($0) }) { return .header }
         if let salt {
@@ -74,9 +76,9 @@ final class PageProbe {
         return shape(under: key)
     }
 
-    /// Whether the header in page 1 opens under a key.
+    /// Returns whether a key decrypts the header on page 1.
     func opensHeader(_ key: UnsafeRawBufferPointer) -> Bool {
-        // The last block that holds some of the zeros: 96 bits of them.
+        // This is the last block with some of the zeros: 96 bits of them.
         let (block, zeros) = (80, 80..<92)
         guard start.count >= block + 16, !hasPlaintextHeader || start[zeros].contains(where: { $0 != 0 }),
             let decryption = AESCBC(.decrypt, key: key)
@@ -92,14 +94,14 @@ final class PageProbe {
 
     // MARK: Seals
 
-    /// How the pages are sealed under a key that the header has shown to be the file's; `nil` if no page is authentic.
+    /// Returns how the pages are sealed with a key that the header has proven right; `nil` if no page is authentic.
     func seal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest]
     ) -> (seal: PageSeal, firstPageStart: Int?)? {
         seal(under: key, salt: salt, among: seals(kdfs, masks: PageSeal.masks, bigEndian: [false, true]))
     }
 
-    /// The same with every mask of the salt, for one size of pages.
+    /// Does the same with every mask of the salt, for one page size.
     func unusualSeal(
         under key: SecretBytes, salt: [UInt8], _ kdfs: [CipherSettings.Digest], pageSize: Int
     ) -> (seal: PageSeal, firstPageStart: Int?)? {
@@ -118,13 +120,14 @@ final class PageProbe {
         return nil
     }
 
-    /// Whether pages besides the first one were looked at.
+    /// Returns whether pages other than the first were examined.
     func hasOtherPages(of pageSize: Int) -> Bool { samples[pageSize]?.isEmpty == false }
 
-    /// The size of a page and how much SQLCipher takes of its end, from the header under its initialisation vector; for
-    /// files without an HMAC, and for page 1 whose HMAC is wrong.
+    /// Returns the page size and the number of bytes that SQLCipher reserves at the end of a page, from the header
+    /// decrypted with its initialisation vector. This is for files without an HMAC, and for a page 1 whose HMAC is
+    /// wrong.
     ///
-    /// The header may leave more free: SQLite never takes back what a format left free that was set first.
+    /// The header may reserve more bytes: SQLite never reclaims the bytes that an earlier format reserved.
     func layout(under key: SecretBytes) -> (pageSize: Int, reserved: Int, firstPageStart: Int)? {
         guard let decryption = key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }) else { return nil }
         for pageStart in firstPageStarts {
@@ -134,7 +137,7 @@ final class PageProbe {
                     guard let page = seal.opened(Array(start[..<pageSize]), from: pageStart, decryption),
                         case let header = FileHeader(bytes: page, fileSize: size),
                         header.geometry?.pageSize == pageSize, page[21..<24].elementsEqual([64, 32, 32]),
-                        // Behind a readable header, what the vector decides on.
+                        // If the header is readable, these fields depend on the initialisation vector.
                         (1...4).contains(header.schemaFormat), header.textEncoding != nil
                     else { continue }
                     return (pageSize, seal.reserved, pageStart)
@@ -144,7 +147,7 @@ final class PageProbe {
         return nil
     }
 
-    /// Whether page 1 is authentic, and from where on.
+    /// Returns the offset from which page 1 is authentic; `nil` if it is not authentic.
     func authenticStart(_ authenticator: PageAuthenticator, _ seal: PageSeal) -> Int? {
         guard start.count >= seal.pageSize else { return nil }
         return start.withUnsafeBytes { bytes in
@@ -175,7 +178,7 @@ final class PageProbe {
         }
     }
 
-    /// A page whose content has the shape of a b-tree's under a key.
+    /// Returns a page whose content, decrypted with a key, has the shape of a b-tree page.
     private func shape(under key: SecretBytes) -> Evidence? {
         guard let decryption = key.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }) else { return nil }
         for pageSize in PageSeal.pageSizes {
@@ -192,7 +195,7 @@ final class PageProbe {
         return nil
     }
 
-    /// A page in plaintext: the file is not encrypted, whatever its first page is.
+    /// A page that is plaintext, which shows that the file is not encrypted, whatever its first page is.
     var plaintextPage: (number: UInt32, pageSize: Int)? {
         for pageSize in PageSeal.pageSizes {
             for sample in samples[pageSize] ?? [] where PageShape(sample.page).isTree {

@@ -2,7 +2,7 @@ internal import CipherPageOpening
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// Texts of keys in other forms, none of which is left in memory.
+/// Converts the texts of keys to other forms, and leaves none of them in memory.
 extension SecretBytes {
     static func joined(_ parts: [SecretBytes]) -> SecretBytes {
         SecretBytes(count: parts.reduce(0) { $0 + $1.count }) { buffer in
@@ -34,9 +34,10 @@ extension SecretBytes {
         }
     }
 
-    // MARK: What is about a text
+    // MARK: The ends and the wrapping of a text
 
-    /// The text without white space and NULs at its ends, and what they were beyond the one newline of a key file.
+    /// Returns the text without white space and NULs at its ends, and what kinds were removed besides the one newline
+    /// of a key file.
     func strippingEnds() -> (core: SecretBytes, kinds: [Diagnosis.Kind]) {
         withUnsafeBytes { bytes in
             let isPadding: (UInt8) -> Bool = { [0x20, 0x09, 0x0a, 0x0d, 0].contains($0) }
@@ -54,16 +55,16 @@ extension SecretBytes {
         }
     }
 
-    /// The text between two equal quotes.
+    /// Returns the text between two equal quotes.
     func unquoted() -> SecretBytes? {
         guard count > 2, let last, [0x22, 0x27].contains(last), starts(with: [last]) else { return nil }
         return part(from: 1, to: count - 1)
     }
 
-    /// What digits may be in: quotes, `x'…'`, or `0x` before them.
+    /// The possible wrappings of digits: quotes, `x'…'`, or the prefix `0x`.
     enum Wrapping { case quotes, rawKey, number }
 
-    /// The digits of `x'…'`, `0x…` or quotes, and what they were in; the whole text where it is in nothing.
+    /// Returns the digits in `x'…'`, `0x…` or quotes, and their wrapping; the whole text if there is no wrapping.
     func unwrappingDigits() -> (digits: SecretBytes, wrapping: Wrapping?) {
         if let unquoted = unquoted() { return (unquoted, .quotes) }
         guard count > 3 else { return (self, nil) }
@@ -75,7 +76,7 @@ extension SecretBytes {
         return (self, nil)
     }
 
-    /// Whether SQLCipher takes the bytes for a raw key, wherever they come from.
+    /// Whether SQLCipher treats the bytes as a raw key, wherever they come from.
     ///
     /// Source: SQLCipher, `sqlcipher_cipher_ctx_key_derive`.
     var isRawForm: Bool {
@@ -84,7 +85,7 @@ extension SecretBytes {
         return wrapping == .rawKey && last == UInt8(ascii: "'") && digits.decodedHex() != nil
     }
 
-    /// The passphrase without the NULs at its end, where they make no other key: an HMAC fills its key up with NULs to the
+    /// The passphrase without the NULs at its end, if they do not change the key: an HMAC pads its key with NULs to the
     /// 64 bytes of a block.
     ///
     /// Source: RFC 2104, section 2.
@@ -101,7 +102,7 @@ extension SecretBytes {
     func lowercased() -> SecretBytes { mapped { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 } }
     func uppercased() -> SecretBytes { mapped { (0x61...0x7a).contains($0) ? $0 & ~0x20 : $0 } }
 
-    /// The bytes that hexadecimal digits stand for.
+    /// Returns the bytes that hexadecimal digits represent.
     func decodedHex() -> SecretBytes? {
         withUnsafeBytes { bytes in
             guard count >= 2, count.isMultiple(of: 2), bytes.allSatisfy({ Self.value(ofHex: $0) != nil }) else {
@@ -116,7 +117,7 @@ extension SecretBytes {
         }
     }
 
-    /// The bytes in hexadecimal digits.
+    /// Returns the bytes as hexadecimal digits.
     func hex() -> SecretBytes {
         let digits = Array("0123456789abcdef".utf8)
         return withUnsafeBytes { bytes in
@@ -180,7 +181,7 @@ extension SecretBytes {
 
     // MARK: Encodings
 
-    /// UTF-16 as UTF-8, where a mark or the NULs between its letters tell of it.
+    /// Converts UTF-16 to UTF-8, if a byte order mark or the NULs between the letters identify it as UTF-16.
     func decodedUTF16() -> SecretBytes? {
         withUnsafeBytes { bytes in
             guard count >= 4, count.isMultiple(of: 2) else { return nil }
@@ -200,7 +201,7 @@ extension SecretBytes {
         }
     }
 
-    /// UTF-8 as UTF-16, without a mark.
+    /// Converts UTF-8 to UTF-16, without a byte order mark.
     func encodedUTF16(isBigEndian: Bool) -> SecretBytes? {
         withUnsafeBytes { bytes in
             Self.collecting(most: 4 * count) { take in
@@ -213,7 +214,7 @@ extension SecretBytes {
         }
     }
 
-    /// UTF-8 as Latin-1; `nil` if that is no other text, or there is none.
+    /// Converts UTF-8 to Latin-1; `nil` if the result is the same text, or the conversion is impossible.
     func latin1() -> SecretBytes? {
         guard withUnsafeBytes({ $0.contains { $0 >= 0x80 } }) else { return nil }
         return withUnsafeBytes { bytes in
@@ -229,7 +230,7 @@ extension SecretBytes {
         }
     }
 
-    /// Latin-1 as UTF-8; `nil` if that is no other text.
+    /// Converts Latin-1 to UTF-8; `nil` if the result is the same text.
     func fromLatin1() -> SecretBytes? {
         guard withUnsafeBytes({ $0.contains { $0 >= 0x80 } }) else { return nil }
         return withUnsafeBytes { bytes in
@@ -240,7 +241,7 @@ extension SecretBytes {
         }
     }
 
-    /// The bytes that `body` gives one by one; `nil` if it returns `false`.
+    /// Collects the bytes that `body` passes one by one; `nil` if `body` returns `false`.
     private static func collecting(most: Int, _ body: ((UInt8) -> Void) -> Bool) -> SecretBytes? {
         var (length, isWhole) = (0, false)
         let all = SecretBytes(count: most) { buffer in
@@ -255,6 +256,6 @@ extension SecretBytes {
 }
 
 extension Sequence where Element == UInt8 {
-    /// A copy of bytes that are no secret by themselves.
+    /// A copy of bytes that are not secret themselves.
     var secret: SecretBytes { SecretBytes(Array(self)) }
 }

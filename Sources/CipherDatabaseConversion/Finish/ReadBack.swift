@@ -2,19 +2,19 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Lends a connection that writes to the copy, and reads back what it wrote.
+/// Provides a connection that writes to the copy, and then reads back what it wrote.
 ///
-/// What a migration makes has no original to be compared with, and SQLite does not look whether a disk that acknowledged a
-/// page has it.
+/// The results of a migration have no original to be compared with, and SQLite does not check whether a disk really
+/// stored a page that it acknowledged.
 struct ReadBack {
     let paths: DatabasePaths
     let copy: NewFile
-    /// The copy's key; `nil` for a plaintext one.
+    /// The copy's key; `nil` for a plaintext copy.
     let key: FileKey?
 
-    /// Closes the connection behind `body`.
+    /// Passes `body` a connection, and closes it afterwards.
     ///
-    /// - Throws: ``StoreError`` with `proofFailed` if a page is not in the file as it was written.
+    /// - Throws: ``StoreError`` with `proofFailed` if a page in the file differs from what was written.
     func lending<Result>(_ body: (Connection) throws -> Result) throws -> Result {
         let (result, written) = try write(body)
         if let page = try written.firstLost(in: copy.content) {

@@ -4,48 +4,48 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// An encrypted copy of a plaintext database that follows what others write to it.
+/// An encrypted copy of a plaintext database that follows the changes that others make to the database.
 ///
-/// It is built and proven over one commit. Each round then copies the rows that later commits have changed, as the log's
-/// pages tell, and compares them. A read transaction lasts from each round to the next, so that the log cannot begin anew in
-/// between.
+/// The copy is built and proven from one commit. Each round then copies the rows that later commits have changed, which
+/// it finds from the pages in the log, and compares them. A read transaction lasts from each round to the next, so that
+/// the log cannot restart in between.
 ///
-/// A process that is killed leaves the copy, with a record of the last commit that it has; a later launch has it follow from
-/// there, where the log still tells what has changed since.
-// Not `Sendable`: one thread's at a time.
+/// A process that is killed leaves the copy with a record of the last commit that it contains. A later launch continues
+/// from there, if the log still shows what has changed since.
+// Not `Sendable`: used by one thread at a time.
 final class FollowingCopy: CopyMadeAhead {
     private let paths: DatabasePaths
     private let keys: UpgradeKeys
     private let options: ConversionOptions
     private let aside: ResumableCopy
-    /// What the copy follows; `nil` before it was built, and once the database is at rest.
+    /// The database that the copy follows; `nil` before the copy is built, and once the database is at rest.
     private var original: Original?
     private var report: EncryptionReport
-    /// The database as the copy was when it was brought to rest; `nil` before.
+    /// The state of the database when it was brought to rest; `nil` before that.
     private var stateAtRest: OriginalFile.State?
-    /// Whether a round ended amidst its changes, or found a difference: the copy then equals no commit.
+    /// Whether a round ended in the middle of its changes, or found a difference. The copy then equals no commit.
     private(set) var isBroken = false
-    /// Whether nothing was written since all of the copy was compared with the database.
+    /// Whether nothing has been written since the whole copy was compared with the database.
     private(set) var isProven = false
 
-    /// The database, while others write it.
+    /// The state of the database while others write to it.
     private struct Original {
         let database: DatabaseFile
         let identity: FileIdentity
-        /// In a transaction on the snapshot.
+        /// A connection in a transaction on the snapshot.
         let pin: Connection
         var snapshot: LiveSnapshot
         var schema: [SchemaEntry]
-        /// `nil` before the tables were read.
+        /// The map; `nil` before the tables have been read.
         var map: TreeMap?
-        /// The pages that were written before the snapshot and after what the copy has.
+        /// The pages that were written after the copy's last commit and before the snapshot.
         var missed: Set<UInt32> = []
     }
 
     /// - Parameters:
     ///   - aside: The file that becomes the copy.
-    ///   - keys: Those of the copy.
-    ///   - options: Its format is the copy's.
+    ///   - keys: The keys of the copy.
+    ///   - options: The options of the run. Their format is that of the copy.
     init(_ aside: ResumableCopy, of paths: DatabasePaths, _ keys: UpgradeKeys, _ options: ConversionOptions) {
         self.aside = aside
         self.paths = paths
@@ -58,9 +58,9 @@ final class FollowingCopy: CopyMadeAhead {
 
     // MARK: Building
 
-    /// Builds the copy over one commit, and proves it.
+    /// Builds the copy from one commit, and proves it.
     ///
-    /// - Parameter holdingWriters: Keeps others from committing.
+    /// - Parameter holdingWriters: Prevents others from committing.
     func build(_ observer: UpgradeObserver, holdingWriters: @escaping () throws -> any WriterHold) throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         try aside.note(nil)
@@ -95,11 +95,11 @@ final class FollowingCopy: CopyMadeAhead {
     /// Records that the copy equals the last snapshot.
     private func note() throws { try aside.note(CopyProgress(end: original?.snapshot.end)) }
 
-    /// Goes on with a copy that an earlier launch left; the next round brings it up to date.
+    /// Continues with a copy that an earlier launch left. The next round brings it up to date.
     ///
-    /// Where the log no longer tells what has changed since, only the comparison of all of it shows whether it is.
+    /// If the log no longer shows the changes since then, only a full comparison shows whether the copy is up to date.
     ///
-    /// - Throws: ``SchemaChanged`` where the schema is another one by now; what reading the copy throws.
+    /// - Throws: ``SchemaChanged`` if the schema has changed meanwhile; what reading the copy throws.
     func resume(
         _ progress: CopyProgress, _ observer: UpgradeObserver, holdingWriters: () throws -> any WriterHold
     ) throws {
@@ -140,16 +140,16 @@ final class FollowingCopy: CopyMadeAhead {
         guard !hold.isWriteAheadLog else { return }
         throw StoreError(
             .configuration, path: paths.database,
-            "the database is not in WAL mode, so that nothing tells what changes while it is copied",
-            advice: "leave `encryption.when` at beforeOpening here", changed: .nothing)
+            "the database is not in WAL mode, so changes made while it is copied cannot be found",
+            advice: "keep `encryption.when` at beforeOpening for this database", changed: .nothing)
     }
 
-    /// Has the log hold a commit that is not in the file, so that it cannot begin anew while a later transaction lasts, and
-    /// tells the next launch what has changed since.
+    /// Adds a commit that is in the log but not in the file. The log then cannot restart while a later transaction
+    /// lasts, and it shows the next launch what has changed since.
     ///
-    /// The app's connection is asked for first: it puts the database into WAL mode.
+    /// The app's connection is requested first, because it puts the database into WAL mode.
     ///
-    /// - Returns: In a transaction, which is to last until the later one has begun.
+    /// - Returns: A connection in a transaction, which must last until the later transaction has begun.
     private func keepLog(_ holdingWriters: () throws -> any WriterHold) throws -> Connection {
         let hold = try holdingWriters()
         defer { hold.end() }
@@ -164,7 +164,7 @@ final class FollowingCopy: CopyMadeAhead {
             let writer = try profile.open(paths.database, busyTimeout: options.busyTimeout)
             defer { writer.close() }
             try writer.transaction(.immediate) {
-                // A number of the header, written as it is: a commit of one page that changes nothing.
+                // Writes a number of the header unchanged, which makes a commit of one page that changes nothing.
                 let version = try writer.value(Int.self, "PRAGMA user_version") ?? 0
                 try writer.execute(SQL(text: "PRAGMA user_version = \(String(version))"))
             }
@@ -184,11 +184,11 @@ final class FollowingCopy: CopyMadeAhead {
             database: database, identity: identity, pin: pin, snapshot: snapshot, schema: try Self.schema(snapshot))
     }
 
-    /// A path is opened again in each round, and may lead to another file by then.
+    /// Checks that the path still leads to the same file. It is opened again in each round.
     private func requireSame(_ identity: FileIdentity) throws {
         guard try FileSystem.status(paths.database)?.identity != identity else { return }
         throw StoreError.busy(
-            paths.database, "another file took the database's place while it was being copied",
+            paths.database, "another file replaced the database while it was being copied",
             retry: .afterEndingProgram)
     }
 
@@ -214,23 +214,23 @@ final class FollowingCopy: CopyMadeAhead {
 
     // MARK: Following
 
-    /// What a round did.
+    /// The result of a round.
     struct Round {
-        /// How many pages had been written since the one before.
+        /// The number of pages that were written since the previous round.
         let pages: Int
     }
 
-    /// The schema of the database was changed, or its pages were moved: the copy must be built anew.
+    /// The schema of the database has changed, or its pages have moved, so the copy must be rebuilt.
     struct SchemaChanged: Error {}
 
     /// Copies what was committed since the last round, and compares it.
     ///
     /// - Parameters:
-    ///   - proving: Whether all of the copy is compared with all of the database afterwards.
-    ///   - isResumable: Whether it is recorded that the copy has what was committed.
-    ///   - holdingWriters: Keeps others from committing for a moment.
-    ///   - whileHeld: Runs at that moment.
-    /// - Throws: ``SchemaChanged``; ``StoreError``, with `proofFailed` where the copy differs.
+    ///   - proving: Whether to compare the whole copy with the whole database afterwards.
+    ///   - isResumable: Whether to record that the copy contains these commits.
+    ///   - holdingWriters: Prevents others from committing for a moment.
+    ///   - whileHeld: Runs during that moment.
+    /// - Throws: ``SchemaChanged``; ``StoreError``, with `proofFailed` if the copy differs.
     func follow(
         proving: Bool, isResumable: Bool = true, _ observer: UpgradeObserver,
         holdingWriters: () throws -> any WriterHold, whileHeld: () throws -> Void = {}
@@ -278,13 +278,13 @@ final class FollowingCopy: CopyMadeAhead {
 
     /// Copies and compares the rows of the pages that were written.
     ///
-    /// - Returns: The map as it is now.
+    /// - Returns: The current map.
     private func apply(
         _ written: Set<UInt32>, of snapshot: LiveSnapshot, _ former: Original, _ writer: Connection,
         _ comparing: Connection, _ observer: UpgradeObserver
     ) throws -> TreeMap {
         isBroken = true
-        // First: where the trees have moved, the map does not lead to them. Each change of the schema writes the first page.
+        // This comes first: if the trees have moved, the map is invalid. Each schema change writes the first page.
         if written.contains(1) {
             let isSame = try Self.damageIsChange { try Self.schema(snapshot) == former.schema }
             guard isSame, try hasLayoutOfCopy(writer) else { throw SchemaChanged() }
@@ -304,7 +304,7 @@ final class FollowingCopy: CopyMadeAhead {
         return map
     }
 
-    /// What does not fit the map is another database by now; what is damaged the next build tells.
+    /// Treats pages that do not fit the map as a change. If the database is damaged, the next build reports that.
     private static func damageIsChange<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -313,8 +313,8 @@ final class FollowingCopy: CopyMadeAhead {
         }
     }
 
-    /// SQLite writes its own count of rowids by itself while other tables are filled: it is compared whenever another table
-    /// has changed, and last.
+    /// Puts the table `sqlite_sequence` last, and adds it whenever another table has changed, because SQLite itself
+    /// updates it while other tables are filled.
     private static func inOrder(_ changes: [TreeMap.Change], _ map: TreeMap) -> [TreeMap.Change] {
         guard !changes.isEmpty, let counts = map.tables.first(where: { $0.name == "sqlite_sequence" }) else {
             return changes
@@ -332,7 +332,7 @@ final class FollowingCopy: CopyMadeAhead {
         }
     }
 
-    /// What only a copy that is built anew takes on.
+    /// The header fields that only a rebuilt copy can adopt.
     private static let layoutFields = ["auto_vacuum", "default_cache_size"]
 
     private func hasLayoutOfCopy(_ writer: Connection) throws -> Bool {
@@ -397,13 +397,13 @@ final class FollowingCopy: CopyMadeAhead {
 
     // MARK: At rest
 
-    /// Copies what was committed last, and leaves WAL mode, so that the file alone is the database.
+    /// Copies the last commits, and leaves WAL mode, so that the file alone is the database.
     ///
-    /// No other connection of this process is open to it. A connection has the database open from before the last round until
-    /// it has it locked: nobody's last close can remove the log in between, and it tells whether anybody has committed.
+    /// No other connection of this process may be open to it. One connection stays open from before the last round
+    /// until it has locked the file, so nobody's close can remove the log in between, and it detects any commit.
     ///
-    /// - Parameter timeout: How long to wait for each lock: the app's calls wait meanwhile.
-    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` where another process has the file open or wrote it.
+    /// - Parameter timeout: How long to wait for each lock. The app's calls wait meanwhile.
+    /// - Throws: ``SchemaChanged``; ``StoreError`` with `busy` if another process has the file open or wrote to it.
     func settle(waiting timeout: Duration, _ observer: UpgradeObserver) throws {
         var profile = try ConnectionProfile.settling(Connection.size(paths.database)).with(
             extensions: options.extensions)
@@ -420,13 +420,13 @@ final class FollowingCopy: CopyMadeAhead {
         try sync()
         letGo()
         try leaving.execute("PRAGMA locking_mode = EXCLUSIVE")
-        // Takes the lock of the file that no other connection shares, and keeps it.
+        // Takes the file's exclusive lock and keeps it.
         let isUnchanged = try leaving.transaction(.immediate) {
             try leaving.value(Int.self, "PRAGMA data_version") == version
         }
         guard isUnchanged else {
             throw StoreError.busy(
-                paths.database, "another program wrote the database at the last moment", retry: .now)
+                paths.database, "another program wrote to the database at the last moment", retry: .now)
         }
         guard try leaving.value(String.self, "PRAGMA journal_mode = DELETE") == "delete",
             let status = try FileSystem.status(paths.database)
@@ -448,7 +448,7 @@ final class FollowingCopy: CopyMadeAhead {
                 == stateAtRest
         else {
             throw StoreError.busy(
-                paths.database, "another program wrote the database at the last moment", retry: .now)
+                paths.database, "another program wrote to the database at the last moment", retry: .now)
         }
         return FinishedCopy(
             key: try keys.building.wait(), tables: report.tables, rows: report.rows,
@@ -464,7 +464,7 @@ final class FollowingCopy: CopyMadeAhead {
 
     private func present() throws -> NewFile { try aside.present() }
 
-    /// Removes the copy, unless it has taken the database's place.
+    /// Removes the copy, unless it has replaced the database.
     func discard() {
         letGo()
         aside.discard()

@@ -3,28 +3,29 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// One commit of a plaintext database in WAL mode, as pages, while others write it.
+/// The pages of one commit of a plaintext database in WAL mode, while others write to it.
 ///
-/// It is good for as long as a read transaction lasts that sees this commit: no checkpoint writes a later page into the file,
-/// and the log begins anew only where all of it is in the file, which no checkpoint then writes either.
+/// It is valid while a read transaction lasts that sees this commit: no checkpoint writes a later page into the file,
+/// and the log restarts only if all of it is in the file, to which no checkpoint then writes either.
+///
 /// Source: SQLite, "WAL-mode File Format", sections 2.3.1 and 4.
 struct LiveSnapshot {
     let pages: SnapshotPages
-    /// The end of its transaction in the log; `nil` where the file alone has it.
+    /// The end of the commit's transaction in the log; `nil` if the file alone contains the commit.
     let end: LogHeader.TransactionEnd?
-    /// The pages that were written since the snapshot before; `nil` of the first one.
+    /// The pages that were written since the previous snapshot; `nil` for the first one.
     let changed: Set<UInt32>?
 
-    /// Reads what the log has.
+    /// Reads the content of the log.
     ///
     /// Nobody may commit meanwhile.
     ///
     /// - Parameters:
-    ///   - earlier: The snapshot before, whose transaction still lasts: so each commit since is in the log.
-    ///   - pin: In a transaction on this commit.
-    ///   - database: The file, which stays open for as long as the snapshot.
-    /// - Throws: ``StoreError`` with `corrupt` where the file has no header, ``DamagedPage`` where the log does not hold what
-    ///   SQLite says.
+    ///   - earlier: The previous snapshot. Its transaction still lasts, so each commit since then is in the log.
+    ///   - pin: A connection in a transaction on this commit.
+    ///   - database: The file, which stays open as long as the snapshot exists.
+    /// - Throws: ``StoreError`` with `corrupt` if the file has no header, ``DamagedPage`` if the log does not contain
+    ///   what SQLite reports.
     init(
         after earlier: LiveSnapshot?, _ pin: Connection, _ database: DatabaseFile, _ paths: DatabasePaths
     ) throws {
@@ -56,7 +57,8 @@ struct LiveSnapshot {
         self.changed = earlier == nil ? nil : changed
     }
 
-    /// The pages that were written since a transaction of an earlier launch; `nil` where the log no longer tells.
+    /// Returns the pages that were written since a transaction of an earlier launch; `nil` if the log no longer shows
+    /// them.
     ///
     /// - Parameter earlier: The end of that transaction.
     func pagesWritten(since earlier: LogHeader.TransactionEnd?) throws -> Set<UInt32>? {
@@ -67,22 +69,22 @@ struct LiveSnapshot {
     }
 }
 
-/// The pages of a database file and of its log, each as one commit has it.
+/// The pages of a database file and of its log, each as of one commit.
 struct SnapshotPages: PageSource {
     let geometry: PageGeometry
     let pageCount: UInt32
     fileprivate let database: DatabaseFile
     fileprivate let log: SidecarFile?
-    /// That of the log's header.
+    /// The salt in the log's header.
     fileprivate let salt: [UInt8]
-    /// Where in the log the newest form of a page is.
+    /// The offset in the log of the newest version of each page.
     let offsets: [UInt32: Int64]
 
     func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer? {
         guard page >= 1, page <= pageCount else { return nil }
         if let log, let offset = offsets[page],
             let bytes = try log.lend(at: offset, count: geometry.pageSize, scratch),
-            // A log that begins anew gets its header first. What it held was in the file before.
+            // A log that restarts gets its new header first. Its old content was copied into the file before that.
             try log.read(at: 16, count: 8) == salt
         {
             return bytes

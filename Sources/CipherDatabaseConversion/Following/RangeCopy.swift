@@ -1,15 +1,16 @@
 internal import CipherCatalog
 internal import CipherSQLite
 
-/// Brings the changed rows of a plaintext database into its encrypted copy.
+/// Copies the changed rows of a plaintext database into its encrypted copy.
 ///
-/// Rows that are equal stay as they are. Indexes are kept by SQLite, triggers do not fire, and what the definition of a table
-/// forbids was let in by the original.
+/// Rows that are equal stay as they are. SQLite maintains the indexes, triggers do not fire, and values that a table's
+/// definition forbids are copied because the original has them.
 struct RangeCopy {
-    /// To the copy, with the original attached as `original`; in a transaction that sees one commit of it.
+    /// A connection to the copy, with the original attached as `original`, in a transaction that sees one commit of the
+    /// original.
     let connection: Connection
 
-    /// How many rows were added, less those that were removed.
+    /// Copies the changes, and returns the number of added rows minus the number of removed rows.
     func copy(_ changes: [TreeMap.Change]) throws -> Int64 {
         try connection.withoutTriggers {
             try changes.reduce(0) { count, change in
@@ -19,10 +20,10 @@ struct RangeCopy {
         }
     }
 
-    /// The columns of a table that are on disk, and the rowid's name where there is one.
+    /// Returns the columns of a table that are stored on disk, and the name of the rowid if there is one.
     private func columns(of table: SchemaName) throws -> (list: SQL, rowid: SQL?) {
         let all = try ColumnState.read(table: table, from: connection)
-        // A generated column is computed by SQLite, stored or not.
+        // SQLite computes a generated column, whether it is stored or not.
         let list = all.filter { $0.generation == nil }.map { "\($0.schemaName)" as SQL }
         return (list.joined(by: ", "), all.rowIDAlias.map { SQL(text: $0) })
     }
@@ -39,7 +40,7 @@ struct RangeCopy {
         let (list, rowid) = try columns(of: table)
         guard let rowid else {
             throw DatabaseError(
-                extendedCode: DatabaseError.generic, message: "columns of \(table) have all names of the rowid")
+                extendedCode: DatabaseError.generic, message: "the columns of \(table) use all names of the rowid")
         }
         var differences = Differences()
         for range in ranges {
@@ -49,7 +50,7 @@ struct RangeCopy {
             }
             try differences.add(rows("original"), rows("main"), connection)
         }
-        // All that goes first: a value that must be unique may have gone from one row to another.
+        // All deletions come first, because a value that must be unique may have moved from one row to another.
         for row in differences.stale {
             try connection.execute("DELETE FROM main.\(table) WHERE \(rowid) = \(row)")
         }
@@ -65,7 +66,7 @@ struct RangeCopy {
 }
 
 extension TreeMap.RowIDs {
-    /// What follows the name of the table.
+    /// The clause that follows the name of the table.
     func condition(_ rowid: SQL) -> SQL {
         switch (above, below) {
         case (nil, nil): ""
@@ -76,11 +77,11 @@ extension TreeMap.RowIDs {
     }
 }
 
-/// The rows by which two results differ, each in the order of the rowid, which comes first.
+/// The rows in which two results differ. Each result is in the order of the rowid, which is its first column.
 private struct Differences {
-    /// The rows of the copy that the original does not have so.
+    /// The rows of the copy that are missing or different in the original.
     private(set) var stale: [Int64] = []
-    /// The rows of the original that the copy does not have so.
+    /// The rows of the original that are missing or different in the copy.
     private(set) var fresh: [Int64] = []
 
     mutating func add(_ original: SQL, _ copy: SQL, _ connection: Connection) throws {

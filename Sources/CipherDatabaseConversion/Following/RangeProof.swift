@@ -1,12 +1,15 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Shows that the rows that changed are equal in a database and in its copy.
+/// Proves that the changed rows are equal in a database and its copy.
 ///
-/// It reads them by the position of their columns, and shares no connection, key object or SQL text with who copied them.
+/// It reads the rows by the position of their columns, and shares no connection, key object or SQL text with the code
+/// that copied them.
 struct RangeProof {
     let pair: ConnectionPair
 
+    /// Compares the rows.
+    ///
     /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference.
     func run(_ changes: [TreeMap.Change], checkCancellation: @escaping () throws -> Void) throws {
         for change in changes {

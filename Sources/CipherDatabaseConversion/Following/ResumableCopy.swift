@@ -4,16 +4,16 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The file of a copy that is made while others write the database, and the record that tells of it.
+/// The file of a copy that is made while others write to the database, and its record.
 ///
-/// The record is there before the first byte of the copy. The file is locked for as long as this process makes it, so that no
-/// other run removes it; a process that is killed leaves both, and the next launch goes on where it was.
-// Not `Sendable`: one thread's at a time.
+/// The record is written before the first byte of the copy. The file is locked while this process makes it, so that no
+/// other run removes it. A process that is killed leaves both, and the next launch continues where it stopped.
+// Not `Sendable`: used by one thread at a time.
 final class ResumableCopy {
     private let paths: DatabasePaths
     private let options: ConversionOptions
     private let folder: Folder
-    /// `nil` once it was given away or removed.
+    /// The file; `nil` once it has been handed over or removed.
     private(set) var file: NewFile?
     private(set) var record: AttemptRecord
 
@@ -27,9 +27,9 @@ final class ResumableCopy {
         self.options = options
     }
 
-    /// Takes the copy that an earlier launch left, where it can be gone on with, or makes an empty one.
+    /// Takes the copy that an earlier launch left, if it can be continued, or creates an empty one.
     ///
-    /// - Throws: ``StoreError`` with `busy` where another store is making one; with `cancelled`; with `nameTaken`.
+    /// - Throws: ``StoreError`` with `busy` if another store is making one; with `cancelled`; with `nameTaken`.
     static func claim(_ paths: DatabasePaths, _ options: ConversionOptions) throws -> ResumableCopy {
         try UpgradeLock.withLock(paths, timeout: options.upgradeTimeout, cancellation: options.cancellation) {
             let folder = try paths.openFolder()
@@ -52,14 +52,14 @@ final class ResumableCopy {
                 _ = file.lock()
                 return ResumableCopy(file, record, folder, paths, options)
             } catch {
-                // What cannot be removed the next launch removes, as the record tells.
+                // The next launch uses the record to remove what cannot be removed now.
                 _ = try? Attempts(paths: paths, options: options).settle(nil)
                 throw error
             }
         }
     }
 
-    /// The salt with which the copy begins; `nil` where it is too short.
+    /// Returns the salt at the beginning of the copy; `nil` if the copy is too short.
     func salt() throws -> SecretBytes? {
         let content = try present().content
         var isThere = false
@@ -70,16 +70,16 @@ final class ResumableCopy {
         return isThere ? salt : nil
     }
 
-    /// Records how far the copy is.
+    /// Records the progress of the copy.
     ///
-    /// - Parameter progress: `nil` before the copy is written to, and for one that equals no commit.
+    /// - Parameter progress: `nil` before the copy is written to, and for a copy that equals no commit.
     func note(_ progress: CopyProgress?) throws {
         guard progress != record.progress else { return }
         record.progress = progress
         try record.write(folder, paths)
     }
 
-    /// Gives the file away, under the lock of the folder, which no other run gets meanwhile.
+    /// Hands the file over, under the lock of the folder, which no other run can take meanwhile.
     func takeFile() throws -> NewFile {
         let taken = try present()
         taken.unlock()
@@ -89,14 +89,14 @@ final class ResumableCopy {
 
     func present() throws -> NewFile {
         guard let file else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy is gone")
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy no longer exists")
         }
         return file
     }
 
-    /// Removes the file and the record, unless the file was given away.
+    /// Removes the file and the record, unless the file was handed over.
     ///
-    /// What cannot be removed the next launch removes.
+    /// The next launch removes what cannot be removed now.
     func discard() {
         guard let file else { return }
         self.file = nil

@@ -2,22 +2,22 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Which page belongs to which table of a database that others write, and in which order the leaves of a table are.
+/// The table of each page of a database that others write to, and the order of the leaves of each table.
 ///
-/// A leaf that nobody has written, with all of the pages that its rows go on on, has the rows that it had: so the rows that
-/// may have changed are those between two such leaves that were neighbours no longer, or that have others between them.
-/// This rests on the pages that the log names and on the b-trees as they are now, and on nothing that SQLite does inside of
-/// them.
+/// If neither a leaf nor any overflow page of its rows has been written, the leaf has the same rows as before. The rows
+/// that may have changed are therefore those between two such leaves that have other leaves between them, or that were
+/// not neighbours before. This relies only on the pages listed in the log and on the current b-trees, not on how SQLite
+/// changes the b-trees.
 struct TreeMap {
-    /// A table, by its tree.
+    /// A table, identified by its tree.
     struct Table: Equatable {
         let name: SchemaName
         let root: UInt32
-        /// Whether it is WITHOUT ROWID.
+        /// Whether the table is WITHOUT ROWID.
         let isKeyed: Bool
     }
 
-    /// Rowids above one and below another; `nil` for no bound.
+    /// A range of rowids above one value and below another; `nil` for no bound.
     struct RowIDs: Equatable {
         var above: Int64?
         var below: Int64?
@@ -26,17 +26,17 @@ struct TreeMap {
     /// The rows of a table that may have changed.
     struct Change: Equatable {
         let table: Table
-        /// `nil` for all rows, of a table WITHOUT ROWID.
+        /// The ranges; `nil` for all rows, for a table WITHOUT ROWID.
         let ranges: [RowIDs]?
     }
 
-    /// Without the schema's own.
+    /// All tables except the schema table.
     let tables: [Table]
     /// By page: 1 for the schema, 2 for the first table and so on; 0 for any other page.
     private var trees: [Int32] = []
-    /// By overflow page: the leaf whose row goes on on it; 0 for any other page.
+    /// By overflow page: the leaf whose row continues on it; 0 for any other page.
     private var owners: [UInt32] = []
-    /// By leaf: the one before it in its table; 0 for the first, ``unknown`` where that is not known.
+    /// By leaf: the leaf before it in its table; 0 for the first, ``unknown`` if that is not known.
     private var before: [UInt32] = []
     /// By tree: its last leaf, or ``unknown``.
     private var last: [UInt32]
@@ -46,9 +46,9 @@ struct TreeMap {
     /// Reads all pages of all tables.
     ///
     /// - Parameters:
-    ///   - written: The pages that may have been others at an earlier commit, for which the map is to be good as well: of leaves
-    ///     below such a page it is not known whether they were neighbours then.
-    ///   - checkCancellation: Ends it by throwing.
+    ///   - written: The pages that may have been different at an earlier commit, for which the map must also be valid.
+    ///     For leaves below such a page, it is unknown whether they were neighbours then.
+    ///   - checkCancellation: Throws to stop the work.
     /// - Throws: ``DamagedPage``; what the pages throw.
     init(
         _ snapshot: LiveSnapshot, _ tables: [Table], writtenSince written: Set<UInt32> = [],
@@ -84,7 +84,7 @@ struct TreeMap {
         }
     }
 
-    /// What has changed since the snapshot before, and the map as it is now.
+    /// Returns what has changed since the previous snapshot, and updates the map.
     ///
     /// - Parameter written: The pages that were written since.
     /// - Throws: ``DamagedPage``; what the pages throw.
@@ -111,7 +111,7 @@ struct TreeMap {
         let leaves = try takeLeaves(number, root: table.root, isKeyed: table.isKeyed, pages, [])
         let memory = Memory(pages.geometry)
         var ranges: [RowIDs] = []
-        // The last leaf that is as it was, and whether rows behind it may not be.
+        // The last unchanged leaf, and whether rows after it may have changed.
         var (lower, isOpen): (UInt32?, Bool) = (nil, false)
         var previous: UInt32 = 0
         for leaf in leaves {
@@ -161,11 +161,12 @@ struct TreeMap {
         return try TreePage(bytes, number: number, pages.geometry)
     }
 
-    /// The leaves of a tree in their order, from interior pages alone; of a WITHOUT ROWID table also the interior pages.
+    /// Returns the leaves of a tree in order, found from interior pages alone; for a WITHOUT ROWID table, also the
+    /// interior pages.
     ///
-    /// All of a tree's leaves are at one depth.
+    /// All leaves of a tree have the same depth.
     ///
-    /// - Parameter written: The interior pages that do not tell which leaves were neighbours.
+    /// - Parameter written: The interior pages that do not show which leaves were neighbours.
     private mutating func takeLeaves(
         _ number: Int, root: UInt32, isKeyed: Bool, _ pages: SnapshotPages, _ written: Set<UInt32>
     ) throws -> [UInt32] {
@@ -173,7 +174,7 @@ struct TreeMap {
         var level = [root]
         var above: [UInt32] = []
         var edges = Edges(root: root, written)
-        // As many levels as SQLite has.
+        // The maximum number of levels in SQLite.
         for _ in 0..<20 {
             let first = try Self.page(level[0], pages, memory.page)
             guard first.kind.isTable != isKeyed else { throw DamagedPage(level[0], .noTreePage) }
@@ -199,11 +200,12 @@ struct TreeMap {
         throw DamagedPage(root, .depth)
     }
 
-    /// Between which pages of one level of a tree others may have been, for all that the pages above them tell.
+    /// The gaps between the pages of one level of a tree in which other pages may have been, as far as the pages above
+    /// show.
     private struct Edges {
-        /// In front of each page.
+        /// Whether there may have been others before each page.
         private(set) var mayHaveOthersBefore: [Bool] = []
-        /// Behind the last one.
+        /// Whether there may have been others after the last page.
         private(set) var mayHaveOthersAtEnd = false
 
         init() {}
@@ -213,7 +215,7 @@ struct TreeMap {
             mayHaveOthersBefore = [mayHaveOthersAtEnd]
         }
 
-        /// Adds the children of one page of the level above, up to a count.
+        /// Adds the children of one page of the level above, until there are `count` pages.
         mutating func add(
             below index: Int, of level: [UInt32], _ above: Edges, _ written: Set<UInt32>, count: Int
         ) {

@@ -1,17 +1,18 @@
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What the bytes of a file look like that is no plaintext database.
+/// What the bytes of a file look like if it is not a plaintext database.
 ///
-/// Encrypted pages look random, and what looks random may be anything: only a key tells.
+/// Encrypted pages look random, but random-looking bytes may be anything: only a key can tell.
 struct ContentKind {
-    /// What the first bytes say that the file is, in words; `nil` where they say nothing.
+    /// The kind of file that the first bytes indicate, in words; `nil` if they indicate nothing.
     let name: String?
-    /// Whether bytes 16 to 23 are those of a database's header, which SQLCipher encrypts and others leave readable.
+    /// Whether bytes 16 to 23 are those of a database header. SQLCipher encrypts them; other formats leave them
+    /// readable.
     let hasReadablePageSize: Bool
-    /// How much of the beginning does not look random, in bytes.
+    /// The number of bytes at the beginning that do not look random.
     let plainStart: Int
-    /// Whether the rest looks random, or there is none.
+    /// Whether the rest looks random, or there is no rest.
     let restIsRandom: Bool
     let isText: Bool
     let isBlank: Bool
@@ -23,7 +24,7 @@ struct ContentKind {
         let start = try file.read(at: 0, count: 65_536)
         name = Self.name(of: start)
         hasReadablePageSize = Self.hasPageSize(start)
-        // The rest, from several places of a large file.
+        // Sample the rest of a large file at several places.
         var chunks = stride(from: 0, to: start.count, by: Self.chunk).map {
             Array(start[$0..<min($0 + Self.chunk, start.count)])
         }
@@ -31,12 +32,12 @@ struct ContentKind {
             let offset = max(Int64(start.count), size / 64 * Int64(part)) / Int64(Self.chunk) * Int64(Self.chunk)
             chunks.append(try file.read(at: offset, count: Self.chunk))
         }
-        // A short end tells nothing.
+        // A short last chunk proves nothing.
         if chunks.count > 1, let last = chunks.last, last.count < 64 { chunks.removeLast() }
         let looks = chunks.map(Self.looksRandom)
         plainStart = (looks.firstIndex(of: true) ?? looks.count) * Self.chunk
         let rest = looks.drop { !$0 }
-        // Empty pages and damage do not make a database something else.
+        // A few empty or damaged pages do not mean that the file is not a database.
         restIsRandom = !rest.isEmpty && rest.count(where: { $0 }) * 4 >= rest.count * 3
         isText =
             start.allSatisfy { $0 >= 0x20 && $0 != 0x7f || [9, 10, 12, 13].contains($0) }
@@ -44,11 +45,11 @@ struct ContentKind {
         isBlank = chunks.allSatisfy { $0.allSatisfy { $0 == 0 } }
     }
 
-    /// Whether the whole file looks as an encrypted one does.
+    /// Whether the whole file looks like an encrypted one.
     var isRandom: Bool { plainStart == 0 && restIsRandom }
 
-    /// By the counts of the 256 values of a byte, whose sum of squares is near its mean for random bytes; it has left the
-    /// limits here for less than one of 10^9 chunks.
+    /// Returns whether the counts of the 256 byte values look random. For random bytes, the sum of their squared
+    /// deviations is near its mean; it exceeds the limit used here for fewer than one of 10^9 chunks.
     private static func looksRandom(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 16 else { return false }
         var counts = [Int](repeating: 0, count: 256)
@@ -58,8 +59,10 @@ struct ContentKind {
         return deviation < 430
     }
 
-    /// Source: SQLite, "Database File Format", section 1.3; SQLite Encryption Extension, "Encryption Details", and SQLite3
-    /// Multiple Ciphers, "Legacy Cipher Schemes", leave these bytes as they are.
+    /// Returns whether the bytes contain a readable page size.
+    ///
+    /// Sources: SQLite, "Database File Format", section 1.3; SQLite Encryption Extension, "Encryption Details", and
+    /// SQLite3 Multiple Ciphers, "Legacy Cipher Schemes", which leave these bytes as they are.
     private static func hasPageSize(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 24, !FileHeader.startsWithMagic(bytes) else { return false }
         let header = FileHeader(bytes: bytes, fileSize: 0)
@@ -71,7 +74,7 @@ struct ContentKind {
         if LogHeader.length <= bytes.count, LogHeader.begins(bytes) { return "the -wal of a database" }
         if let known = beginnings.first(where: { bytes.starts(with: $0.bytes) }) { return known.name }
         if bytes.count > 262, bytes[257..<262].elementsEqual("ustar".utf8) { return "a tar archive" }
-        if bytes.count > 12, bytes[4..<8].elementsEqual("ftyp".utf8) { return "a video or picture" }
+        if bytes.count > 12, bytes[4..<8].elementsEqual("ftyp".utf8) { return "a video or an image" }
         return nil
     }
 
@@ -81,17 +84,17 @@ struct ContentKind {
             ([0x1f, 0x8b, 0x08], "a gzip file"), ([0x50, 0x4b, 0x03, 0x04], "a zip archive"),
             ([0x50, 0x4b, 0x05, 0x06], "an empty zip archive"), ([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00], "an xz file"),
             ([0x28, 0xb5, 0x2f, 0xfd], "a zstd file"), ([0x04, 0x22, 0x4d, 0x18], "an lz4 file"),
-            ([0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c], "a 7z archive"), ([0x89, 0x50, 0x4e, 0x47], "a PNG picture"),
-            ([0xff, 0xd8, 0xff, 0xe0], "a JPEG picture"), ([0xff, 0xd8, 0xff, 0xe1], "a JPEG picture"),
+            ([0x37, 0x7a, 0xbc, 0xaf, 0x27, 0x1c], "a 7z archive"), ([0x89, 0x50, 0x4e, 0x47], "a PNG image"),
+            ([0xff, 0xd8, 0xff, 0xe0], "a JPEG image"), ([0xff, 0xd8, 0xff, 0xe1], "a JPEG image"),
             ([0x7f, 0x45, 0x4c, 0x46], "a program (ELF)"), ([0xcf, 0xfa, 0xed, 0xfe], "a program (Mach-O)"),
-            ([0x00, 0x01, 0x00, 0x00] + Array("Standard ".utf8), "a database of Microsoft Access"),
+            ([0x00, 0x01, 0x00, 0x00] + Array("Standard ".utf8), "a Microsoft Access database"),
         ]
         + [
-            ("BZh9", "a bzip2 file"), ("%PDF-", "a PDF document"), ("GIF8", "a GIF picture"),
-            ("Rar!\u{1a}", "a rar archive"), ("bplist00", "a property list"), ("Salted__", "a file of `openssl enc`"),
-            ("age-encryption.org/", "a file of age"), ("-----BEGIN PGP", "a file of PGP"), ("LUKS", "a LUKS volume"),
-            ("ANDROID BACKUP", "a backup of Android"), ("version https://git-lfs", "a Git LFS pointer"),
-            ("** This file contains an SQLite 2", "a database of SQLite 2"),
+            ("BZh9", "a bzip2 file"), ("%PDF-", "a PDF document"), ("GIF8", "a GIF image"),
+            ("Rar!\u{1a}", "a rar archive"), ("bplist00", "a property list"), ("Salted__", "an `openssl enc` file"),
+            ("age-encryption.org/", "an age file"), ("-----BEGIN PGP", "a PGP file"), ("LUKS", "a LUKS volume"),
+            ("ANDROID BACKUP", "an Android backup"), ("version https://git-lfs", "a Git LFS pointer"),
+            ("** This file contains an SQLite 2", "an SQLite 2 database"),
             ("PRAGMA foreign_keys=OFF;", "an SQL dump of a database"),
         ].map { (Array($0.0.utf8), $0.1) }
 }

@@ -1,18 +1,18 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// Databases below a folder, by names that somebody else keeps.
+/// Databases below a folder, found by names from a list that somebody else maintains.
 ///
-/// A name leads to a file below the folder or is refused: symbolic links are not followed.
+/// A name refers to a file below the folder or is refused: symbolic links are not followed.
 package struct DatabaseList: Sendable {
     /// The folder, without symbolic links.
     package let root: String
-    /// The folder of the last name, since lists tend to go folder by folder.
+    /// The folder of the last name, cached because lists are usually ordered by folder.
     private var last: (path: String, identity: FileIdentity)?
 
-    /// Names are those of files below a folder.
+    /// Creates a list whose names are those of files below a folder.
     ///
-    /// - Throws: ``StoreError`` where there is no such folder.
+    /// - Throws: ``StoreError`` if there is no such folder.
     package init(in folder: String) throws {
         root = try FileSystem.resolve(folder)
         guard let status = try FileSystem.status(root), status.isDirectory else {
@@ -20,9 +20,9 @@ package struct DatabaseList: Sendable {
         }
     }
 
-    /// The path of a name, which is relative to the folder, or absolute and below it.
+    /// Returns the path of a name, which is relative to the folder, or absolute and below it.
     ///
-    /// `nil` where it leads out of the folder.
+    /// Returns `nil` if the name refers to something outside the folder.
     package func path(of name: String) -> String? {
         let slash = UInt8(ascii: "/")
         var bytes = Array(name.utf8)
@@ -38,7 +38,7 @@ package struct DatabaseList: Sendable {
         return FileName.inFolder(root, String(decoding: Array(parts.joined(separator: [slash])), as: UTF8.self))
     }
 
-    /// What there is under a path that ``path(of:)`` gave.
+    /// Returns what exists at a path that ``path(of:)`` returned.
     package mutating func found(at path: String) -> DatabaseSearch.Found {
         var folder: FileIdentity?
         do {
@@ -64,7 +64,7 @@ package struct DatabaseList: Sendable {
         }
         guard try FileSystem.resolve(folder).isSameName(as: folder) else {
             throw StoreError(
-                .notAFile, path: path, "a folder of this name is a symbolic link, and links are not followed",
+                .notAFile, path: path, "a folder in this path is a symbolic link, and links are not followed",
                 advice: "give the name without the link")
         }
         last = (folder, status.identity)
@@ -73,11 +73,11 @@ package struct DatabaseList: Sendable {
 }
 
 extension DatabaseSearch.Found {
-    /// A name that leads out of the folder.
+    /// The result for a name that refers to something outside the folder.
     package init(refused name: String) {
         let failure = StoreError(
-            .notAFile, path: name, "this name of the list is none of a file below the folder",
-            advice: "give names relative to the folder, without .. in them")
+            .notAFile, path: name, "this name of the list does not refer to a file below the folder",
+            advice: "give names that are relative to the folder and contain no ..")
         self.init(name, .failure(failure), in: nil)
     }
 }

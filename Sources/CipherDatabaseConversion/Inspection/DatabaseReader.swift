@@ -2,11 +2,11 @@ package import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
 
-/// Opens a database of any kind for reading only, and leaves no trace beside it.
+/// Opens a database of any kind for reading only, and leaves no files beside it.
 package struct DatabaseReader {
     private let inspector: Inspector
 
-    /// A reader of the database at a path.
+    /// Creates a reader of the database at a path.
     package init(path: String) throws {
         self.init(try Inspector(path: path))
     }
@@ -15,16 +15,17 @@ package struct DatabaseReader {
         self.inspector = inspector
     }
 
-    /// The database, without symbolic links.
+    /// The path of the database, without symbolic links.
     package var path: String { inspector.paths.database }
 
-    /// Lends a connection on which the file has been shown to be readable.
+    /// Passes `body` a connection through which the file has been shown to be readable.
     ///
     /// - Parameters:
-    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
     ///   - formats: The cipher settings to try on an opaque file, in the order of ``FileUnlocking``.
-    ///   - body: Reads; it is also given the cipher format that the key opened, `nil` for a plaintext file.
-    /// - Throws: ``StoreError``, or what `body` throws, which is passed on as it is.
+    ///   - body: Reads the database. It also receives the cipher format that the key opened, or `nil` for a plaintext
+    ///     file.
+    /// - Throws: ``StoreError``, or what `body` throws, unchanged.
     package func read<Result>(
         provider: any KeyProvider, formats: [CipherSettings],
         _ body: (Connection, CipherSettings?) throws -> Result
@@ -32,7 +33,8 @@ package struct DatabaseReader {
         try readOpened(provider: provider, formats: formats) { try body($0, $1?.settings) }
     }
 
-    /// The same with the key that opened the file; `nil` for a plaintext one.
+    /// Does the same as ``read(provider:formats:_:)``, but passes the key that opened the file, or `nil` for a
+    /// plaintext file.
     func readOpened<Result>(
         provider: any KeyProvider, formats: [CipherSettings], _ body: (Connection, FileKey?) throws -> Result
     ) throws -> Result {
@@ -52,6 +54,6 @@ package struct DatabaseReader {
         }
     }
 
-    /// A failure to read the file, with what to do about it.
+    /// Returns the error for a failure to read the file, with advice on what to do.
     package func failure(_ error: DatabaseError) -> StoreError { inspector.readFailure(error) }
 }

@@ -13,18 +13,18 @@ internal import CipherSystemFiles
 
 /// Finds the databases in a folder and all folders below it.
 ///
-/// A file is a database by its name, or by its content where the name tells nothing. A name that SQLite or we give what
-/// lies beside a database counts by the content alone, and where that database exists it is told of and not entered.
-/// Nothing is found twice, and nothing outside the folder: symbolic links are not followed, also where one takes the
-/// place of a folder meanwhile, and of several hard links to one file the first counts.
+/// A file counts as a database by its name, or by its content if the name does not decide. A name that SQLite or
+/// CipherStore gives to a file beside a database counts by content alone; if that database exists, the file is reported
+/// and not converted. Nothing is found twice, and nothing outside the folder is found: symbolic links are not followed,
+/// even if one replaces a folder meanwhile, and if a file has several hard links, the first one counts.
 package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
-    /// Which names are those of databases.
+    /// Which names count as names of databases.
     package enum Names: Sendable {
-        /// Files with the usual extensions of databases, and any other whose content is a database.
+        /// Files with the usual extensions of databases, and any other file whose content is a database.
         case usual
         /// Files that match a shell pattern.
         case matching(String)
-        /// One name.
+        /// Files with this name.
         case equal(String)
     }
 
@@ -32,23 +32,23 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     package struct Found: Sendable {
         package enum Kind: Sendable {
             case database
-            /// A link, which is not followed.
+            /// A symbolic link, which is not followed.
             case symbolicLink
             /// Another name (hard link) of a database that was found before.
             case otherName(of: String)
-            /// A database under a name that is SQLite's or ours beside the database of that name.
+            /// A database with a name that SQLite or CipherStore gives to a file beside the named database.
             case beside(database: String)
-            /// It is unknown what this is.
+            /// The file could not be examined.
             case failure(StoreError)
         }
 
         package let path: String
         package let kind: Kind
-        /// In bytes.
+        /// The size in bytes.
         package let size: Int64
-        /// When it was written last: seconds and nanoseconds.
+        /// The time of the last modification, in seconds and nanoseconds.
         package let modified: [Int]?
-        /// The folder in which it was seen; `nil` where that was not found.
+        /// The folder in which it was found; `nil` if that folder was not found.
         let folder: FileIdentity?
         fileprivate let file: FileIdentity?
 
@@ -61,7 +61,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
             file = status?.identity
         }
 
-        /// Whether the same file still has this name: what an upgrade left there is swept at its next run.
+        /// Returns whether the same file still has this name. Its next upgrade removes what an earlier one left there.
         package func isStillThere() throws -> Bool {
             try FileSystem.status(path, followLinks: false)?.identity == file
         }
@@ -70,24 +70,26 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
     private let names: Names
     private let begins: (part: Int, of: Int)
     private let isWanted: @Sendable (String) -> Bool
-    /// The folders that are still to be looked through, the next one last.
+    /// The folders that have not been searched yet, the next one last.
     private var folders: [Inner] = []
-    /// What was found and not yet returned.
+    /// The results that have not been returned yet.
     private var found: [Found] = []
     private var returned = 0
     private var firstNames: [FileIdentity: String] = [:]
-    /// How many files are found ahead, as whole folders: a folder's names are judged before any of its databases is worked on.
+    /// The number of files to find ahead, in whole folders: all names of a folder are examined before any of its
+    /// databases is converted.
     private static let mostAhead = 64
 
-    /// Begins a search of a folder, or takes the one database that a path leads to.
+    /// Begins a search of a folder, or takes the one database at a path.
     ///
-    /// What is found is returned folder by folder, by name. No more than one large folder is held in memory.
+    /// Results are returned folder by folder, ordered by name. No more than one large folder is held in memory.
     ///
     /// - Parameters:
-    ///   - begins: Which part of the folders comes first, so that several searches of one folder begin in different places.
-    ///   - isWanted: Whether a path is to be found. What it refuses is not looked into. Of a name that a file beside a
-    ///     database would have, it is asked for that database's path, whether it exists or not.
-    /// - Throws: ``StoreError`` where there is nothing of that name.
+    ///   - begins: Which part of the folders comes first, so that several searches of one folder can start in different
+    ///     places.
+    ///   - isWanted: Whether to find a path. A refused file is not read. For a name that a file beside a database would
+    ///     have, it is called with that database's path, whether or not that database exists.
+    /// - Throws: ``StoreError`` if nothing has that name.
     package init(
         in path: String, _ names: Names, begins: (part: Int, of: Int) = (0, 1),
         isWanted: @escaping @Sendable (String) -> Bool = { _ in true }
@@ -107,7 +109,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         folders = try look(through: SearchedFolder(root))
     }
 
-    /// The next of what is found; `nil` once all folders were looked through.
+    /// Returns the next result; `nil` once all folders have been searched.
     package mutating func next() -> Found? {
         while found.count - returned < Self.mostAhead, let next = folders.popLast() {
             found.removeFirst(returned)
@@ -123,10 +125,10 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         return found[returned]
     }
 
-    /// A folder that is still to be looked through.
+    /// A folder that has not been searched yet.
     private typealias Inner = (path: String, identity: FileIdentity)
 
-    /// Takes note of the databases in a folder, and returns the folders in it, the last one first.
+    /// Records the databases in a folder, and returns the folders in it, the last one first.
     private mutating func look(through folder: SearchedFolder) throws -> [Inner] {
         var inner: [Inner] = []
         for name in try folder.names() {
@@ -157,13 +159,13 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         found.append(Found(path, .failure(failure), in: folder))
     }
 
-    /// The path of the database that a name would belong to: of one that SQLite or we give a file beside a database, that
-    /// one's, whether it exists or not; else its own.
+    /// Returns the path of the database that a name belongs to: for a name that SQLite or CipherStore gives to a file
+    /// beside a database, that database's path, whether or not it exists; otherwise the name's own path.
     private static func database(of name: String, in folder: SearchedFolder) -> String {
         FileName.inFolder(folder.path, DatabasePaths.database(besideWhich: name) ?? name)
     }
 
-    /// What a file is to the search; `nil` if it is no database.
+    /// Returns what a file is to the search; `nil` if it is not a database.
     private mutating func kind(
         of name: String, _ path: String, _ status: FileSystem.Status, _ folder: SearchedFolder
     ) throws -> Found.Kind? {
@@ -185,7 +187,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         return first.isSameName(as: path) ? .database : .otherName(of: first)
     }
 
-    /// Takes note of a name of a file with several, and returns the first one.
+    /// Records a name of a file that has several, and returns the first one.
     @discardableResult
     private mutating func noteName(_ path: String, of file: FileIdentity) -> String {
         if let first = firstNames[file] { return first }
@@ -193,7 +195,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
         return path
     }
 
-    /// Whether the name is a database's; `nil` if it is none's, whatever the content.
+    /// Returns whether the name is that of a database; `nil` to exclude the file whatever its content.
     private func isNamed(_ name: String) -> Bool? {
         switch names {
         case .usual: Self.endings.contains { name.lowercased().hasSuffix($0) }
@@ -205,9 +207,9 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 
     private static let endings = [".db", ".db3", ".sqlite", ".sqlite3", ".sqlitedb"]
 
-    /// A plaintext database is known by its header.
+    /// Returns whether the content looks like a database. A plaintext one is recognized by its header.
     ///
-    /// Pages of an encrypted one look random: of the 256 values of a byte, about 251 are among the first 1024 bytes.
+    /// Encrypted pages look random: the first 1024 bytes contain about 251 of the 256 possible byte values.
     private static func looksLikeDatabase(_ path: String, _ status: FileSystem.Status) throws -> Bool {
         guard status.size >= 512 else { return false }
         guard FileSystem.canRead(path) else { throw FileSystem.failure("be read", path, EACCES) }
@@ -219,7 +221,7 @@ package struct DatabaseSearch: IteratorProtocol, Sequence, Sendable {
 }
 
 extension DatabasePaths {
-    /// The names around a database that a search has found, which are only what they are in that folder.
+    /// Creates the paths around a database that a search has found; they count only while they are in that folder.
     package init(_ found: DatabaseSearch.Found) {
         self.init(found.path, seenIn: found.folder)
     }

@@ -2,7 +2,7 @@ internal import CipherPrimitives
 internal import CipherPageSealing
 package import CipherSQLite
 
-/// The key of one file, derived over its salt, with the format that it opens.
+/// The key of one file, derived with its salt, and the format that it opens.
 package struct FileKey: Sendable {
     package let key: CipherKey
     package let settings: CipherSettings
@@ -12,7 +12,7 @@ package struct FileKey: Sendable {
         self.settings = settings
     }
 
-    /// Derives a key over a salt, unless somebody in this process holds the key of the same file.
+    /// Derives a key with a salt, or reuses it if this process already holds the key of the same file.
     init(_ key: CipherKey, salt: SecretBytes, _ settings: CipherSettings) throws {
         let derived = try DerivedKeys.inUse.rawKey(of: key, salt: salt, settings: settings)
         self.init(key: derived, settings: settings)
@@ -20,7 +20,7 @@ package struct FileKey: Sendable {
 }
 
 extension ConnectionProfile {
-    /// The same under the key of a file, where it has one, with an app's extensions.
+    /// Returns this profile with the key of a file, if it has one, and with an app's extensions.
     package func with(_ fileKey: FileKey?, _ extensions: SQLExtensions = SQLExtensions()) -> Self {
         with(key: fileKey?.key, format: fileKey?.settings ?? CipherSettings(), extensions: extensions)
     }

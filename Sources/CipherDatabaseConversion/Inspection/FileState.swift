@@ -1,19 +1,19 @@
-/// What an inspection reports of a database file: what can be told with the key, where one is given.
+/// The state of a database file, as an inspection reports it: what can be determined with the key, if one is given.
 ///
-/// Found without changing anything.
+/// The inspection changes nothing.
 public enum FileState: String, Sendable, Codable {
-    /// There is no file.
+    /// The file does not exist.
     case missing
-    /// A file of 0 bytes, which SQLite takes for a new database.
+    /// The file has 0 bytes, which SQLite treats as a new database.
     case empty
-    /// A readable SQLite database.
+    /// The file is a readable SQLite database.
     case plaintext
-    /// Encrypted, and the key fits.
+    /// The file is encrypted, and the key opens it.
     case encrypted
-    /// Encrypted or damaged: only a key tells.
+    /// The file is encrypted or damaged; only a key can tell.
     case opaque
     /// The journal of a writer that crashed must be rolled back before the file can be read.
     case needsRecovery
-    /// A `-wal` or `-journal` of another copy lies beside the file and would overwrite it.
+    /// A `-wal` or `-journal` of another copy is beside the file and would overwrite it.
     case staleSidecar
 }

@@ -2,23 +2,25 @@ package import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
 
-/// Finds the key and the cipher format that open an encrypted file: the one order in which they are tried.
+/// Finds the key and the cipher format that open an encrypted file. The order in which they are tried is always the
+/// same:
 ///
 /// 1. The provider's key in the first format, which is the wanted one.
-/// 2. The previous key, where the provider has one, in every format. It is asked for only where the first key does not open
-///    the file, or cannot be had: no key is ever made before another one has opened the file, and no one is locked out
-///    by a new key store while the file has the old key.
+/// 2. The previous key, if the provider has one, in every format. It is requested only if the first key does not open
+///    the file or is not available. A key is therefore never created before another one has opened the file, and a new
+///    key store locks nobody out while the file has the old key.
 /// 3. The provider's key in the other formats. Each try of a passphrase is one key derivation.
 package struct FileUnlocking {
     let paths: DatabasePaths
     let provider: any KeyProvider
-    /// The cipher settings that the file may have; the first are the wanted ones.
+    /// The cipher settings that the file may have. The first are the wanted ones.
     let formats: [CipherSettings]
-    /// Whether the journal of a writer that crashed is rolled back once a key has fitted, and not before.
+    /// Whether to roll back the journal of a writer that crashed, once a key has opened the file and not before.
     ///
-    /// The upgrade lock is held then. Otherwise nothing is changed, and such a file is refused.
+    /// If so, the caller holds the upgrade lock. Otherwise nothing is changed, and a file with such a journal is
+    /// refused.
     let rollsBackJournal: Bool
-    /// Whether the previous key of the provider counts.
+    /// Whether to try the previous key of the provider.
     private let takesPreviousKey: Bool
 
     package init(
@@ -35,19 +37,19 @@ package struct FileUnlocking {
     /// An encrypted file that a key has opened.
     package struct Unlocked: Sendable {
         package let fileKey: FileKey
-        /// Whether the app keeps the file in WAL mode; what died may have taken it out of it.
+        /// Whether the app keeps the file in WAL mode. A run that died may have changed the mode.
         let isWriteAheadLog: Bool
-        /// The previous key, where that was it.
+        /// The previous key, if it is the key that opened the file.
         let previousKey: CipherKey?
 
         package var hasPreviousKey: Bool { previousKey != nil }
     }
 
-    /// Opens the file, and lends a connection that only reads.
+    /// Opens the file, and passes `body` a read-only connection.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `saltMissing` if the key lacks the salt that the file does
-    ///   not hold, with `needsRecovery` if a journal is not rolled back; what the provider throws; what `body` throws,
-    ///   as it is.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `saltMissing` if the file does not hold its salt and the key
+    ///   lacks it, with `needsRecovery` if a journal is not rolled back; what the provider throws; what `body` throws,
+    ///   unchanged.
     package func run<Result>(
         _ inspector: Inspector, hasPlaintextHeader: Bool, _ body: (Connection, Unlocked) throws -> Result
     ) throws -> (file: Unlocked, result: Result) {
@@ -61,7 +63,8 @@ package struct FileUnlocking {
         return (found.file, try found.result.get())
     }
 
-    /// A failure of the body must not be taken for a key that does not fit: the key has fitted by then.
+    /// The result of `body` is kept apart: its failure must not be mistaken for a wrong key, because the key has
+    /// already opened the file.
     private typealias Attempt<Result> = (file: Unlocked, result: Swift.Result<Result, any Error>)
 
     private func order<Found>(_ attempt: (CipherKey, [CipherSettings], Bool) throws -> Found) throws -> Found {
@@ -91,7 +94,7 @@ package struct FileUnlocking {
         _ key: CipherKey, _ formats: [CipherSettings], isPrevious: Bool, _ inspector: Inspector,
         hasPlaintextHeader: Bool, _ body: (Connection, Unlocked) throws -> Result
     ) throws -> Attempt<Result> {
-        // Only who goes on to write needs to know what a run that died did to the journal mode.
+        // Only a caller that will write needs to know how a run that died changed the journal mode.
         let interrupted = try rollsBackJournal ? AttemptRecord.read(paths) : nil
         for settings in formats {
             let found = try read(key, settings, inspector, hasPlaintextHeader: hasPlaintextHeader) {
@@ -130,10 +133,10 @@ package struct FileUnlocking {
 }
 
 extension StoreError {
-    /// Whether the file is sound as far as is known, and another key or format may open it.
+    /// Whether the file is undamaged as far as is known, and another key or format may open it.
     fileprivate var saysThatKeyIsAnother: Bool { code == .keyDoesNotFit || code == .saltMissing }
 
-    /// Whether it is the key provider that failed, so that it is not known whether the file has its key.
+    /// Whether the key provider failed, so that it is unknown whether the file has its key.
     package var isOfKeyProvider: Bool {
         switch code {
         case .keyUnavailable, .keyStoreLocked, .keyStoreUnavailable, .keyMalformed, .keyFileInsecure: true

@@ -1,22 +1,22 @@
 public import CipherHistory
 
-/// What an inspection found.
+/// The result of an inspection.
 public struct Inspection: Sendable, Codable, Equatable {
-    /// The database, without symbolic links.
+    /// The path of the database, without symbolic links.
     public let path: String
-    /// What the file is.
+    /// The state of the file.
     public let state: FileState
     /// The file's size in bytes.
     public let size: Int64
-    /// Files beside it, by name, with their sizes in bytes.
+    /// The files beside it, by name, with their sizes in bytes.
     public let sidecars: [String: Int64]
-    /// `PRAGMA user_version`, where it can be read.
+    /// The value of `PRAGMA user_version`, if it can be read.
     public let version: Int?
-    /// The version that CipherStore has recorded and that counts; `nil` if it has recorded none, or it cannot be read.
+    /// The effective version that CipherStore has recorded; `nil` if it has recorded none, or it cannot be read.
     public let recordedVersion: SchemaVersion?
-    /// `PRAGMA application_id`, where it can be read.
+    /// The value of `PRAGMA application_id`, if it can be read.
     public let applicationID: Int?
-    /// `wal` or `delete`, where it can be read.
+    /// The journal mode, `wal` or `delete`, if it can be read.
     public let journalMode: String?
     /// The cipher format that the key opened, for an encrypted file.
     public let cipherCompatibility: Int?

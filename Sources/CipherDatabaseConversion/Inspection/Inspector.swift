@@ -6,9 +6,9 @@ package import CipherSQLite
 package import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Finds out what a file is.
+/// Determines what a file is.
 ///
-/// Changes nothing, and reads the database only through SQLite's file layer.
+/// It changes nothing, and reads the database only through SQLite's file layer.
 package struct Inspector {
     let paths: DatabasePaths
     private let extensions: SQLExtensions
@@ -16,15 +16,15 @@ package struct Inspector {
     let busyTimeout: Duration
     private let isAlone: Bool
 
-    /// An inspector for a process that does nothing else with the file meanwhile.
+    /// Creates an inspector for a process that does nothing else with the file meanwhile.
     package init(path: String) throws {
         self.init(try DatabasePaths(path), isAlone: true)
     }
 
     /// - Parameters:
-    ///   - extensions: The app's own, which its schema may need to be read.
+    ///   - extensions: The app's own extensions, which may be needed to read its schema.
     ///   - busyTimeout: How long to wait for other connections to the file.
-    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
+    ///   - isAlone: Whether this process opens no other connection to the file meanwhile.
     package init(
         _ paths: DatabasePaths, extensions: SQLExtensions = SQLExtensions(), busyTimeout: Duration = .seconds(5),
         isAlone: Bool = false
@@ -35,9 +35,10 @@ package struct Inspector {
         self.isAlone = isAlone
     }
 
-    /// What a file is without a key, by its header and its sidecars: what is done with it is decided by this.
+    /// What a file is, without a key, by its header and its sidecars. All further decisions are based on this.
     ///
-    /// ``FileState`` continues from here with the key, and ``FileContent`` is what a conversion can begin with.
+    /// ``FileState`` refines this with the key, and ``FileContent`` lists the kinds of file with which a conversion can
+    /// begin.
     package enum Surface: Equatable {
         case missing
         case empty
@@ -46,20 +47,20 @@ package struct Inspector {
         case staleSidecar
     }
 
-    /// Looks at the header and into the sidecars.
+    /// Examines the header and the sidecars.
     ///
-    /// What was seen of a file counts only while it is the same file: another process may put a new one in its place, or
-    /// make the first, between two looks.
+    /// The findings count only if the file is still the same afterwards: another process may replace it, or create it,
+    /// between two reads.
     ///
-    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` if SQLite would harm the file, or
-    ///   another one, by what a sidecar says, and with `busy` if the file keeps changing.
+    /// - Throws: ``StoreError`` with `notAFile` or `permission`, with `corrupt` if the content of a sidecar would make
+    ///   SQLite harm this file or another one, and with `busy` if the file keeps changing.
     package func surface() throws -> Surface {
         for number in 1...FileSystem.looks {
             let before = try paths.status()
             let surface = Result { try look() }
             let after = try paths.status()
             let isSame = before?.identity == after?.identity && (before?.size == 0) == (after?.size == 0)
-            // A file that was gone for a moment may have come back with the number that it had.
+            // A file that was missing for a moment may have come back with the same inode number.
             var wasGone = false
             if case .failure(let error as DatabaseError) = surface { wasGone = error.isCannotOpen }
             if isSame, !wasGone || number == FileSystem.looks { return try surface.get() }
@@ -85,17 +86,19 @@ package struct Inspector {
             ? .plaintext : .opaque(hasPlaintextHeader: header.isEncryptedWithPlaintextHeader)
     }
 
-    /// SQLite waits forever at a FIFO.
+    /// Refuses files that SQLite cannot use as sidecars.
     ///
-    /// A file that it did not write it takes for a spent log or journal, and removes it.
+    /// SQLite waits forever when it opens a FIFO.
     ///
-    /// A link to nothing in the place of the index only keeps it from using WAL mode, which a conversion may have to give
-    /// back.
+    /// It mistakes a file that it did not write for an obsolete log or journal, and removes it.
+    ///
+    /// A dangling link in place of the index only prevents SQLite from using WAL mode, which a conversion may have to
+    /// restore.
     func checkSidecarNames(isConverting: Bool = false) throws {
         for path in [paths.wal, paths.sharedMemory, paths.journal] {
             guard let status = try FileSystem.status(path, followLinks: false) else { continue }
             if status.isRegular {
-                // An index beside a log is made anew, whatever it holds.
+                // An index beside a log is rebuilt, whatever it contains.
                 let isIndexOfLog = try path == paths.sharedMemory && FileSystem.exists(paths.wal)
                 guard try !isIndexOfLog && SidecarScan.isForeign(path) else { continue }
                 throw StoreError.inTheWay(
@@ -111,15 +114,16 @@ package struct Inspector {
         try FileHeader(DatabaseFile(path: paths.database))
     }
 
-    /// The whole inspection.
+    /// Inspects the file completely.
     ///
     /// - Parameters:
-    ///   - provider: Gives the key to try on an opaque file, and is asked for no other; `nil` where there is none.
+    ///   - provider: Provides the key to try on an opaque file, and is asked for no other key; `nil` if there is no
+    ///     provider.
     ///   - formats: The cipher settings to try, in order; each try is one key derivation.
     /// - Throws: ``StoreError`` with `corrupt` for a plaintext file that cannot be read, `keyDoesNotFit` if a key was
     ///   given and opens the file in none of the formats, `notAFile`, `permission`.
     package func inspect(provider: (any KeyProvider)?, formats: [CipherSettings]) throws -> Inspection {
-        // Before the file is opened: while it is, a reader's own -wal and -shm may lie beside it.
+        // List them before the file is opened: while it is open, a reader's own -wal and -shm may be beside it.
         let sidecars = try sidecars()
         switch try surface() {
         case .missing: return try result(.missing, sidecars)
@@ -159,7 +163,7 @@ package struct Inspector {
             advice: "check the key", changed: .nothing)
     }
 
-    /// Says what a file is that is neither a plaintext database nor has the size and shape of an encrypted one.
+    /// Describes a file that is neither a plaintext database nor has the size and shape of an encrypted one.
     ///
     /// - Returns: `nil` if the file may be an encrypted database.
     package func notADatabase() throws -> String? {
@@ -205,13 +209,13 @@ package struct Inspector {
 
     /// Reads an encrypted file.
     ///
-    /// - Returns: `nil` if the key does not fit in this format.
+    /// - Returns: `nil` if the key does not open the file in this format.
     /// - Throws: ``StoreError`` with `needsRecovery` if a journal must be rolled back first.
     package func readingEncrypted<Result>(
         key: CipherKey, settings: CipherSettings, hasPlaintextHeader: Bool,
         _ body: (Connection, FileKey) throws -> Result
     ) throws -> Result? {
-        // Older formats have no file with a readable header.
+        // Older formats do not support a readable header.
         guard !hasPlaintextHeader || settings.compatibility >= 4 else { return nil }
         let unlocked = try fileKey(key, settings, hasPlaintextHeader: hasPlaintextHeader)
         do {
@@ -227,15 +231,15 @@ package struct Inspector {
         } catch let error as DatabaseError where error.needsRecovery {
             throw needsRecovery()
         } catch let error as DatabaseError {
-            // What the log brings may keep the schema from being read at all.
+            // The content of the log may make the schema unreadable.
             if error.isCorrupt, try isLogOfOther(unlocked) { throw staleSidecar() }
             throw readFailure(error)
         }
     }
 
-    /// Whether the log continues from another copy of the file.
+    /// Returns whether the log belongs to another copy of the file.
     ///
-    /// - Parameter fileKey: The key of an encrypted file, which fits it.
+    /// - Parameter fileKey: The key that opens an encrypted file.
     private func isLogOfOther(_ fileKey: FileKey?) throws -> Bool {
         try LogMatch(
             paths: paths,
@@ -246,7 +250,7 @@ package struct Inspector {
         ).isOther()
     }
 
-    /// Derives the key over the file's own salt, once for all connections and stores of this process.
+    /// Derives the key with the file's own salt, once for all connections and stores of this process.
     func fileKey(_ key: CipherKey, _ settings: CipherSettings, hasPlaintextHeader: Bool) throws -> FileKey {
         var settings = settings
         guard hasPlaintextHeader else {
@@ -259,13 +263,14 @@ package struct Inspector {
         return FileKey(key: key, settings: settings)
     }
 
-    /// Pages of the database that are neither in the file nor in its log tell of a cut file.
+    /// Detects a truncated file: it has pages that are neither in the file nor in its log.
     ///
-    /// Asked before anything is opened for writing: a checkpoint would make the file as long as it was, with nothing where
-    /// the lost pages were.
+    /// This is checked before anything is opened for writing: a checkpoint would extend the file to its former length,
+    /// with empty space in place of the lost pages.
     private func checkLength(_ connection: Connection) throws {
-        // Header, length and log are of one moment only in a read transaction: while it lasts no writer changes the file,
-        // no checkpoint moves what it sees out of the log, and no log begins anew behind one that did.
+        // The header, the length and the log are consistent only within a read transaction. While it lasts, no writer
+        // changes the file, no checkpoint moves frames that it sees out of the log, and no log restarts after such a
+        // checkpoint.
         try connection.transaction(.deferred) {
             let pages = try connection.value(Int.self, "PRAGMA page_count") ?? 0
             let header = try header()
@@ -321,9 +326,9 @@ package struct Inspector {
             cipherCompatibility: compatibility)
     }
 
-    /// Turns SQLite's report on the file into a typed error.
+    /// Converts SQLite's error about the file into a typed error.
     package func readFailure(_ error: DatabaseError, during work: DatabaseWork = .use) -> StoreError {
-        // Of an encrypted file these bytes are random ones.
+        // In an encrypted file, these bytes are random.
         let writerVersion = (try? header()).flatMap { $0.isPlaintext ? $0.writerVersion : nil }
         let failure = StoreError(error, path: paths.database, during: work, writerVersion: writerVersion)
         guard failure.code == .corrupt, !error.isConstraintViolation,

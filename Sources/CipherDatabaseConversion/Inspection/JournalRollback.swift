@@ -7,17 +7,17 @@ internal import CipherSystemFiles
 
 /// Rolls back the journal that a crashed writer left beside an encrypted file.
 ///
-/// Only a read-write connection can do that, and none is opened before the key has fitted. The file itself cannot be read
-/// before, so the key is tried on a copy of its first page.
+/// Only a read-write connection can do that, and none is opened before the key has been verified. The file itself
+/// cannot be read before the rollback, so the key is tried on a copy of its first page.
 package struct JournalRollback {
     let paths: DatabasePaths
 
-    /// Rolls back.
+    /// Rolls back the journal.
     ///
-    /// The upgrade lock is held.
+    /// The caller holds the upgrade lock.
     ///
-    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` if the journal is another database's, or with
-    ///   `permission` in a folder that cannot be written.
+    /// - Throws: ``StoreError`` with `keyDoesNotFit`, with `staleSidecar` if the journal belongs to another database,
+    ///   or with `permission` in a folder that cannot be written.
     func run(_ unlocked: FileKey, inspector: Inspector) throws {
         try Self.checkAccess(paths)
         guard try fits(unlocked) else { throw inspector.keyDoesNotFit() }
@@ -32,18 +32,21 @@ package struct JournalRollback {
         }
     }
 
-    /// - Throws: ``StoreError`` with `permission` if no journal can be rolled back.
+    /// Checks that a journal can be rolled back.
+    ///
+    /// - Throws: ``StoreError`` with `permission` if the file or its folder cannot be written.
     package static func checkAccess(_ paths: DatabasePaths) throws {
         guard FileSystem.canWriteInFolder(paths.folder), FileSystem.canWrite(paths.database) else {
             throw StoreError.permission(
                 paths.database,
-                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be written",
+                "the journal of a writer that crashed must be rolled back first, but the file or its folder cannot be "
+                    + "written",
                 .writeWithFolder)
         }
     }
 
-    /// Tries the key on page 1, and on page 1 as the journal will put it back: a power loss can tear the page while it is
-    /// written over, and no key opens it then.
+    /// Tries the key on page 1, and on page 1 as the journal will restore it: a power loss can tear the page while it
+    /// is overwritten, and then no key opens it.
     private func fits(_ unlocked: FileKey) throws -> Bool {
         let page = try DatabaseFile(path: paths.database).read(at: 0, count: unlocked.settings.pageSize)
         if try opens(page, unlocked) { return true }
@@ -58,10 +61,10 @@ package struct JournalRollback {
             && original.prefix(CipherKey.saltLength) == page.prefix(CipherKey.saltLength)
     }
 
-    /// Refuses a journal of which the key opens no page: SQLite, which trusts its sums, would write the pages of another
-    /// database over the file, or those from before an unfinished change of the key.
+    /// Refuses a journal if the key opens none of its pages. SQLite trusts its checksums and would overwrite the file
+    /// with the pages of another database, or with those from before an unfinished key change.
     ///
-    /// Format 1 authenticates nothing, so that its pages do not tell.
+    /// Format 1 authenticates nothing, so its pages prove nothing.
     private func checkPages(_ unlocked: FileKey, _ inspector: Inspector) throws {
         let settings = unlocked.settings
         guard settings.compatibility >= 2, let journal = try SidecarFile(paths.journal),
@@ -94,7 +97,7 @@ package struct JournalRollback {
         } catch let error as DatabaseError where error.isNotADatabase {
             return false
         } catch let error as DatabaseError where error.isCorrupt || error.isCannotOpen {
-            // The page was read, and the others are missing, or it asks for a log.
+            // The page was read. Other pages are missing, or the page requires a log.
             return true
         }
     }

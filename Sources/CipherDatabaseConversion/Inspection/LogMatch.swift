@@ -1,24 +1,25 @@
 internal import CipherSQLiteFormat
 
-/// Whether a `-wal` continues from the database beside it.
+/// Checks whether a `-wal` belongs to the database beside it.
 ///
-/// Nothing in a database names its log, so SQLite merges a log and another copy of its database into what never was. Two
-/// things tell most of them.
+/// A database does not identify its log, so SQLite can merge a log into another copy of its database, with a result
+/// that never existed. Two signs reveal most such logs.
 ///
-/// Each time that page 1 gets into the log SQLite sets its change counter to one more than stands in the page that the
-/// writer had read; in an encrypted file it takes the encrypted bytes for that number. And a checkpoint brings the page into
-/// the file as it is. So the page 1 of the file is one of the log's, or the first one in the log was made from it, or by a
-/// connection that had also made the file's and read neither again. And the number of pages is on page 1, so a log without
-/// it leaves that number as it is.
+/// Whenever page 1 is written to the log, SQLite sets the page's change counter to one more than the value in the page
+/// that the writer had read. In an encrypted file, it interprets the encrypted bytes as that value. A checkpoint copies
+/// the page into the file unchanged. Therefore one of three statements holds: page 1 of the file is one of the log's
+/// versions; the log's first version was made from the file's page; or both were made by one connection that reread
+/// neither. In addition, the number of pages is on page 1, so a log without that page cannot change the number.
 ///
-/// What neither tells passes: no sign refuses a database that is whole.
-/// Source: SQLite, "Database File Format", sections 1.3.7, 1.3.8 and 4, and its `pager.c`; measured with SQLite 3.15, 3.40
-/// and 3.46.
+/// A log that shows neither sign is accepted; no undamaged database is refused.
+///
+/// Source: SQLite, "Database File Format", sections 1.3.7, 1.3.8 and 4, and its `pager.c`; measured with SQLite 3.15,
+/// 3.40 and 3.46.
 package struct LogMatch {
     package let paths: DatabasePaths
-    /// Page 1 of the database file, or its first 112 bytes at least, as it is in the file.
+    /// Reads page 1 of the database file as stored, or at least its first 112 bytes.
     package let firstPage: () throws -> [UInt8]
-    /// Makes the content of page 1 of what is in the file or the log.
+    /// Converts page 1, as stored in the file or the log, to its plaintext content.
     package let opening: ([UInt8]) throws -> [UInt8]
 
     package init(
@@ -29,7 +30,7 @@ package struct LogMatch {
         self.opening = opening
     }
 
-    /// Whether the log is of another copy.
+    /// Returns whether the log belongs to another copy.
     package func isOther() throws -> Bool {
         guard let log = try SidecarFile(paths.wal), let claims = try LogHeader(log) else { return false }
         let before = try firstPage()
@@ -38,7 +39,8 @@ package struct LogMatch {
             try contradicts(before, header, claims, log, checksSums: false),
             try contradicts(before, header, claims, log, checksSums: true)
         else { return false }
-        // A process that checkpoints meanwhile vouches for both.
+        // If the page has changed, another process is checkpointing this log into this file, so the two belong
+        // together.
         return try firstPage() == before
     }
 
@@ -64,10 +66,10 @@ package struct LogMatch {
         guard let made = try log.read(at: first, count: claims.pageSize),
             let counter = FileHeader(bytes: try opening(made), fileSize: 0).changeCounter
         else { return false }
-        // An engine that decrypts the page first takes the number that it holds.
+        // An engine that decrypts the page first uses the decrypted number.
         return ![present &+ 1, header.changeCounter, header.changeCounter.map { $0 &+ 1 }].contains(counter)
     }
 
-    /// What SQLite takes for the change counter, encrypted or not.
+    /// Returns the bytes that SQLite interprets as the change counter, encrypted or not.
     private static func counter(in page: [UInt8]) -> UInt32 { page.big32(24) }
 }

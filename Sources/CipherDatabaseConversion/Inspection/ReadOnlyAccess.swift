@@ -4,19 +4,21 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Reads a database without leaving a trace beside it.
+/// Reads a database without leaving files beside it.
 package enum ReadOnlyAccess {
-    /// Lends a read-only connection.
+    /// Passes `body` a read-only connection.
     ///
-    /// A read-only connection to a WAL database makes a `-shm` (and an empty `-wal`) where there was none. They are
-    /// removed again, under the lock that SQLite itself takes for it, unless somebody else uses the file by then. That lock
-    /// is not to be had on a file that may not be written, so of such a one nothing but the file is read, where it has no
-    /// log. Then no lock keeps others from writing either, and the file is looked at again afterwards.
+    /// A read-only connection to a WAL database creates a `-shm` (and an empty `-wal`) if there was none. They are
+    /// removed again, under the lock that SQLite itself takes for this, unless somebody else uses the file by then.
+    /// That lock cannot be taken on a file that cannot be written. If such a file has no log, only the file itself is
+    /// read. No lock then prevents others from writing, so the file is checked for changes afterwards.
+    ///
     /// Source: SQLite, "Write-Ahead Logging", section 5, "Read-Only Databases".
     ///
-    /// - Parameter isAlone: Whether no other connection of this process is opened to the file meanwhile. The index of a
-    ///   log that a killed writer left is then only read; else SQLite makes it anew.
-    /// - Throws: What `body` throws, and ``StoreError`` with `busy` if another program wrote to such a file meanwhile.
+    /// - Parameter isAlone: Whether this process opens no other connection to the file meanwhile. In that case, the
+    ///   index of a log that a killed writer left is only read; otherwise SQLite rebuilds it.
+    /// - Throws: What `body` throws, and ``StoreError`` with `busy` if another program wrote to the file while it was
+    ///   read without a lock.
     package static func withConnection<Result>(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, busyTimeout: Duration,
         isAlone: Bool, _ body: (Connection) throws -> Result
@@ -39,8 +41,8 @@ package enum ReadOnlyAccess {
         return try result.get()
     }
 
-    /// Opens a connection, again where SQLite saw a log or an index that was gone when it opened it: the last connection of
-    /// another process removes both as it closes.
+    /// Opens a connection. Tries again if a log or an index that SQLite saw was gone when it opened it: the last
+    /// connection of another process removes both as it closes.
     private static func open(
         _ paths: DatabasePaths, _ fileKey: FileKey?, _ extensions: SQLExtensions, _ busyTimeout: Duration,
         leavesIndex: Bool
@@ -66,12 +68,12 @@ package enum ReadOnlyAccess {
         return connection
     }
 
-    /// Whether nothing but the file may be read, and need be.
+    /// Returns whether the file must be read alone: it cannot be written, and it is in WAL mode without a log.
     private static func readsAlone(_ paths: DatabasePaths, _ fileKey: FileKey?) throws -> Bool {
         guard !FileSystem.canWrite(paths.database), try (FileSystem.size(paths.wal) ?? 0) == 0 else { return false }
         let file = try DatabaseFile(path: paths.database)
         guard let fileKey else { return try FileHeader(file).isWriteAheadLog }
-        // Under a key that does not fit this is any number, and nothing is read anyway.
+        // With a wrong key, this is an arbitrary number, and nothing can be read anyway.
         guard let page = try? file.firstPage(key: fileKey.key, settings: fileKey.settings) else { return false }
         return FileHeader(bytes: page, fileSize: 0).isWriteAheadLog
     }
@@ -91,13 +93,13 @@ package enum ReadOnlyAccess {
         guard before?.identity == after?.identity, before?.modified == after?.modified, before?.size == after?.size
         else {
             throw StoreError(
-                .busy, path: paths.database, "another program wrote to the file while it was read",
+                .busy, path: paths.database, "another program wrote to the file while it was being read",
                 advice: "find out which program uses the file, and try again", changed: .nothing)
         }
         return try result.get()
     }
 
-    /// The journal mode of a database that is lent for reading only.
+    /// Returns the journal mode of a database that is open for reading only.
     static func journalMode(of connection: Connection) throws -> String? {
         connection.ignoresLog ? "wal" : try connection.value(String.self, "PRAGMA journal_mode")
     }
@@ -106,7 +108,7 @@ package enum ReadOnlyAccess {
         let madeLog = try !hadLog && FileSystem.size(paths.wal) == 0
         let madeSharedMemory = try !hadSharedMemory && FileSystem.exists(paths.sharedMemory)
         guard madeLog || madeSharedMemory, FileSystem.canWrite(paths.database) else { return }
-        // Whoever has removed the file, or taken the permission away, has to see to what is beside it.
+        // If the file was removed or made unwritable meanwhile, whoever did so is responsible for the files beside it.
         guard let file = try? DatabaseFile(path: paths.database, access: .readWrite) else { return }
         _ = try file.whileUnused {
             if madeLog, try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }

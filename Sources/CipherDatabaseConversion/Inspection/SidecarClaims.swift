@@ -2,16 +2,17 @@ internal import CipherErrors
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// What a `-wal` or `-journal` would have SQLite do besides putting pages back.
+/// The actions that a `-wal` or `-journal` can make SQLite take besides restoring pages.
 ///
-/// SQLite believes what it reads there. It makes the database as long as a hot journal, or the last commit of a log, says
-/// that it was, were that terabytes of nothing. And it removes the file that a hot journal names as its super-journal,
-/// whichever that is.
+/// SQLite trusts the content of these files. It extends the database to the length that a hot journal or the last
+/// commit of a log claims, even if that means terabytes of empty space. It also removes the file that a hot journal
+/// names as its super-journal, whatever that file is.
+///
 /// Source: SQLite, "Database File Format", section 3, and "Atomic Commit In SQLite", section 5.
 enum SidecarClaims {
-    /// Refuses what no writer leaves, before the database is opened.
+    /// Refuses claims that no writer makes, before the database is opened.
     ///
-    /// - Parameter header: That of the database.
+    /// - Parameter header: The header of the database.
     /// - Throws: ``StoreError`` with `corrupt`.
     static func check(_ paths: DatabasePaths, _ header: FileHeader) throws {
         if let journal = try SidecarFile(paths.journal) {
@@ -26,8 +27,8 @@ enum SidecarClaims {
         }
     }
 
-    /// A transaction can shrink a file much, for the free pages that it cuts off are in no journal; more than this is
-    /// no one's.
+    /// The largest plausible ratio. A transaction can shrink a file considerably, because the free pages that it cuts
+    /// off are in no journal; but no writer exceeds this ratio.
     private static let mostGrowth: Int64 = 64
 
     private static func check(
@@ -41,7 +42,8 @@ enum SidecarClaims {
             "\(FileSystem.split(sidecar.path).name) claims a database of \(claimed) bytes, but both have \(there)")
     }
 
-    /// The name at the end of a journal of a transaction in several databases, which counts whatever its beginning is.
+    /// Checks the super-journal name at the end of a journal of a multi-database transaction. SQLite uses it whatever
+    /// the start of the journal contains.
     private static func checkSuperJournal(of journal: SidecarFile, _ paths: DatabasePaths) throws {
         guard journal.size > 16, let end = try journal.read(at: journal.size - 16, count: 16),
             end[8...].elementsEqual(JournalHeader.magic),
@@ -52,9 +54,10 @@ enum SidecarClaims {
             paths.database, "the hot journal names a file that is not a journal, and SQLite would remove that file")
     }
 
-    /// Whether SQLite gives such names: that of a database, `-mj`, and eight or nine hexadecimal digits.
+    /// Returns whether SQLite would generate such a name: that of a database, `-mj`, and eight or nine hexadecimal
+    /// digits.
     ///
-    /// SQLite reads it as far as a NUL, behind which such an end could stand too.
+    /// SQLite reads the name up to a NUL, so a valid ending after a NUL must not count.
     private static func isSuperJournal(_ name: [UInt8]) -> Bool {
         !name.contains(0)
             && [8, 9].contains { count in

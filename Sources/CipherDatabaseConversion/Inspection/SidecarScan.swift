@@ -1,24 +1,25 @@
 internal import CipherSQLiteFormat
 
-/// Looks into a `-wal` or `-journal` for pages that do not belong to the database beside it.
+/// Searches a `-wal` or `-journal` for pages that do not belong to the database beside it.
 ///
-/// SQLite trusts a sidecar by its own checksums. A plaintext one beside an encrypted file (a restored backup, a moved
-/// folder) would be written over the ciphertext at the first read-write open, and the file would be gone; the same the
-/// other way round. Neither kind of sidecar is ever locked by SQLite, so it may be opened here.
+/// SQLite trusts a sidecar whose own checksums match. If a plaintext sidecar is beside an encrypted file (a restored
+/// backup, a moved folder), SQLite would write it over the ciphertext at the first read-write open, which destroys the
+/// file. The same happens the other way round. SQLite never locks either kind of sidecar, so it may be opened here.
+///
 /// Source: SQLite, "WAL-mode File Format" and "Database File Format", section 3.
 package enum SidecarScan {
-    /// Whether a sidecar holds pages of the other kind than the database.
+    /// Returns whether a sidecar holds plaintext pages beside an encrypted database, or the reverse.
     package static func isStale(_ paths: DatabasePaths, databaseIsPlaintext: Bool) throws -> Bool {
         try any(paths) { runs in
             var findings: [PageRun.Finding] = []
             for run in runs { findings.append(try run.whole(forPlaintext: !databaseIsPlaintext)) }
             if findings.contains(.foreign) { return true }
-            // Every commit of a plaintext database touches a page that is known as such.
+            // Every commit of a plaintext database includes a page that is recognizable as plaintext.
             return databaseIsPlaintext && !findings.contains(.own) && findings.contains(.unknown)
         }
     }
 
-    /// Whether a file with the name of a log, of its index or of a journal begins as none of them does.
+    /// Returns whether a file that is named like a log, its index or a journal does not begin like one.
     ///
     /// A power loss leaves zeros, or the beginning of a header and zeros. The index is in the machine's byte order.
     static func isForeign(_ path: String) throws -> Bool {
@@ -39,14 +40,14 @@ package enum SidecarScan {
         }
     }
 
-    /// Whether a sidecar holds any page.
+    /// Returns whether a sidecar holds any page.
     ///
-    /// Beside a database that is missing or empty it is all that is left of another one.
+    /// Beside a database that is missing or empty, such a sidecar is all that is left of another one.
     package static func holdsPages(_ paths: DatabasePaths) throws -> Bool {
         try any(paths) { runs in runs.contains { $0.first + $0.stride <= $0.end } }
     }
 
-    /// Page 1 as SQLite will put it back from a journal, where the journal holds it.
+    /// Returns page 1 as SQLite will restore it from a journal, if the journal holds it.
     static func firstPageInJournal(_ paths: DatabasePaths) throws -> [UInt8]? {
         guard let file = try SidecarFile(paths.journal) else { return nil }
         for run in try journalPages(file) {
@@ -66,30 +67,30 @@ package enum SidecarScan {
     private struct PageRun {
         let file: SidecarFile
         let first: Int64
-        /// From one page to the next.
+        /// The distance from one page to the next.
         let stride: Int64
-        /// Where in each step the page begins, behind its number.
+        /// The offset of the page within each step, after its number.
         let pageOffset: Int
         let pageSize: Int
         var end: Int64
-        /// The header of a log; `nil` of a journal.
+        /// The header of a log; `nil` for a journal.
         var log: LogHeader?
 
         enum Finding {
-            /// There is no page.
+            /// There are no pages.
             case nothing
-            /// A page of the kind that was not looked for.
+            /// There is a page of the kind that was not searched for.
             case own
-            /// A page of the kind that was looked for.
+            /// There is a page of the kind that was searched for.
             case foreign
-            /// Pages that could be either.
+            /// There are only pages that could be of either kind.
             case unknown
         }
 
-        /// The same as ``look(forPlaintext:)``, of what SQLite reads.
+        /// Does the same as ``look(forPlaintext:)``, but only for the frames that SQLite reads.
         ///
-        /// A power loss leaves frames whose page never came to the disk. Their sums tell, for which all of a log is read: only
-        /// where its pages are not known at once.
+        /// A power loss leaves frames whose page never reached the disk. Their checksums reveal them, but checking
+        /// those means reading the whole log, so this is done only if the first result requires it.
         func whole(forPlaintext wantPlaintext: Bool) throws -> Finding {
             let finding = try look(forPlaintext: wantPlaintext)
             guard let log, finding == .foreign || finding == .unknown && !wantPlaintext else { return finding }
@@ -101,15 +102,16 @@ package enum SidecarScan {
             return try run.look(forPlaintext: wantPlaintext)
         }
 
-        /// Encrypted pages look random; plaintext ones are known by page 1's magic or as well-formed b-tree pages.
+        /// Encrypted pages look random. Plaintext pages are recognized by page 1's magic or as well-formed b-tree
+        /// pages.
         func look(forPlaintext wantPlaintext: Bool) throws -> Finding {
             var position = first
             var finding = Finding.nothing
-            // SQLite reads no further than the frames of a log repeat it.
+            // SQLite stops reading a log at the first frame that does not repeat this salt.
             let salt = log?.salt ?? []
             while position + stride <= end {
                 guard let buffer = try file.read(at: position, count: pageOffset + pageSize) else { return finding }
-                // A file may be a terabyte of nothing, and is not read to its end for that.
+                // A file may consist of a terabyte of zeros, and need not be read to its end.
                 guard !buffer[..<4].elementsEqual([0, 0, 0, 0]), buffer[8..<(8 + salt.count)].elementsEqual(salt) else {
                     return finding
                 }

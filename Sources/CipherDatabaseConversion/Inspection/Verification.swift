@@ -4,14 +4,14 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// What a check of a whole database found: every page's authenticity, and the structure.
+/// The result of checking a whole database: every page's authenticity, and the structure.
 ///
-/// Holds names of tables and indexes, and no stored value.
+/// It contains names of tables and indexes, and no stored value.
 public struct Verification: Sendable, Encodable {
-    /// How many complaints are kept.
+    /// The maximum number of complaints that are kept.
     public static let limit = 100
 
-    /// The database, without symbolic links.
+    /// The path of the database, without symbolic links.
     public let path: String
     /// Whether the file is encrypted, plaintext or empty.
     public let state: FileState
@@ -19,25 +19,25 @@ public struct Verification: Sendable, Encodable {
     public let cipherCompatibility: Int?
     /// Whether every page, used or not, was authenticated; `false` if the engine authenticates only those it reads.
     public private(set) var everyPageAuthenticated = false
-    /// What is wrong with the file, up to ``limit``.
+    /// The faults of the file, up to ``limit``.
     public private(set) var complaints: [String] = []
-    /// Whether there is more wrong than the complaints tell.
+    /// Whether there are more faults than the complaints list.
     public private(set) var isTruncated = false
-    /// What could not be checked.
+    /// The parts that could not be checked.
     public private(set) var warnings: [String] = []
 
-    /// Whether nothing is wrong.
+    /// Whether no fault was found.
     public var isSound: Bool { complaints.isEmpty }
 
-    /// Checks a database and changes nothing.
+    /// Checks a database, and changes nothing.
     ///
     /// - Parameters:
-    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
     ///   - formats: The cipher settings to try on an opaque file, in order.
-    ///   - extensions: The app's own, which its schema may need to be checked.
+    ///   - extensions: The app's own extensions, which may be needed to check its schema.
     ///   - busyTimeout: How long to wait for other connections to the file.
-    ///   - isAlone: Whether no other connection of this process is opened to the file meanwhile.
-    /// - Throws: ``StoreError`` where the file cannot be opened; what is wrong inside is a complaint.
+    ///   - isAlone: Whether this process opens no other connection to the file meanwhile.
+    /// - Throws: ``StoreError`` if the file cannot be opened. Faults inside the file are complaints.
     package static func run(
         at paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings],
         extensions: SQLExtensions = SQLExtensions(), busyTimeout: Duration = .seconds(5), isAlone: Bool = false
@@ -64,8 +64,8 @@ public struct Verification: Sendable, Encodable {
         let isEmpty = try settings == nil && FileSystem.size(path) == 0
         state = settings != nil ? .encrypted : isEmpty ? .empty : .plaintext
         cipherCompatibility = settings?.compatibility
-        // In one transaction, so that no writer changes pages between the two checks. It ends with the connection: one
-        // that met a damaged page can run nothing more.
+        // Both checks run in one transaction, so that no writer changes pages between them. The transaction ends with
+        // the connection, because a connection that met a damaged page can run nothing more.
         try connection.execute("BEGIN")
         if settings?.compatibility == 1 {
             warnings.append("pages of cipher format 1 cannot be authenticated")
@@ -80,14 +80,14 @@ public struct Verification: Sendable, Encodable {
         else {
             return
         }
-        // A collation or function of the app that is not known here ends the check before it begins. The quicker check
-        // compares nothing, but must find every collation; these stand-ins are never used to sort.
+        // If a collation or function of the app is not registered here, the check fails before it begins. The quicker
+        // check compares nothing, but must find every collation; these stand-ins are never used to sort.
         do {
             for name in try SchemaCollations.missing(connection) {
                 try connection.register(Collation(name: name) { _, _ in 0 })
             }
         } catch let error as DatabaseError {
-            // A connection that met a damaged page runs nothing more, and gives no better reason.
+            // A connection that met a damaged page can run nothing more, and gives no better reason.
             return complain("the structure could not be checked: \(error.message)")
         }
         if try collect(SQL(text: "PRAGMA quick_check(\(Self.limit + 1))"), connection) {
@@ -99,7 +99,8 @@ public struct Verification: Sendable, Encodable {
         }
     }
 
-    /// Checks what needs no full-text table to be opened: since SQLite 3.44 the check of a whole file asks their modules too.
+    /// Checks everything that does not require opening a full-text table. Since SQLite 3.44, the check of a whole file
+    /// also calls their modules.
     private mutating func checkEachTable(_ connection: Connection, _ reason: DatabaseError) throws {
         let tables = try connection.values(
             SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
@@ -111,7 +112,7 @@ public struct Verification: Sendable, Encodable {
 
     /// Collects the complaints of a check.
     ///
-    /// Returns whether it ran; if it could not, ``unfinished`` holds the reason.
+    /// Returns whether the check ran. If it could not, ``unfinished`` holds the reason.
     private mutating func collect(_ check: SQL, _ connection: Connection) throws -> Bool {
         unfinished = nil
         do {

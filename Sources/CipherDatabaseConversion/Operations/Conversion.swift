@@ -2,29 +2,29 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Gives a database file a key, another key or cipher format, or none: quiesce, build, prove, swap.
+/// Encrypts a database file, changes its key or cipher format, or decrypts it: quiesce, build, prove, swap.
 ///
-/// At every instant the file at the database's name is the whole old database or the whole new one.
+/// At every instant, the file at the database's name is the whole old database or the whole new one.
 struct Conversion {
     let paths: DatabasePaths
     let options: ConversionOptions
-    /// The key of the file as it is; `nil` for a plaintext one.
+    /// The key of the file before the conversion; `nil` for a plaintext file.
     ///
-    /// It has been tried.
+    /// The key has already opened the file.
     let sourceKey: FileKey?
-    /// The cipher settings of the file as it is to be; `nil` for a plaintext one.
+    /// The cipher settings that the file gets; `nil` for a plaintext file.
     let targetSettings: CipherSettings?
-    /// Another database that the copy is made of; `nil` for the file itself.
+    /// Another database to copy instead of the file; `nil` to copy the file itself.
     var replacement: Replacement?
-    /// A copy of the file that was made before it is at rest; `nil` for one that is built then.
+    /// A copy of the file made before the file was brought to rest; `nil` to build the copy after that.
     var madeAhead: (any CopyMadeAhead)?
 
     /// A database whose copy takes the place of the file.
     struct Replacement {
         let path: String
-        /// `nil` for a plaintext one.
+        /// The database's key; `nil` for a plaintext database.
         let key: FileKey?
-        /// In bytes, with its log.
+        /// The size in bytes, including the log.
         let size: Int64
     }
 
@@ -36,15 +36,15 @@ struct Conversion {
 
     /// Converts the file.
     ///
-    /// The upgrade lock is held.
+    /// The caller holds the upgrade lock.
     ///
     /// - Parameters:
     ///   - isWriteAheadLog: Whether the file is in WAL mode.
-    ///   - targetKeys: Gives the keys of the new file, `nil` for a plaintext one. Asked once the file may be converted.
-    ///   - finishing: Changes the proven copy before it takes the original's place, so that what fails leaves the file as
-    ///     it was.
-    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log merged into the
-    ///   file, as SQLite does at any opening.
+    ///   - targetKeys: Returns the keys of the new file, or `nil` for a plaintext file. Called once the file may be
+    ///     converted.
+    ///   - finishing: Changes the proven copy before it replaces the original. If it throws, the file stays as it was.
+    /// - Throws: ``StoreError``. Until the swap, no row has changed. A journal may have been rolled back and a log
+    ///   merged into the file, as SQLite does whenever it opens a file.
     func run(
         _ outcome: EncryptionReport.Outcome, _ inspector: Inspector, isWriteAheadLog: Bool,
         targetKeys: () throws -> UpgradeKeys?, finishing: ((Connection) throws -> Void)? = nil
@@ -64,7 +64,7 @@ struct Conversion {
                 identity, timeout: options.busyTimeout, checking: observer.checkCancellation)
         }
         if replacement == nil { try lookingAtSource(inspector) { try preflight.checkSchema($0) } }
-        // They are derived while the log is looked at.
+        // The keys are derived in the background while the log is checked.
         let keys = try targetKeys()
         defer { keys?.cancel() }
         if replacement == nil { try checkLog(inspector) }
@@ -99,7 +99,7 @@ struct Conversion {
         return (report, fileKey)
     }
 
-    /// Makes the proven copy, or finishes one that was made ahead.
+    /// Makes the proven copy, or finishes one that was made ahead of time.
     private func makeCopy(
         _ record: inout AttemptRecord, _ folder: Folder, _ hold: SourceHold, _ status: FileSystem.Status,
         _ keys: UpgradeKeys?, _ observer: UpgradeObserver, _ report: inout EncryptionReport
@@ -120,12 +120,12 @@ struct Conversion {
             report.bytesAfter = try copy.size()
             return (copy, ProvenCopy.Made(key: finished.key, missingRows: []))
         }
-        // A page that cannot be opened may be one that no row depends on.
+        // A page that cannot be opened may be one that no row needs, so the copy is built again from the rows.
         try copy.empty()
         return (copy, try making.make(copy, keys, owner: status, observer, &report))
     }
 
-    /// Refuses a log that damages the file, before that is brought to rest.
+    /// Refuses a log that damages the file, before the file is brought to rest.
     private func checkLog(_ inspector: Inspector) throws {
         guard try FileSystem.size(paths.wal) ?? 0 > 0 else { return }
         let merged = MergedLogCheck(
@@ -133,7 +133,7 @@ struct Conversion {
         try lookingAtSource(inspector) { try merged.check($0) }
     }
 
-    /// Lends a connection to the source, before it is brought to rest.
+    /// Passes `body` a connection to the source before the source is brought to rest.
     private func lookingAtSource(_ inspector: Inspector, _ body: (Connection) throws -> Void) throws {
         if let sourceKey {
             _ = try inspector.readingEncrypted(
@@ -141,12 +141,13 @@ struct Conversion {
                 hasPlaintextHeader: sourceKey.settings.plaintextHeaderSize > 0
             ) { connection, _ in try body(connection) }
         } else if try inspector.surface() == .plaintext {
-            // With a journal to roll back first the file cannot be read yet; the schema is checked under the lock again.
+            // If a journal must be rolled back first, the file cannot be read yet. The schema is checked again under
+            // the lock.
             _ = try inspector.readingPlaintext { try body($0) }
         }
     }
 
-    /// Brings the source to rest for `body`, and gives it back as it was when `body` throws.
+    /// Brings the source to rest for `body`, and restores the source's previous state if `body` throws.
     private func holdingSource<Result>(
         _ record: AttemptRecord, _ folder: Folder, _ status: FileSystem.Status, _ identity: OriginalFile,
         _ ownership: SoleOwnership, _ body: (SourceHold) throws -> Result
@@ -165,21 +166,22 @@ struct Conversion {
             var error = error
             if (error as? StoreError)?.code == .proofFailed, hold?.isChanged == true {
                 error = StoreError.busy(
-                    paths.database, "another program wrote the file during the upgrade", retry: .afterEndingProgram)
+                    paths.database, "another program wrote to the file during the upgrade", retry: .afterEndingProgram)
             }
             if hadLog, (try? FileSystem.size(paths.wal)) ?? 0 == 0 {
                 error = (error as? StoreError)?.afterMergingLog() ?? error
             }
             let isSwept = (try? Leftovers.sweep(paths)) != nil
-            // Where something cannot be removed or given back, the record stays for the next launch to do it.
+            // If something cannot be removed or restored, the record stays so that the next launch does it.
             if hold?.giveBack() != false, isSwept { try? AttemptRecord.remove(paths) }
             throw (error as? DatabaseError).map { Inspector(paths).readFailure($0, during: .conversion) } ?? error
         }
     }
 
-    /// Whether the original is kept for rows that only its indexes name.
+    /// Whether to keep the original because only its indexes refer to some of its rows.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` if it is encrypted: kept, it would need the key that is retired.
+    /// - Throws: ``StoreError`` with `corrupt` if the original is encrypted: a kept original would need the retired
+    ///   key.
     private func keepsOriginal(without missing: [MissingRows]) throws -> Bool {
         guard replacement == nil, let first = missing.first else { return false }
         guard sourceKey == nil else {
@@ -192,7 +194,7 @@ struct Conversion {
         return true
     }
 
-    /// Keeps the backup that is asked for, and puts the copy in the original's place.
+    /// Writes the backup if one is needed, and puts the copy in the original's place.
     private func swap(
         _ hold: SourceHold, _ status: FileSystem.Status, _ copy: NewFile, _ record: AttemptRecord, keepsOriginal: Bool,
         _ observer: UpgradeObserver, _ report: inout EncryptionReport
@@ -210,7 +212,7 @@ struct Conversion {
             old = try hold.becomeOldFile(checking: observer.checkCancellation)
             otherNames = try swap.commit(old)
         } catch {
-            // The database lives on and changes, and its next backup is another one.
+            // The original stays in use and keeps changing, so its next backup will be different.
             if let backup, backup.isNew { _ = try? copy.folder.removeIfPresent(backup.name) }
             throw error
         }
@@ -220,7 +222,7 @@ struct Conversion {
             if keepsOriginal {
                 report.warnings.append(
                     "the original is kept as \(path), in plaintext: cipherstore recover or DatabaseConverter.recover "
-                        + "shows what it still contains; then delete it")
+                        + "shows what it still contains; delete it afterwards")
             }
             report.warnings += backup.earlier.map { "\($0) existed before and is kept: it may contain plaintext too" }
         }
@@ -229,7 +231,8 @@ struct Conversion {
 }
 
 extension StoreError {
-    /// The same of a file into which its log was brought, as SQLite does: what is wrong may have come from there.
+    /// Returns the error for a file whose log was merged into it, as SQLite does: the damage may have come from the
+    /// log.
     fileprivate func afterMergingLog() -> StoreError {
         guard code == .corrupt || code == .proofFailed else { return self }
         var error = self

@@ -3,11 +3,11 @@ package import CipherKeyProviders
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// A proven, encrypted copy of a database under another name, made while others write the database.
+/// A proven, encrypted copy of a database under another name, made while others write to the database.
 ///
-/// Built and proven over one commit in a file without a name, which then gets its name in one step that replaces nothing. A
-/// run that dies leaves nothing, or the whole backup; only on a file system without nameless files it may leave
-/// `.cipherstore-backup-` and 16 digits, which nothing reads.
+/// The backup is built and proven from one commit in a file without a name. The file then gets its name in one step
+/// that replaces nothing. A run that dies leaves either nothing or the whole backup. Only on a file system without
+/// nameless files may it leave a file named `.cipherstore-backup-` and 16 digits, which nothing reads.
 package struct DatabaseBackup {
     private let source: String
     private let sourceKey: FileKey?
@@ -17,11 +17,11 @@ package struct DatabaseBackup {
     private let options: ConversionOptions
 
     /// - Parameters:
-    ///   - source: The database, without symbolic links.
-    ///   - sourceKey: Its key, which has been tried; `nil` for a plaintext one.
+    ///   - source: The path of the database, without symbolic links.
+    ///   - sourceKey: The key that has already opened the database; `nil` for a plaintext database.
     ///   - target: The name of the backup.
-    ///   - provider: Gives the key of the backup; `nil` for the key and the format of the database.
-    ///   - options: The format counts only where a provider is given.
+    ///   - provider: Provides the key of the backup; `nil` to use the key and the format of the database.
+    ///   - options: The options of the run. The format is used only if there is a provider.
     package init(
         of source: String, _ sourceKey: FileKey?, to target: String, provider: (any KeyProvider)?,
         options: ConversionOptions
@@ -36,8 +36,8 @@ package struct DatabaseBackup {
 
     /// Makes the backup.
     ///
-    /// - Parameter holdingWriters: Keeps others from committing to the database.
-    /// - Throws: ``StoreError``. There is nothing under the target's name then.
+    /// - Parameter holdingWriters: Prevents others from committing to the database.
+    /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run(holdingWriters: @escaping () throws -> any WriterHold) throws -> EncryptionReport {
         let began = ContinuousClock.now
         let observer = UpgradeObserver(
@@ -71,7 +71,7 @@ package struct DatabaseBackup {
         return report
     }
 
-    /// A full disk is the backup's; what else SQLite reports is read from the database.
+    /// Attributes a full disk to the backup, and every other SQLite error to the database.
     private func typed(_ error: any Error) -> any Error {
         guard let error = error as? DatabaseError else { return error }
         guard !error.isFull else { return StoreError(error, path: target.database, during: .conversion) }
@@ -86,7 +86,7 @@ package struct DatabaseBackup {
                     "the database is not encrypted, so there is no key for its backup",
                     advice: "give the backup a key", changed: .nothing)
             }
-            // Read anew, so that the proof shares no key object with the builder.
+            // The text is parsed again so that the proof shares no key object with the builder.
             return try UpgradeKeys(key, again: CipherKey(text: key.text), settings: settings)
         }
         let key = try provider.checkedKey(for: .createOrExisting, database: target.database)

@@ -11,30 +11,30 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Backing up
 
-    /// Makes a proven, encrypted copy of a database under another name, while others may write the database.
+    /// Makes a proven, encrypted copy of a database under another name while others may write to the database.
     ///
-    /// The backup is one commit of the database, compared with it row by row as an encryption is, and appears under its
-    /// name whole, in one step that replaces nothing. It needs no `-wal` beside it. The database stays as it is. In WAL
-    /// mode others continue writing, and the log grows meanwhile; in any other mode writers wait until the backup is
-    /// there, for as long as they wait for a lock. An open ``EncryptedStore`` makes its own: its writers never fail for
-    /// that.
+    /// The backup is one commit of the database. It is compared with the database row by row, as in an encryption, and
+    /// appears whole under its name, in one step that replaces nothing. It needs no `-wal` beside it. The database
+    /// stays as it is. In WAL mode, other connections continue to write, and the log grows meanwhile. In any other
+    /// mode, writers wait for the backup, for as long as their lock timeout allows. An open ``EncryptedStore`` makes
+    /// its own backups, which never cause its writers to fail.
     ///
-    /// Cancelling the task ends the backup until it has its name; nothing is left of it then.
+    /// The task can be cancelled until the backup has its name. A cancelled backup leaves nothing.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - backup: Where the backup is to be. Its directory must exist, and no file may have its name.
-    ///   - keyProvider: Provides the key of the database, on another thread; never creates one.
-    ///   - backupKeyProvider: Gives the key of the backup, and may create it; `nil` for the key and the cipher format
-    ///     of the database.
+    ///   - backup: Where to write the backup. Its directory must exist, and no file may have its name.
+    ///   - keyProvider: Provides the key of the database, on another thread. It never creates one.
+    ///   - backupKeyProvider: Provides the key of the backup, and may create it; `nil` to use the key and the cipher
+    ///     format of the database.
     ///   - formats: The cipher formats that the database may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is that of the backup where that has another key.
-    ///   - progress: Called with how far the backup is, on the thread that works.
-    /// - Returns: What was copied and compared; its path is that of the backup.
+    ///   - options: The options of the run. The format is that of the backup if the backup has its own key.
+    ///   - progress: Called with the progress of the backup, on the thread that does the work.
+    /// - Returns: A report of what was copied and compared. Its path is that of the backup.
     /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the backup, with `missingFile` if the
     ///   database or the directory of the backup is missing, with `keyDoesNotFit`, with `noSpace`, with
     ///   `unexpectedPlaintext` if the database is plaintext and the backup was given no key, with `busy` if another
-    ///   connection keeps the lock of a writer; `CancellationError`.
+    ///   connection holds the write lock for too long; `CancellationError`.
     @discardableResult
     public static func backup(
         of database: URL, to backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -51,9 +51,9 @@ extension DatabaseConverter {
     /// Backs a database up as ``backup(of:to:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking
     /// the calling thread.
     ///
-    /// The cancellation ends the backup from another thread.
+    /// The cancellation stops the backup from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the backup was cancelled in time.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the backup was cancelled in time.
     @available(*, noasync, message: "await backup(of:to:keyProvider:) instead")
     @discardableResult
     public static func backupBlocking(
@@ -81,30 +81,30 @@ extension DatabaseConverter {
 
     /// Replaces a database with a backup, or creates the database from it.
     ///
-    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside the
-    /// database under the database's key, compared with the backup row by row, and takes the database's place in one
-    /// step: at every instant the file at the database's name is the whole old database or the whole new one. After a
-    /// crash, call again. No process may have the database open. It keeps its cipher format, journal mode, owner and
-    /// mode; its rows are gone.
+    /// The backup is checked first, every page and the structure, and is never written. Its copy is built beside
+    /// the database with the database's key, compared with the backup row by row, and replaces the database in one
+    /// step: at every instant, the file at the database's name is the whole old database or the whole new one. After a
+    /// crash, call this method again. No process may have the database open. The database keeps its cipher format,
+    /// journal mode, owner and mode; its old rows are lost.
     ///
-    /// A database that cannot be opened is not replaced, because its log may contain unseen data: move it away with
-    /// what lies beside it, and restore where there is nothing.
+    /// A database that cannot be opened is not replaced, because its log may contain data that nobody has seen. Move it
+    /// away together with the files beside it, and then restore where there is no database.
     ///
-    /// Cancelling the task ends the run until the copy takes the database's place.
+    /// The task can be cancelled until the copy takes the database's place.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing, and its directory must exist.
     ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
-    ///   - keyProvider: Gives the key of the database, on another thread; makes it where there is no database.
-    ///   - backupKeyProvider: Gives the key of the backup; `nil` for that of the database.
+    ///   - keyProvider: Provides the key of the database, on another thread, and creates it if there is no database.
+    ///   - backupKeyProvider: Provides the key of the backup; `nil` to use that of the database.
     ///   - formats: The cipher formats that the database and the backup may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is that of a database that is missing.
-    ///   - progress: Called with how far the run is, on the thread that works.
-    /// - Returns: What was copied and compared.
-    /// - Throws: ``StoreError``, with `missingFile` where there is no backup, with `corrupt` if it is damaged, with
+    ///   - options: The options of the run. The format is used for a database that is missing.
+    ///   - progress: Called with the progress of the run, on the thread that does the work.
+    /// - Returns: A report of what was copied and compared.
+    /// - Throws: ``StoreError``, with `missingFile` if there is no backup, with `corrupt` if it is damaged, with
     ///   `staleSidecar`, with `keyDoesNotFit` if a key opens the backup or the database in none of the formats, with
     ///   `unexpectedPlaintext` if the database is not encrypted, with `busy` if it is in use; `CancellationError`.
-    ///   Until the swap no row has changed.
+    ///   Until the swap, no row has changed.
     @discardableResult
     public static func restore(
         _ database: URL, from backup: URL, keyProvider: any KeyProvider, backupKeyProvider: (any KeyProvider)? = nil,
@@ -121,9 +121,9 @@ extension DatabaseConverter {
     /// Restores as ``restore(_:from:keyProvider:backupKeyProvider:formats:options:progress:)`` does, blocking the
     /// calling thread.
     ///
-    /// The cancellation ends the run from another thread.
+    /// The cancellation stops the run from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the run was cancelled in time.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await restore(_:from:keyProvider:) instead")
     @discardableResult
     public static func restoreBlocking(

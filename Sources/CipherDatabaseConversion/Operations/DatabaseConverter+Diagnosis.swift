@@ -12,21 +12,22 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Why a database does not open
 
-    /// Finds out why a database does not open with a key ("file is not a database"), and what opens it; changes nothing.
+    /// Finds out why a database does not open with a key ("file is not a database"), and what would open it.
     ///
-    /// The key is tried as it was given and as it may have been meant: as a raw key or a passphrase, with and without a
-    /// newline, a NUL or a byte order mark, in another case of its digits or another encoding. Each is tried with the key
-    /// derivations of SQLCipher's formats 1 to 4, and then with every number of rounds up to a limit. Pages are
-    /// authenticated, so that damage is told from another key.
+    /// Nothing is changed. The key is tried as given and as it may have been meant: as a raw key or a passphrase, with
+    /// and without a newline, a NUL or a byte order mark, with its digits in the other case, or in another encoding.
+    /// Each is tried with the key derivations of SQLCipher's formats 1 to 4, and then with every number of rounds up to
+    /// a limit. Pages are authenticated, which distinguishes damage from a wrong key.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - keyProvider: Provides the key if the file is not plaintext, on another thread; never creates one. One that
-    ///     reads a text (a file, a variable, a credential) is asked for the text, also where it is no key. `nil` where
-    ///     there is no key.
-    ///   - options: The format that the file is believed to have, and how much is tried.
-    /// - Returns: What keeps the file from being opened; without a cause where nothing does.
-    /// - Throws: ``StoreError`` with `missingFile` and `permission`, and what the key provider throws; `CancellationError`.
+    ///   - keyProvider: Provides the key if the file is not plaintext, on another thread. It never creates one. A
+    ///     provider that reads a text (a file, a variable, a credential) is asked for the text even if it is not a
+    ///     valid key. `nil` if there is no key.
+    ///   - options: The format that the file is believed to have, and how much to try.
+    /// - Returns: The diagnosis. It has no causes if nothing prevents the file from being opened.
+    /// - Throws: ``StoreError`` with `missingFile` or `permission`, and what the key provider throws;
+    ///   `CancellationError`.
     public static func diagnose(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions()
     ) async throws -> Diagnosis {
@@ -35,9 +36,9 @@ extension DatabaseConverter {
 
     /// Diagnoses as ``diagnose(_:keyProvider:options:)`` does, blocking the calling thread.
     ///
-    /// The cancellation ends it from another thread.
+    /// The cancellation stops the diagnosis from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if it was cancelled.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the diagnosis was cancelled.
     @available(*, noasync, message: "await diagnose(_:keyProvider:options:) instead")
     public static func diagnoseBlocking(
         _ database: URL, keyProvider: (any KeyProvider)?, options: DiagnosisOptions = DiagnosisOptions(),

@@ -11,18 +11,18 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: A shadow proof
 
-    /// Does what ``encrypt(_:keyProvider:options:progress:)`` does up to the swap, discards the copy, and reports the
-    /// result.
+    /// Does everything that ``encrypt(_:keyProvider:options:progress:)`` does up to the swap, discards the copy, and
+    /// reports the result.
     ///
-    /// The database and the files beside it stay unchanged. Other processes may have it open meanwhile.
+    /// The database and the files beside it stay unchanged. Other processes may have the database open meanwhile.
     ///
     /// - Parameters:
     ///   - database: The database file.
     ///   - keyProvider: Provides the key as for an encryption, and may create one.
-    ///   - options: As of the encryption; no backup is made.
-    ///   - progress: Called with how far the proof is, on the thread that works.
-    /// - Returns: The report that the encryption would give, with `shadow`; of a file that is encrypted with the key already,
-    ///   `alreadyEncrypted`.
+    ///   - options: The options as for the encryption. No backup is made.
+    ///   - progress: Called with the progress of the proof, on the thread that does the work.
+    /// - Returns: The report that the encryption would give, with `shadow`; `alreadyEncrypted` if the file is already
+    ///   encrypted with the key.
     /// - Throws: ``StoreError`` as the encryption would, with `missingFile`, with `needsRecovery` if the journal of a
     ///   writer that crashed must be rolled back first, with `busy` if another connection wrote meanwhile;
     ///   `CancellationError`.
@@ -37,9 +37,9 @@ extension DatabaseConverter {
 
     /// Proves as ``shadowProof(of:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation ends the proof from another thread.
+    /// The cancellation stops the proof from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the proof was cancelled.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the proof was cancelled.
     @available(*, noasync, message: "await shadowProof(of:keyProvider:) instead")
     public static func shadowProofBlocking(
         of database: URL, keyProvider: any KeyProvider, options: ConversionOptions = ConversionOptions(),
@@ -58,19 +58,19 @@ extension DatabaseConverter {
         ).shadow()
     }
 
-    // MARK: Looking
+    // MARK: Inspection
 
     /// Checks every page and the structure of a database, and changes nothing.
     ///
     /// - Parameters:
     ///   - database: The database file, encrypted or plaintext.
-    ///   - keyProvider: Provides the key if the file is encrypted, on another thread; never creates one.
+    ///   - keyProvider: Provides the key if the file is encrypted, on another thread. It never creates one.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes is
-    ///     not checked, and how long to wait; the rest does not count.
-    /// - Returns: What was found; what is wrong inside the file is a complaint.
-    /// - Throws: ``StoreError`` where the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`,
-    ///   with `needsRecovery` if the journal of a writer that crashed must be rolled back first; `CancellationError`.
+    ///   - options: The collations, functions and tokenizers of the schema, without which the content of some indexes
+    ///     is not checked, and how long to wait. Everything else is ignored.
+    /// - Returns: The result of the check. Faults inside the file are reported as complaints.
+    /// - Throws: ``StoreError`` if the file cannot be opened: with `missingFile`, `keyDoesNotFit`, `staleSidecar`, with
+    ///   `needsRecovery` if the journal of a writer that crashed must be rolled back first; `CancellationError`.
     public static func verify(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
         options: ConversionOptions = ConversionOptions()
@@ -80,7 +80,7 @@ extension DatabaseConverter {
 
     /// Checks a database as ``verify(_:keyProvider:formats:options:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as the asynchronous method does.
     @available(*, noasync, message: "await verify(_:keyProvider:formats:options:) instead")
     public static func verifyBlocking(
         _ database: URL, keyProvider: any KeyProvider, formats: [CipherSettings] = [CipherSettings()],
@@ -101,12 +101,12 @@ extension DatabaseConverter {
             formats: formats, extensions: options.extensions, busyTimeout: options.busyTimeout)
     }
 
-    /// Finds out what a database file is, and changes nothing.
+    /// Determines what a database file is, and changes nothing.
     ///
     /// - Parameters:
     ///   - database: The database file; it may be missing.
-    ///   - keyProvider: Provides the key if only a key tells what the file is, on another thread; never creates one.
-    ///     Without it such a file is `opaque`.
+    ///   - keyProvider: Provides the key, on another thread, if the file can be identified only with a key. It never
+    ///     creates one. Without a provider, such a file is `opaque`.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
     /// - Throws: ``StoreError`` with `keyDoesNotFit` if the key opens the file in none of the formats, with `corrupt`
     ///   for a plaintext file that cannot be read, with `notAFile` and `permission`; `CancellationError`.
@@ -118,7 +118,7 @@ extension DatabaseConverter {
 
     /// Inspects a file as ``inspect(_:keyProvider:formats:)`` does, blocking the calling thread.
     ///
-    /// - Throws: ``StoreError`` as that does.
+    /// - Throws: ``StoreError`` as the asynchronous method does.
     @available(*, noasync, message: "await inspect(_:keyProvider:formats:) instead")
     public static func inspectBlocking(
         _ database: URL, keyProvider: (any KeyProvider)? = nil, formats: [CipherSettings] = [CipherSettings()]

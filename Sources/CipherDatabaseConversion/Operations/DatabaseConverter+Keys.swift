@@ -11,20 +11,20 @@ public import CipherSystemFiles
 extension DatabaseConverter {
     // MARK: Decrypting
 
-    /// Decrypts an encrypted database in place: the way back.
+    /// Decrypts an encrypted database in place, which undoes an encryption.
     ///
-    /// The file is replaced in one step by its proven plaintext copy. A file that is plaintext already is left as it
-    /// is. Cancelling the task ends the run until the copy takes the original's place; the rows are as they were then,
-    /// and so is the journal mode. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
-    /// does at any opening; the change counter in the file's header then is another one.
+    /// The file is replaced in one step by its proven plaintext copy. A file that is already plaintext is left as it
+    /// is. The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
     /// - Parameters:
     ///   - database: The database file.
     ///   - keyProvider: Provides the key, on another thread.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: How to run; the format and the backup are ignored.
-    ///   - progress: Called with how far the run is, on the thread that decrypts.
-    /// - Returns: What was done; of a file that was plaintext before, `alreadyPlaintext`.
+    ///   - options: The options of the run. The format and the backup are ignored.
+    ///   - progress: Called with the progress of the run, on the thread that decrypts.
+    /// - Returns: A report of what was done; `alreadyPlaintext` if the file was plaintext before.
     /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if the file has another key or format;
     ///   `CancellationError` if the task was cancelled in time.
     @discardableResult
@@ -39,7 +39,7 @@ extension DatabaseConverter {
 
     /// Decrypts a database as ``decrypt(_:keyProvider:formats:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation ends the run from another thread.
+    /// The cancellation stops the run from another thread.
     ///
     /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await decrypt(_:keyProvider:) instead")
@@ -65,20 +65,21 @@ extension DatabaseConverter {
 
     // MARK: Changing the key
 
-    /// Gives an encrypted database another key or cipher format, in place.
+    /// Changes the key or the cipher format of an encrypted database in place.
     ///
-    /// The file is replaced in one step by its proven copy. At every moment the whole file has the old key or the new one;
-    /// after a crash, call again with both. A file that has the new key and format already is left as it is.
+    /// The file is replaced in one step by its proven copy. At every moment, the whole file has the old key or the new
+    /// one. After a crash, call this method again with both keys. A file that already has the new key and format is
+    /// left as it is.
     ///
     /// - Parameters:
     ///   - database: The database file.
-    ///   - oldKey: Gives the key of the file as it is.
-    ///   - newKey: Gives the key that the file is to have, and makes it once the old one has opened the file; `nil` if
-    ///     the file is to keep its key and only its format changes.
+    ///   - oldKey: Provides the current key of the file.
+    ///   - newKey: Provides the new key of the file, and creates it once the old key has opened the file; `nil` to keep
+    ///     the key and change only the format.
     ///   - formats: The cipher formats that the file may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is the one that the file is to have. The backup does not count.
-    ///   - progress: Called with how far the run is, on the thread that converts.
-    /// - Returns: What was done; of a file that had the new key and format before, `alreadyRekeyed`.
+    ///   - options: The options of the run. Its format is the new format of the file. The backup is ignored.
+    ///   - progress: Called with the progress of the run, on the thread that converts.
+    /// - Returns: A report of what was done; `alreadyRekeyed` if the file had the new key and format before.
     /// - Throws: ``StoreError``, with `missingFile`, with `keyDoesNotFit` if neither key opens the file, with
     ///   `keyUnchanged` if both are equal, with `unexpectedPlaintext` if the file is not encrypted; `CancellationError`
     ///   if the task was cancelled in time.
@@ -95,7 +96,7 @@ extension DatabaseConverter {
 
     /// Changes the key as ``changeKey(of:from:to:formats:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation ends the run from another thread.
+    /// The cancellation stops the run from another thread.
     ///
     /// - Throws: ``StoreError``, with `cancelled` if the run was cancelled in time.
     @available(*, noasync, message: "await changeKey(of:from:to:) instead")

@@ -9,33 +9,33 @@ public import CipherSystemFiles
 #endif
 
 extension DatabaseConverter {
-    /// Makes a new, encrypted database of what a damaged one still contains.
+    /// Creates a new, encrypted database from what a damaged one still contains.
     ///
-    /// The damaged database, plaintext or encrypted, is read page by page with its log or hot journal, and is never written.
-    /// A row comes back into its table with its rowid and values where the table's pages lead to it, and also where they are
-    /// lost and the shape of the row and the indexes that name it tell its table. Rows that cannot be told to one table, rows
-    /// of free pages and rows that contradict their page are in the table `lost_and_found`, with the reason beside each.
-    /// Indexes and full-text indexes are computed anew. Every row is compared with a second reading before the new database
-    /// gets its name.
+    /// The damaged database, plaintext or encrypted, is read page by page together with its log or hot journal, and is
+    /// never written. A row is restored to its table with its rowid and values if the table's pages lead to it. If
+    /// those pages are lost, it is still restored if the shape of the row and the index entries that refer to it
+    /// identify its table. Rows that cannot be assigned to one table, rows of free pages and rows that contradict their
+    /// page are stored in the table `lost_and_found`, each with the reason. Indexes and full-text indexes are rebuilt.
+    /// Every row is compared with a second reading before the new database gets its name.
     ///
-    /// In a plaintext file nothing tells a value that was damaged in place distinguished from a correct one.
+    /// In a plaintext file, a value that was damaged in place cannot be distinguished from a correct one.
     ///
     /// - Parameters:
     ///   - database: The damaged database file.
-    ///   - recovered: Where the new database is to be. Its directory must exist, and no file may have its name.
-    ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one.
-    ///   - recoveredKeyProvider: Gives another key for the new database, and may create it.
-    ///   - template: A healthy database of the same schema, plaintext or with the key of the damaged one: tells the tables
-    ///     apart where the damaged one's own schema is lost.
+    ///   - recovered: Where to create the new database. Its directory must exist, and no file may have its name.
+    ///   - keyProvider: Provides the key of the damaged database if it is encrypted, and of the new one.
+    ///   - recoveredKeyProvider: Provides a different key for the new database, and may create it.
+    ///   - template: A healthy database with the same schema, plaintext or with the key of the damaged one. It
+    ///     identifies the tables if the damaged database's own schema is lost.
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is that of the new database, and its collations, functions and tokenizers
-    ///     are needed as wherever the schema uses them.
-    ///   - progress: Called with how far the recovery is, on the thread that works.
-    /// - Returns: What was recovered, and what is lost.
+    ///   - options: The options of the run. Its format is that of the new database. Its collations, functions and
+    ///     tokenizers are needed if the schema uses them.
+    ///   - progress: Called with the progress of the recovery, on the thread that does the work.
+    /// - Returns: A report of what was recovered and what is lost.
     /// - Throws: ``StoreError``, with `nameTaken` if something has the name of the new database, with `missingFile`,
     ///   with `corrupt` if the file holds no page of a database, with `keyDoesNotFit` if the key opens none of its
     ///   pages, with `missingCollation`, with `noSpace`, with `busy` if the file changes meanwhile;
-    ///   `CancellationError`. The new file does not exist then.
+    ///   `CancellationError`. The new file does not exist in these cases.
     @discardableResult
     public static func recover(
         _ database: URL, to recovered: URL, keyProvider: any KeyProvider,
@@ -53,9 +53,10 @@ extension DatabaseConverter {
     /// Recovers as ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` does, blocking
     /// the calling thread.
     ///
-    /// The cancellation ends the recovery from another thread.
+    /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
+    ///   time.
     @available(*, noasync, message: "await recover(_:to:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(
@@ -86,30 +87,31 @@ extension DatabaseConverter {
     /// Replaces a damaged database with what it still contains, encrypted, and keeps the damaged one beside it.
     ///
     /// The new database is created as
-    /// ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` makes it. The damaged one,
-    /// which is never written, is kept as `NAME-damaged`, or as `NAME-damaged-2` and so on where something has one of
-    /// its names, with the `-wal` or `-journal` that it had. At every instant the file at the database's name is the
-    /// whole damaged database or the whole recovered one; a crash leaves either, and what the run made besides goes
-    /// with the next conversion or opening. No process may have the database open. It keeps its journal mode, owner and
-    /// mode.
+    /// ``recover(_:to:keyProvider:recoveredKeyProvider:template:formats:options:progress:)`` creates it. The damaged
+    /// one is never written. It is kept as `NAME-damaged`, or as `NAME-damaged-2` and so on if that name or one of its
+    /// sidecar names is taken, with the `-wal` or `-journal` that it had. At every instant, the file at the database's
+    /// name is the whole damaged database or the whole recovered one. After a crash it is one of these, and the next
+    /// conversion or opening removes everything else that the run created. No process may have the database open. The
+    /// database keeps its journal mode, owner and mode.
     ///
-    /// A damaged database that was plaintext stays plaintext under its new name: delete it once nothing of it is missing. A
-    /// database in which nothing is damaged stays as it is, plaintext or encrypted, and the report has `wasSound`.
+    /// A damaged plaintext database stays plaintext under its new name: delete it once you have checked that nothing is
+    /// missing. A database without damage stays as it is, plaintext or encrypted, and the report has `wasSound`.
     ///
     /// - Parameters:
     ///   - database: The damaged database file.
-    ///   - keyProvider: Gives the key of the damaged database where it is encrypted, and of the new one, and may create
-    ///     it where there is none.
-    ///   - template: A healthy database of the same schema, plaintext or with the same key, where the schema is lost.
+    ///   - keyProvider: Provides the key of the damaged database if it is encrypted, and of the new one, and may create
+    ///     it if there is none.
+    ///   - template: A healthy database with the same schema, plaintext or with the same key, for use if the schema is
+    ///     lost.
     ///   - formats: The cipher formats that the damaged database may have, in the order in which they are tried.
-    ///   - options: How the run goes; its format is that of the new database.
-    ///   - progress: Called with how far the recovery is, on the thread that works.
-    /// - Returns: What was recovered, what is lost, and the name that the damaged database has now.
-    /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` if the definition of no table can be read, with
+    ///   - options: The options of the run. Its format is that of the new database.
+    ///   - progress: Called with the progress of the recovery, on the thread that does the work.
+    /// - Returns: A report of what was recovered, what is lost, and the new name of the damaged database.
+    /// - Throws: ``StoreError``, with `missingFile`, with `corrupt` if no table definition can be read, with
     ///   `keyDoesNotFit` if the key opens no page, with `engineTooOld` if the file's format is newer than the engine's,
-    ///   with `staleSidecar` if a whole file has another database's log or journal beside it, with `permission` if the
-    ///   folder cannot be written or has no hard links, with `noSpace`, with `busy` if somebody uses the file;
-    ///   `CancellationError`. The file is unchanged then.
+    ///   with `staleSidecar` if an undamaged file has another database's log or journal beside it, with `permission` if
+    ///   the folder cannot be written or does not support hard links, with `noSpace`, with `busy` if somebody uses the
+    ///   file; `CancellationError`. The file is unchanged in these cases.
     @discardableResult
     public static func recover(
         inPlace database: URL, keyProvider: any KeyProvider, template: URL? = nil,
@@ -125,9 +127,10 @@ extension DatabaseConverter {
     /// Recovers as ``recover(inPlace:keyProvider:template:formats:options:progress:)`` does, blocking the calling
     /// thread.
     ///
-    /// The cancellation ends the recovery from another thread.
+    /// The cancellation stops the recovery from another thread.
     ///
-    /// - Throws: ``StoreError`` as that does, with `cancelled` if the recovery was cancelled in time.
+    /// - Throws: ``StoreError`` as the asynchronous method does, with `cancelled` if the recovery was cancelled in
+    ///   time.
     @available(*, noasync, message: "await recover(inPlace:keyProvider:) instead")
     @discardableResult
     public static func recoverBlocking(

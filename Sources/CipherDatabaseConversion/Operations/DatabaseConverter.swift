@@ -9,30 +9,32 @@ public import CipherSystemFiles
     public import Foundation
 #endif
 
-/// Encrypts, decrypts and checks databases for apps that open them with an SQLite wrapper of their own.
+/// Encrypts, decrypts and checks databases for apps that open them with their own SQLite wrapper.
 public enum DatabaseConverter {
     /// Encrypts a plaintext database in place.
     ///
-    /// Called at each launch, before the wrapper opens the file. A plaintext file is replaced in one step by its proven
-    /// copy, which is equal to it in everything but the encryption: the schema, `user_version` and the journal mode are
-    /// the app's, and no table is added. A file that is encrypted with the key already is left as it is. If there is
-    /// nothing, an encrypted database without tables is made, so that the wrapper needs the key in every case.
+    /// Call this method at each launch, before the wrapper opens the file. A plaintext file is replaced in one step by
+    /// its proven copy, which is equal to it in everything but the encryption: the schema, `user_version` and the
+    /// journal mode are the app's, and no table is added. A file that is already encrypted with the key is left as it
+    /// is. If there is no file, an encrypted database without tables is created, so that the wrapper always needs the
+    /// key.
     ///
     /// ```swift
     /// try await DatabaseConverter.encrypt(file, keyProvider: keys)
     /// let key = try keys.key(for: .existing, database: file.path).text  // what the wrapper hands to sqlite3_key
     /// ```
     ///
-    /// Cancelling the task ends the upgrade until the copy takes the original's place; the rows are as they were then,
-    /// and so is the journal mode. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
-    /// does at any opening; the change counter in the file's header then is another one.
+    /// The task can be cancelled until the copy takes the original's place. After a cancellation, the rows and the
+    /// journal mode are as they were. A `-wal` may have been merged into the file, and a journal rolled back, as SQLite
+    /// does whenever it opens a file; the change counter in the file's header is then different.
     ///
     /// - Parameters:
     ///   - database: The database file. Its directory must exist.
     ///   - keyProvider: Provides the key, on the thread that encrypts.
-    ///   - options: The cipher format, which the wrapper's SQLCipher must read, and what else may be chosen.
-    ///   - progress: Called with how far the upgrade is, on the thread that encrypts.
-    /// - Returns: What was done; of a file that was encrypted before, `alreadyEncrypted`.
+    ///   - options: The options of the run, including the cipher format, which the wrapper's SQLCipher must be able to
+    ///     read.
+    ///   - progress: Called with the progress of the upgrade, on the thread that encrypts.
+    /// - Returns: A report of what was done; `alreadyEncrypted` if the file was encrypted before.
     /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key; `CancellationError` if the task was
     ///   cancelled in time.
     @discardableResult
@@ -47,7 +49,7 @@ public enum DatabaseConverter {
 
     /// Encrypts a database as ``encrypt(_:keyProvider:options:progress:)`` does, blocking the calling thread.
     ///
-    /// The cancellation ends the upgrade from another thread.
+    /// The cancellation stops the upgrade from another thread.
     ///
     /// - Throws: ``StoreError``, with `cancelled` if the upgrade was cancelled in time.
     @available(*, noasync, message: "await encrypt(_:keyProvider:) instead")
@@ -68,9 +70,9 @@ public enum DatabaseConverter {
         return try EncryptionUpgrade(path: try database.requiredPath(), provider: keyProvider, options: options).run()
     }
 
-    /// The options of one run.
+    /// Returns the checked options of one run.
     ///
-    /// - Throws: ``StoreError`` with `configuration` for a cipher format that cannot be.
+    /// - Throws: ``StoreError`` with `configuration` for an invalid cipher format or one that cannot be written.
     static func checked(
         _ options: ConversionOptions, _ database: URL, _ progress: (@Sendable (UpgradeProgress) -> Void)?,
         _ cancellation: UpgradeCancellation?

@@ -3,11 +3,11 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Has the proven copy of a backup take the place of a database, or be one where there is none.
+/// Replaces a database with a proven copy of a backup, or creates the database from it.
 ///
-/// The backup is checked first, page by page, and never written. Its copy is built beside the database under the database's
-/// key, is compared with it, and takes its place as that of an encryption does: at every instant the name holds the whole
-/// old database or the whole new one.
+/// The backup is checked first, page by page, and is never written. Its copy is built beside the database with the
+/// database's key, is compared with the backup, and replaces the database as in an encryption: at every instant, the
+/// name holds the whole old database or the whole new one.
 package struct DatabaseRestore {
     private let upgrade: EncryptionUpgrade
     private let backup: DatabasePaths
@@ -20,12 +20,13 @@ package struct DatabaseRestore {
 
     /// - Parameters:
     ///   - backup: The backup, encrypted or plaintext.
-    ///   - backupProvider: Gives its key; `nil` for the database's.
-    ///   - paths: The database.
-    ///   - provider: Gives the key of the database; the new one has what it gives then.
-    ///   - formats: The cipher settings that the present database may have, in the order in which they are tried.
-    ///   - backupFormats: The same of the backup.
-    ///   - options: Its format is that of the database where there is none yet.
+    ///   - backupProvider: Provides the backup's key; `nil` to use the database's provider.
+    ///   - paths: The paths of the database.
+    ///   - provider: Provides the key of the database. The new database has the key that it provides during the
+    ///     restore.
+    ///   - formats: The cipher settings that the current database may have, in the order in which they are tried.
+    ///   - backupFormats: The cipher settings that the backup may have, in the same way.
+    ///   - options: The options of the run. Its format is used if there is no database yet.
     package init(
         of backup: String, backupProvider: (any KeyProvider)?, to paths: DatabasePaths, provider: any KeyProvider,
         formats: [CipherSettings], backupFormats: [CipherSettings], options: ConversionOptions
@@ -40,10 +41,10 @@ package struct DatabaseRestore {
         self.backupFormats = backupFormats
     }
 
-    /// Restores.
+    /// Restores the backup.
     ///
-    /// - Parameter check: Refuses a backup by throwing.
-    /// - Throws: ``StoreError``. Until the swap no row of the database has changed.
+    /// - Parameter check: Throws to refuse a backup.
+    /// - Throws: ``StoreError``. Until the swap, no row of the database has changed.
     package func run(_ check: (Connection) throws -> Void = { _ in }) throws -> EncryptionReport {
         try checkNames()
         return try options.withLockedFile(paths) { inspector, content in
@@ -54,7 +55,7 @@ package struct DatabaseRestore {
                 case .plaintext:
                     throw StoreError(
                         .unexpectedPlaintext, path: paths.database,
-                        "the database that the backup is to replace is not encrypted",
+                        "the database to be replaced by the backup is not encrypted",
                         advice: "encrypt it first, or move it away together with its -wal and -journal",
                         changed: .nothing)
                 case .opaque(let hasPlaintextHeader):
@@ -92,10 +93,10 @@ package struct DatabaseRestore {
         }
     }
 
-    /// Lends the backup while a connection that only reads is open to it, so that no other one is the last to close, which
-    /// would bring a log into the file.
+    /// Passes the backup to `body` while a read-only connection is open to it. Without that connection, another one
+    /// could be the last to close, which would merge a log into the file.
     ///
-    /// Once the database was replaced nothing fails any more: its copy was compared with the backup before.
+    /// Once the database has been replaced, nothing fails any more: its copy was compared with the backup before.
     private func readingBackup(
         _ check: (Connection) throws -> Void, _ body: (Conversion.Replacement) throws -> EncryptionReport
     ) throws -> EncryptionReport {
@@ -131,7 +132,7 @@ package struct DatabaseRestore {
         by replacement: Conversion.Replacement, _ inspector: Inspector, hasPlaintextHeader: Bool
     ) throws -> EncryptionReport {
         let file = try unlocked(inspector, hasPlaintextHeader: hasPlaintextHeader)
-        // Nothing is written in the oldest formats.
+        // The oldest formats can be read but not written.
         let settings = file.fileKey.settings.compatibility >= 3 ? file.fileKey.settings : options.format
         var conversion = Conversion(
             paths: paths, options: options, sourceKey: file.fileKey, targetSettings: settings)
@@ -141,7 +142,7 @@ package struct DatabaseRestore {
         ).report
     }
 
-    /// What opens the present database, of which a restore leaves nothing.
+    /// Opens the current database, which the restore replaces completely.
     private func unlocked(_ inspector: Inspector, hasPlaintextHeader: Bool) throws -> FileUnlocking.Unlocked {
         do {
             return try FileUnlocking(

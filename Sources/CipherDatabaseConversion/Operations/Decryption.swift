@@ -2,7 +2,7 @@ internal import CipherHistory
 package import CipherKeyProviders
 package import CipherSQLite
 
-/// Turns an encrypted database into a plaintext one: the way back.
+/// Turns an encrypted database into a plaintext one, which undoes an encryption.
 package struct Decryption {
     private let paths: DatabasePaths
     private let provider: any KeyProvider
@@ -27,16 +27,16 @@ package struct Decryption {
         self.options.keepBackup = false
     }
 
-    /// Decrypts the file, or finds it plaintext.
+    /// Decrypts the file, or confirms that it is plaintext.
     ///
-    /// - Throws: ``StoreError``. Until the swap no row has changed.
+    /// - Throws: ``StoreError``. Until the swap, no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in
             switch content {
             case .empty: return try EncryptionReport(unchanged: .alreadyPlaintext, paths)
             case .plaintext:
-                // A run that died after its commit may have left work.
+                // A run that died after its commit may have left cleanup work.
                 let told = try Attempts(paths: paths, options: options).settle(nil)
                 var report = try EncryptionReport(unchanged: .alreadyPlaintext, paths)
                 report.warnings += told
@@ -47,7 +47,8 @@ package struct Decryption {
                 ).run(inspector, hasPlaintextHeader: hasPlaintextHeader) { connection, _ in
                     (try? HistoryTable.stamp(connection)) ?? nil
                 }
-                // The app's next launch must not take the file for one that somebody put there.
+                // Without this entry, the app's next launch would assume that somebody else put the plaintext file
+                // there.
                 let isStamped = stamp == .encrypted
                 return try decrypt(
                     file, inspector,
@@ -56,11 +57,11 @@ package struct Decryption {
         }
     }
 
-    /// Decrypts a file that its key has opened.
+    /// Decrypts a file whose key is known.
     ///
-    /// The lock is held.
+    /// The caller holds the lock.
     ///
-    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    /// - Parameter finishing: Changes the proven copy before it replaces the file.
     package func decrypt(
         _ file: FileUnlocking.Unlocked, _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> EncryptionReport {

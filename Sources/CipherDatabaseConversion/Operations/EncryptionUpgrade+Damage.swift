@@ -2,11 +2,11 @@ internal import CipherErrors
 package import CipherSQLite
 
 extension EncryptionUpgrade {
-    /// Runs `body`, and where that finds the database damaged, and the options ask for it, has the database recovered in its
-    /// place.
+    /// Runs `body`. If that finds damage and the options ask for recovery, recovers the database in place.
     ///
-    /// The upgrade lock is held. A file that the key does not open is one whose first page is damaged where the key opens
-    /// others, or where they are plaintext; else the key is another, and the error is that of `body`.
+    /// The caller holds the upgrade lock. If the key does not open the file, the first page counts as damaged if the
+    /// key opens other pages or if other pages are plaintext. Otherwise the file has another key, and the error of
+    /// `body` is thrown.
     ///
     /// - Parameters:
     ///   - formats: The cipher settings that the file may have.
@@ -28,17 +28,17 @@ extension EncryptionUpgrade {
         }
     }
 
-    /// What an error says of the file.
+    /// What an error says about the file.
     private enum Doubt {
         case damaged
-        /// Damaged, or another key's.
+        /// The file is damaged, or it has another key.
         case unopened
 
         init?(_ error: any Error, path: String) {
             switch error {
             case let error as StoreError where error.path == path || error.path == nil:
                 switch error.code {
-                // What SQLite cannot work with for another reason is as it was once it is recovered.
+                // If SQLite refuses the file for another reason, a recovery would not change that.
                 case .corrupt where error.underlying?.mayBeDamage ?? true: self = .damaged
                 case .keyDoesNotFit, .keyUnavailable: self = .unopened
                 default: return nil
@@ -51,12 +51,12 @@ extension EncryptionUpgrade {
 }
 
 extension DatabaseError {
-    /// Whether it is what SQLite says of a damaged file: also of rows that a damaged UNIQUE index has let in.
+    /// Whether SQLite reports this for a damaged file, including for rows that a damaged UNIQUE index has let in.
     fileprivate var mayBeDamage: Bool { isCorrupt || isTooBig || isUniqueViolation }
 }
 
 extension StoreError {
-    /// Whether a recovery that ended so has found no page to tell damage by.
+    /// Whether a recovery that ended with this error found no page that could prove damage.
     fileprivate var tellsNoDamage: Bool {
         [.keyDoesNotFit, .saltMissing].contains(code) || isOfKeyProvider
     }

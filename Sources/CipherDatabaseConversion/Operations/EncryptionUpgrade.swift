@@ -24,10 +24,10 @@ package struct EncryptionUpgrade {
         self.options = options
     }
 
-    /// Encrypts the file, or finds it encrypted with the provider's key.
+    /// Encrypts the file, or confirms that it is encrypted with the provider's key.
     ///
-    /// - Throws: ``StoreError``. Until the swap no row has changed; a journal is rolled back and a log merged into the
-    ///   file, as SQLite does at any opening.
+    /// - Throws: ``StoreError``. Until the swap, no row has changed. A journal may have been rolled back and a log
+    ///   merged into the file, as SQLite does whenever it opens a file.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
         return try options.withLockedFile(paths) { inspector, content in
@@ -53,11 +53,13 @@ package struct EncryptionUpgrade {
         try recovery.run(finishing: InPlaceRecovery.stamp).report
     }
 
-    /// Does what ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with `shadow`.
+    /// Does everything that ``run()`` does up to the swap, discards the copy, and reports as ``run()`` would, with
+    /// `shadow`.
     ///
-    /// The database and its sidecars stay as they are. A file that is encrypted with the key already is reported so.
+    /// The database and its sidecars stay as they are. A file that is already encrypted with the key is reported as
+    /// such.
     ///
-    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it replaced the file.
     /// - Throws: ``StoreError``.
     package func shadow(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         try paths.checkInputs(of: provider)
@@ -72,19 +74,20 @@ package struct EncryptionUpgrade {
         }
     }
 
-    /// Tells the history of a file that CipherStore left as plaintext on purpose.
+    /// Returns the step that records the encryption in the history of a file that CipherStore left as plaintext on
+    /// purpose.
     ///
-    /// Why a file cannot be read, the conversion tells.
+    /// If the file cannot be read, the conversion reports why.
     private func stamping(_ inspector: Inspector) -> ((Connection) throws -> Void)? {
         let stamp = try? inspector.readingPlaintext { try HistoryTable.stamp($0) }
         guard case .plaintext? = stamp ?? nil else { return nil }
         return { try HistoryTable.append(.encrypted, in: $0) }
     }
 
-    /// A file of 0 bytes is a database without tables, and so may be a missing one.
+    /// Creates an encrypted database for a file of 0 bytes, which is a database without tables, or for a missing file.
     private func create() throws -> EncryptionReport {
         let made = try FreshDatabase(paths: paths, upgrade: self).publish { connection in
-            // Any write makes the file's first page.
+            // Any write creates the file's first page.
             try connection.execute("PRAGMA user_version = 0")
         }
         var report = EncryptionReport(.created, path: paths.database)
@@ -101,7 +104,7 @@ package struct EncryptionUpgrade {
         return report
     }
 
-    /// The key that whoever opens the file next will give, not one that a rotation replaces.
+    /// Opens the file with the key that later openings will use, not one that a rotation replaces.
     private func confirmKey(
         _ inspector: Inspector, hasPlaintextHeader: Bool, rollsBackJournal: Bool
     ) throws -> FileKey {
@@ -113,14 +116,14 @@ package struct EncryptionUpgrade {
 
     /// Encrypts a plaintext file.
     ///
-    /// The lock is held.
+    /// The caller holds the lock.
     ///
-    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    /// - Parameter finishing: Changes the proven copy before it replaces the file.
     package func encrypt(
         _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let conversion = Conversion(paths: paths, options: options, sourceKey: nil, targetSettings: options.format)
-        // A hot journal puts page 1 back before anything is read.
+        // A hot journal restores page 1 before anything is read.
         let restored = try SidecarScan.firstPageInJournal(paths).map { FileHeader(bytes: $0, fileSize: 0) }
         let wasWriteAheadLog = try (restored ?? inspector.header()).isWriteAheadLog
         let (report, fileKey) = try conversion.run(
@@ -133,14 +136,14 @@ package struct EncryptionUpgrade {
         return (report, fileKey)
     }
 
-    /// The key for a new file, made now if the provider does so.
+    /// Returns the key for a new file. The provider may create it now.
     func newFileKey() throws -> CipherKey {
         let key = try provider.checkedKey(for: .createOrExisting, database: paths.database)
         try key.checkSalt(for: options.format, path: paths.database)
         return key
     }
 
-    /// Refuses a key that ``newFileKey()`` would refuse, and makes none.
+    /// Refuses a key that ``newFileKey()`` would refuse, and creates none.
     ///
     /// - Returns: Whether there is a key.
     package func hasFileKey() throws -> Bool {
@@ -149,9 +152,9 @@ package struct EncryptionUpgrade {
         return true
     }
 
-    /// The key as the provider gives it to whoever opens the file next.
+    /// Requests the key again, as the provider would give it to the next opening of the file.
     ///
-    /// It must be the same.
+    /// It must be the same key.
     func keyAskedAgain(_ first: CipherKey) throws -> CipherKey {
         try provider.keyAskedAgain(first, database: paths.database)
     }

@@ -3,7 +3,7 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// A backup of a database that is not open here; others may have it open.
+/// A backup of a database that is not open in this process; others may have it open.
 package struct FileBackup {
     private let paths: DatabasePaths
     private let provider: any KeyProvider
@@ -13,10 +13,10 @@ package struct FileBackup {
     private let options: ConversionOptions
 
     /// - Parameters:
-    ///   - provider: Gives the key of the database; asked only where it is encrypted.
+    ///   - provider: Provides the key of the database. It is asked only if the database is encrypted.
     ///   - formats: The cipher settings that the database may have, in the order in which they are tried.
     ///   - target: The name of the backup.
-    ///   - backupProvider: Gives the key of the backup; `nil` for the key and the format of the database.
+    ///   - backupProvider: Provides the key of the backup; `nil` to use the key and the format of the database.
     package init(
         of paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], to target: String,
         backupProvider: (any KeyProvider)?, options: ConversionOptions
@@ -29,12 +29,12 @@ package struct FileBackup {
         self.options = options
     }
 
-    /// Makes the backup; the database and what lies beside it stay as they are.
+    /// Makes the backup. The database and the files beside it stay as they are.
     ///
-    /// - Throws: ``StoreError``. There is nothing under the target's name then.
+    /// - Throws: ``StoreError``. In that case nothing exists under the target's name.
     package func run() throws -> EncryptionReport {
-        // A connection that only reads is open until the end, so that no other one is the last to close, which would bring
-        // the log into the file.
+        // A read-only connection stays open until the end. Otherwise another one could be the last to close, which
+        // would merge the log into the file.
         try StoreError.typing(paths.database) {
             try DatabaseReader(options.inspector(paths)).readOpened(provider: provider, formats: formats) {
                 [paths, options] _, fileKey in

@@ -3,7 +3,7 @@ internal import CipherErrors
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// A new database, built beside its name and published whole.
+/// A new database that is built under a temporary name and then published whole.
 package struct FreshDatabase {
     package let paths: DatabasePaths
     package let upgrade: EncryptionUpgrade
@@ -15,10 +15,11 @@ package struct FreshDatabase {
         self.isEncrypted = isEncrypted
     }
 
-    /// Builds the database and gives it its name, unless something has that name by then.
+    /// Builds the database and gives it its name, unless something else has taken that name by then.
     ///
     /// - Parameter fill: Brings the empty database to the current version.
-    /// - Returns: Its key, `nil` of a plaintext one; what `fill` returned; what is to be told of an empty file that was replaced.
+    /// - Returns: The file's key, or `nil` for a plaintext file; what `fill` returned; warnings about an empty file
+    ///   that was replaced.
     package func publish<Report>(
         _ fill: (Connection) throws -> Report
     ) throws -> (FileKey?, Report, warnings: [String]) {
@@ -34,9 +35,9 @@ package struct FreshDatabase {
         }
     }
 
-    /// Gives a database its name once it was made whole and synced, unless something has that name by then.
+    /// Makes a database, syncs it and gives it its name, unless something else has taken that name by then.
     ///
-    /// - Returns: What `make` returned; what is to be told of an empty file that was replaced.
+    /// - Returns: What `make` returned; warnings about an empty file that was replaced.
     func place<Made>(_ make: (NewFile) throws -> Made) throws -> (made: Made, warnings: [String]) {
         try checkFolder()
         let folder = try paths.openFolder()
@@ -73,7 +74,7 @@ package struct FreshDatabase {
             try ConnectionProfile.scratch.with(extensions: upgrade.options.extensions).apply(to: connection)
             return try fill(connection)
         }
-        // What the provider gives to the next launch must open the file.
+        // The key that the provider gives to the next launch must open the file.
         let again = try key.map { try upgrade.keyAskedAgain($0) }
         let reader = try ConnectionProfile.plain(.readOnly).with(key: again, format: settings)
             .open(copy.path, through: copy.layer())
@@ -83,7 +84,7 @@ package struct FreshDatabase {
         return (fileKey, report)
     }
 
-    /// Returns what is to be told.
+    /// Publishes the database under its name and returns warnings.
     private func publish(_ copy: NewFile, _ copyName: String) throws -> [String] {
         if let status = try copy.folder.status(paths.name), status.isRegular, status.size == 0 {
             return try replaceEmptyFile(status, copy, copyName)
@@ -92,7 +93,7 @@ package struct FreshDatabase {
         guard try copy.hasName(copyName), try copy.folder.renameIfFree(copyName, to: paths.name),
             (try? copy.hasName(paths.name)) != false
         else { throw StoreError.madeMeanwhile(paths.database) }
-        // Published: nothing here can undo it, so what fails is told and not thrown.
+        // The database is published and nothing here can undo that, so a failure becomes a warning instead of an error.
         do {
             try copy.folder.sync()
             return []
@@ -101,14 +102,14 @@ package struct FreshDatabase {
         }
     }
 
-    /// What an earlier file left: the inspection found no page in it, but a journal without pages still cuts a database
-    /// to the length it tells of.
+    /// Removes the sidecars of an earlier file. The inspection found no pages in them, but even a journal without pages
+    /// would make SQLite truncate the database to the length in the journal's header.
     private func removeSidecars() throws {
         guard try !SidecarScan.holdsPages(paths) else { throw Inspector(paths).staleSidecar() }
         for path in [paths.wal, paths.sharedMemory, paths.journal] { try FileSystem.removeIfPresent(path) }
     }
 
-    /// A file of 0 bytes is a database to SQLite, and another program may be about to write it.
+    /// Replaces a file of 0 bytes, which is a database to SQLite and which another program may be about to write.
     private func replaceEmptyFile(
         _ status: FileSystem.Status, _ copy: NewFile, _ copyName: String
     ) throws -> [String] {

@@ -5,30 +5,32 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Has what a damaged database still contains take its place, and keeps the damaged one beside it.
+/// Replaces a damaged database with what it still contains, and keeps the damaged one beside it.
 ///
-/// The damaged file is never opened by SQLite and never written. The new one is built and proven as by ``DatabaseRecovery``,
-/// and takes the name as the copy of an encryption does: at every instant the file at the database's name is the whole damaged
-/// database or the whole recovered one, and in the second case the damaged one has its other name already.
+/// The damaged file is never opened by SQLite and never written. The new one is built and proven as by
+/// ``DatabaseRecovery``, and takes the name as the copy of an encryption does: at every instant, the file at the
+/// database's name is the whole damaged database or the whole recovered one. In the second case, the damaged one
+/// already has its other name.
 package struct InPlaceRecovery {
     private let paths: DatabasePaths
     private let provider: any KeyProvider
     private let formats: [CipherSettings]
     private let template: String?
     private let options: ConversionOptions
-    /// Makes the schema in an empty database, in place of a template; `nil` if none is known.
+    /// Creates the schema in an empty database, in place of a template; `nil` if no schema is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
-    /// Whether no one asked for it but an error that may have another reason than damage.
+    /// Whether the recovery was started because of an error that may have a cause other than damage, not on request.
     var isAutomatic = false
 
-    /// What was recovered.
+    /// The result of a recovery.
     package struct Found {
         /// Whether the damaged database is not encrypted.
         package let wasPlaintext: Bool
         fileprivate let report: RecoveryReport
 
-        /// What the history tells of it, for whoever never saw the report: a launch may fail after the swap.
+        /// The detail for the history table, for users who never saw the report because the launch failed after the
+        /// swap.
         package var detail: String {
             let kept = "kept as \(FileSystem.split(report.source).name)"
             guard !report.complete else { return kept }
@@ -37,14 +39,14 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// What is done to the new database before it takes the damaged one's place.
+    /// Changes the new database before it replaces the damaged one.
     package typealias Finishing = (_ recovered: Connection, _ found: Found) throws -> Void
 
     /// - Parameters:
-    ///   - provider: Gives the key of the damaged database, where it is encrypted, and of the new one.
+    ///   - provider: Provides the key of the damaged database, if it is encrypted, and of the new one.
     ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
-    ///   - template: A healthy database of the same schema; `nil` for none.
-    ///   - options: Its format is that of the new database.
+    ///   - template: A healthy database with the same schema; `nil` for none.
+    ///   - options: The options of the run. Its format is that of the new database.
     package init(
         of paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], template: String? = nil,
         options: ConversionOptions
@@ -56,9 +58,9 @@ package struct InPlaceRecovery {
         self.options = options
     }
 
-    /// Recovers under the upgrade lock, unless nothing is damaged: then the file stays as it is.
+    /// Recovers the database under the upgrade lock, or leaves the file as it is if nothing is damaged.
     ///
-    /// - Parameter check: Refuses what was recovered by throwing.
+    /// - Parameter check: Throws to refuse the recovered database.
     /// - Throws: ``StoreError`` as ``run(finishing:)`` does.
     package func runLocked(checking check: Finishing? = nil) throws -> RecoveryReport {
         if let status = try paths.status() { try FileSystem.checkRegular(status, paths.database) }
@@ -83,8 +85,8 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// The size of a database that has nothing to be recovered: every page of every tree is whole, and SQLite finds nothing
-    /// wrong; `nil` of any other.
+    /// Returns the size of a database that needs no recovery: every page of every tree is undamaged, and SQLite finds
+    /// nothing wrong. Returns `nil` for any other database.
     private func soundSize() throws -> Int64? {
         let recovery = recovery(formats)
         let opened = try open(recovery)
@@ -100,9 +102,9 @@ package struct InPlaceRecovery {
         }
     }
 
-    /// Ends what a run that died left beside a sound file.
+    /// Finishes or removes what a run that died left beside an undamaged file.
     ///
-    /// - Returns: What is to be told.
+    /// - Returns: Warnings for the report.
     private func settle() throws -> [String] {
         guard try FileSystem.exists(paths.attempt) else { return [] }
         let inspector = options.inspector(paths)
@@ -114,19 +116,19 @@ package struct InPlaceRecovery {
         return try Attempts(paths: paths, options: options).settle(key)
     }
 
-    /// Tells the history of a database that has one.
+    /// Records the recovery in the database's history, if it has one.
     static func stamp(_ recovered: Connection, _ found: Found) throws {
         guard try HistoryTable.stamp(recovered) != nil else { return }
         try HistoryTable.append(.recovered, detail: found.detail, in: recovered)
     }
 
-    /// Recovers.
+    /// Recovers the database.
     ///
-    /// The upgrade lock is held.
+    /// The caller holds the upgrade lock.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the key opens no page of the file, with `corrupt` if the
-    ///   definition of no table can be read, with `noSpace`, with `busy`; what `finishing` throws. The damaged file has
-    ///   its name, its log and its journal then.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if the key opens no page of the file, with `corrupt` if no table
+    ///   definition can be read, with `noSpace`, with `busy`; what `finishing` throws. In these cases the damaged file
+    ///   still has its name, its log and its journal.
     package func run(finishing: Finishing) throws -> (report: EncryptionReport, fileKey: FileKey) {
         let began = ContinuousClock.now
         let observer = UpgradeObserver(
@@ -158,13 +160,13 @@ package struct InPlaceRecovery {
 
     // MARK: The new database
 
-    /// The new database, proven and finished, and what is needed to put it in its place.
+    /// The new database, proven and finished, and the state needed to put it in place.
     private struct Made {
         let copy: NewFile
         let fileKey: FileKey
         let record: AttemptRecord
         let kept: DamagedOriginal
-        /// A writer's lock on the damaged file, which no one here has open besides.
+        /// A write lock on the damaged file. Nothing else in this process has the file open.
         let lock: DatabaseFile
         let state: OriginalFile.State
         let marks: FileMarks
@@ -176,7 +178,7 @@ package struct InPlaceRecovery {
         _ finishing: Finishing, _ report: inout EncryptionReport
     ) throws -> Made {
         let lock = try DatabaseFile(path: paths.database, access: .readWrite)
-        // Nobody else here has the file open, so it is this descriptor's.
+        // Nothing else in this process has the file open, so the open file must be this descriptor's.
         guard original.isOpenHere() else { throw original.replaced() }
         guard lock.reserve(timeout: options.busyTimeout) else { throw FileUsers.others([]).busy(paths.database) }
         let state = try original.state(start: lock.read(at: 0, count: OriginalFile.State.length))
@@ -217,7 +219,8 @@ package struct InPlaceRecovery {
 
     /// Opens the damaged file.
     ///
-    /// In the oldest format nothing authenticates a page: only one that is known as the first shows that the key is right.
+    /// In the oldest format, pages are not authenticated. Only a page recognized as the first one proves that the key
+    /// is right.
     private func open(_ recovery: DatabaseRecovery) throws -> DatabaseRecovery.Opened {
         let opened = try recovery.open()
         guard !opened.damaged.isPlaintext, opened.damaged.header == nil else { return opened }
@@ -227,15 +230,16 @@ package struct InPlaceRecovery {
         return try self.recovery(authenticated).open()
     }
 
-    /// Refuses what is not damaged, where something else is wrong: a newer format, another database's log, or, where no
-    /// one asked for a recovery, a definition that a newer SQLite may have written.
+    /// Refuses a file without damage if something else is wrong: a newer format, another database's log, or, if nobody
+    /// requested a recovery, a definition that a newer SQLite may have written.
     private func checkDamage(
         _ recovery: DatabaseRecovery, _ opened: DatabaseRecovery.Opened, _ observer: UpgradeObserver
     ) throws {
         if let header = opened.damaged.header, header.readVersion > 2 {
             throw StoreError(
                 .engineTooOld, path: paths.database,
-                "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats up to 2",
+                "the file has format \(header.readVersion), but SQLite \(Engine.current.sqliteVersion) reads formats "
+                    + "up to 2",
                 advice: "link a newer SQLCipher; if the number is damaged, recover to another name", changed: .nothing)
         }
         guard opened.damaged.hasForeignSidecar || isAutomatic else { return }
@@ -244,8 +248,8 @@ package struct InPlaceRecovery {
         if isAutomatic, let rejected = survey.rejected, try !survey.hasDamage() {
             throw StoreError(
                 .corrupt, path: paths.database,
-                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is damaged: a newer "
-                    + "SQLite may have written it",
+                "the definition of \(rejected.definition) cannot be read (\(rejected.reason)), although no page is "
+                    + "damaged: a newer SQLite may have written it",
                 advice: "link a newer SQLCipher, or \(StoreError.damageAdvice)", changed: .nothing)
         }
     }
@@ -278,18 +282,19 @@ package struct InPlaceRecovery {
         let old = try ReplacedFile(
             paths, original, ownership, reserved: made.lock, state: made.state, timeout: options.busyTimeout,
             checking: observer.checkCancellation)
-        // Whoever wrote to the log alone has not changed the file.
+        // A program that wrote only to the log has not changed the database file, so the sidecars are checked too.
         try made.marks.check(paths)
         try made.kept.takeSidecars()
         let otherNames = try swap.commit(old)
-        let readable = made.wasPlaintext ? ", in plaintext: remove it once nothing is missing" : ""
+        let readable =
+            made.wasPlaintext ? ", in plaintext: delete it once you have checked that nothing is missing" : ""
         report.warnings.append("the damaged database is kept as \(SystemPath.printable(made.kept.path))\(readable)")
         report.warnings += swap.finish(old, otherNames: otherNames, isKept: true)
     }
 
     /// Leaves the damaged file as it was.
     ///
-    /// Where something cannot be removed or given back, the record stays for the next launch to do it.
+    /// If something cannot be removed or restored, the record stays so that the next launch does it.
     private func undo() {
         guard (try? Leftovers.sweep(paths)) != nil else { return }
         try? AttemptRecord.remove(paths)

@@ -3,14 +3,14 @@ package import CipherKeyProviders
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// Gives an encrypted file, which one of its keys has opened, the wanted key and format.
+/// Changes an encrypted file, which one of its keys has opened, to the wanted key and format.
 ///
-/// The provider holds both keys until the change is durable, so there is no moment at which a crash could leave a file that
-/// neither opens.
+/// The provider holds both keys until the change is durable. A crash can therefore never leave a file that neither key
+/// opens.
 package struct KeyChange {
     package let paths: DatabasePaths
     package let provider: any KeyProvider
-    /// The cipher settings that the file may have; the first are the wanted ones.
+    /// The cipher settings that the file may have. The first are the wanted ones.
     package let formats: [CipherSettings]
     package let options: ConversionOptions
 
@@ -25,14 +25,14 @@ package struct KeyChange {
 
     private var wanted: CipherSettings { formats[0] }
 
-    /// Whether the file has another key or format than the wanted ones.
+    /// Returns whether the file's key or format differs from the wanted one.
     func isNeeded(for file: FileUnlocking.Unlocked) -> Bool {
         file.hasPreviousKey || file.fileKey.settings != wanted
     }
 
-    /// Gives a file that was opened with the previous key, or in another format, the wanted ones.
+    /// Converts a file that was opened with the previous key, or in another format, to the wanted key and format.
     ///
-    /// - Parameter finishing: Changes the proven copy before it takes the file's place.
+    /// - Parameter finishing: Changes the proven copy before it replaces the file.
     package func convert(
         _ file: FileUnlocking.Unlocked, _ inspector: Inspector, finishing: ((Connection) throws -> Void)? = nil
     ) throws -> (report: EncryptionReport, fileKey: FileKey) {
@@ -51,7 +51,7 @@ package struct KeyChange {
         return (report, fileKey)
     }
 
-    /// Refuses a key that ``convert(_:_:finishing:)`` would refuse, and makes none.
+    /// Refuses a key that ``convert(_:_:finishing:)`` would refuse, and creates none.
     ///
     /// - Returns: Whether there is a key.
     package func hasNewKey(for file: FileUnlocking.Unlocked) throws -> Bool {
@@ -61,18 +61,20 @@ package struct KeyChange {
         return true
     }
 
-    /// Tells the provider, of a file that has the wanted key, that the previous one has served its time.
+    /// Tells the provider that the previous key is no longer needed, for a file that has the wanted key.
     ///
-    /// Only once the name of the new file is on the disk: a power loss may bring the old file back before, and it needs the
-    /// old key. Not where both keys are equal: the provider would drop the only one.
+    /// The provider is told only once the name of the new file is on disk: before that, a power loss may bring back the
+    /// old file, which needs the old key. It is not told if both keys are equal, because it would then delete the only
+    /// key.
     ///
-    /// - Returns: What went wrong, which changes nothing: the next opening tells it again.
+    /// - Returns: A warning if something went wrong. Nothing is lost then: the next opening tells the provider again.
     package func retirePreviousKey() -> String? {
         do {
             guard let previous = try provider.checkedPreviousKey(database: paths.database) else { return nil }
             guard try provider.checkedKey(for: .existing, database: paths.database) != previous else {
                 return
-                    "the previous key is kept, because it equals the new one: give the rotation another new key, or end it"
+                    "the previous key is kept, because it equals the new one: give the rotation a different new key, "
+                    + "or end the rotation"
             }
             guard try FileSystem.syncFolder(of: paths.database) else { return nil }
             try provider.previousKeyIsObsolete(database: paths.database)
@@ -94,7 +96,7 @@ package struct KeyChange {
             previous = try provider.checkedPreviousKey(database: paths.database)
             key = try provider.checkedKey(for: .existing, database: paths.database)
         } catch is StoreError {
-            // What is asked for next says what is wrong.
+            // The next request to the provider reports what is wrong.
             return
         }
         guard previous != key else { throw StoreError.keyUnchanged(paths) }
@@ -105,6 +107,6 @@ extension StoreError {
     static func keyUnchanged(_ paths: DatabasePaths) -> StoreError {
         StoreError(
             .keyUnchanged, path: paths.database, "the new key equals the old one",
-            advice: "give another new key, or none if only the format is to change", changed: .nothing)
+            advice: "give a different new key, or none if only the format is to change", changed: .nothing)
     }
 }

@@ -4,29 +4,29 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Encrypts a plaintext database that others read and write: most of it is done before anybody has to wait.
+/// Encrypts a plaintext database while others read and write it. Most of the work is done before anybody has to wait.
 ///
-/// ``prepare(_:resting:holdingWriters:)`` builds a proven copy, or goes on with the one that a killed launch left, and has it
-/// follow what is written. ``finish(_:_:)`` copies the rest and puts the copy in the file's place, as an upgrade does it, while
-/// no connection is open. What ends before that leaves nothing after ``end()``.
-// Unchecked, and safe between threads: the steps follow each other, and who begins one has waited for the one before.
+/// ``prepare(_:resting:holdingWriters:)`` builds a proven copy, or continues with the copy that a killed launch left,
+/// and applies later changes to it. ``finish(_:_:)`` copies the remaining changes and puts the copy in the file's place
+/// as an upgrade does, while no connection is open. If the run ends before that, ``end()`` removes everything.
+// Unchecked but safe across threads: the steps run one after another, and each one starts after the previous one ended.
 package final class OpenEncryption: @unchecked Sendable {
     private let paths: DatabasePaths
     private let options: ConversionOptions
     private let key: CipherKey
     private let keyAgain: CipherKey
-    /// Derived for the copy's salt; `nil` before there is a copy.
+    /// The keys derived for the copy's salt; `nil` before there is a copy.
     private var keys: UpgradeKeys?
-    /// `nil` before it was claimed, and once the last step is over.
+    /// The copy; `nil` before it is claimed, and after the last step.
     private var copy: FollowingCopy?
     private var state = State.absent
 
     private enum State {
-        /// The copy is empty, or of no use.
+        /// The copy is empty or unusable.
         case absent
-        /// An earlier launch left it.
+        /// An earlier launch left the copy with this progress.
         case left(CopyProgress)
-        /// It was left so, and follows; that it is equal was not shown yet.
+        /// An earlier launch left the copy, which now follows the database. It has not yet been proven equal.
         case resumed
         case built
 
@@ -38,13 +38,13 @@ package final class OpenEncryption: @unchecked Sendable {
         }
     }
 
-    /// How many pages may be left for the last step, unless there are more each time.
+    /// The number of pages that may be left for the last step. More are left if a round no longer reduces them.
     private static let fewPages = 64
     private static let mostRounds = 16
-    /// How often the copy is begun anew because the schema has changed.
+    /// The number of times that the copy is restarted because the schema changed.
     private static let mostCopies = 3
 
-    /// Asks for the key, which is made where there is none.
+    /// Requests the key, which the provider creates if there is none.
     ///
     /// - Throws: ``StoreError``.
     package init(_ paths: DatabasePaths, provider: any KeyProvider, options: ConversionOptions) throws {
@@ -58,7 +58,7 @@ package final class OpenEncryption: @unchecked Sendable {
 
     deinit { keys?.cancel() }
 
-    /// Removes a copy that has not taken the database's place.
+    /// Removes a copy that has not replaced the database.
     package func end() {
         copy?.discard()
         copy = nil
@@ -66,14 +66,14 @@ package final class OpenEncryption: @unchecked Sendable {
 
     // MARK: While others write
 
-    /// Builds and proves the copy where there is none, and has it follow until little is left.
+    /// Builds and proves the copy if there is none, and applies changes to it until few are left.
     ///
     /// - Parameters:
-    ///   - cancellation: Ends it.
-    ///   - resting: Is called again and again while nobody waits for it, and may take its time.
-    ///   - holdingWriters: Keeps others from committing.
-    /// - Throws: ``StoreError``, with `noSpace`, with `corrupt` where the database is damaged, with `cancelled`, with `busy`
-    ///   where it is worth another try.
+    ///   - cancellation: Stops the preparation.
+    ///   - resting: Called repeatedly while nobody waits for this run. It may take its time.
+    ///   - holdingWriters: Prevents others from committing.
+    /// - Throws: ``StoreError``, with `noSpace`, with `corrupt` if the database is damaged, with `cancelled`, with
+    ///   `busy` if another try may succeed.
     package func prepare(
         _ cancellation: UpgradeCancellation, resting: @escaping @Sendable () -> Void,
         holdingWriters: @escaping () throws -> any WriterHold
@@ -99,7 +99,7 @@ package final class OpenEncryption: @unchecked Sendable {
                 try followUntilFew(copy, observer, holdingWriters)
                 if !copy.isProven {
                     if case .resumed = state { try observer.begin(.proving) }
-                    // It shows that no round has missed anything.
+                    // The proof shows that no round has missed a change.
                     _ = try copy.follow(proving: true, observer, holdingWriters: holdingWriters)
                     try followUntilFew(copy, observer, holdingWriters)
                 }
@@ -108,7 +108,8 @@ package final class OpenEncryption: @unchecked Sendable {
             } catch is FollowingCopy.SchemaChanged {
                 state = .absent
             } catch  where state.isOfEarlierLaunch && !Self.isOfTheMoment(error) {
-                // Whatever is wrong with the copy: what is wrong with the database, the next build tells.
+                // The copy is discarded, whatever is wrong with it. If the database itself is at fault, the next build
+                // reports that.
                 try observer.checkCancellation()
                 state = .absent
             }
@@ -120,7 +121,7 @@ package final class OpenEncryption: @unchecked Sendable {
         (error as? StoreError).map { $0.code == .cancelled || $0.code == .busy } ?? false
     }
 
-    /// Takes the copy of a launch that was killed, or an empty one.
+    /// Takes over the copy of a launch that was killed, or creates an empty one.
     private func claim() throws -> FollowingCopy {
         let aside = try ResumableCopy.claim(paths, options)
         let progress = aside.record.progress
@@ -134,7 +135,7 @@ package final class OpenEncryption: @unchecked Sendable {
         return copy
     }
 
-    /// Has the copy follow the database.
+    /// Makes the copy follow the database.
     private func begin(
         _ copy: FollowingCopy, _ observer: UpgradeObserver, _ holdingWriters: @escaping () throws -> any WriterHold
     ) throws {
@@ -151,12 +152,12 @@ package final class OpenEncryption: @unchecked Sendable {
     }
 
     private var schemaKeepsChanging: StoreError {
-        .busy(paths.database, "the schema was changed each time that the database was being copied", retry: .now)
+        .busy(paths.database, "the schema changed each time the database was copied", retry: .now)
     }
 
-    /// Looks whether the last step could be done now.
+    /// Checks whether the last step could be done now.
     ///
-    /// - Throws: ``StoreError`` with `busy` where another process has the file open, as far as the system tells.
+    /// - Throws: ``StoreError`` with `busy` if another process has the file open, as far as the system can tell.
     package func checkUse() throws {
         guard let status = try FileSystem.status(paths.database) else { throw StoreError.missingFile(paths.database) }
         guard case .others(let processes) = OriginalFile(paths.database, status).otherUsers(), !processes.isEmpty else {
@@ -174,7 +175,7 @@ package final class OpenEncryption: @unchecked Sendable {
         for _ in 0..<Self.mostRounds {
             try observer.checkCancellation()
             let round = try copy.follow(proving: false, observer, holdingWriters: holdingWriters)
-            // What is on the disk now need not be brought there while others wait.
+            // Data synced now need not be synced while others wait.
             try copy.sync()
             guard round.pages > Self.fewPages, round.pages < before else { return }
             before = round.pages
@@ -194,26 +195,26 @@ package final class OpenEncryption: @unchecked Sendable {
         return observer
     }
 
-    /// How much of the whole is done while others write.
+    /// The share of the whole work that is done while others write.
     private static let aheadShare = 0.95
 
     // MARK: Alone with the file
 
-    /// Copies what has changed since, and has the copy take the file's place.
+    /// Copies what has changed since then, and puts the copy in the file's place.
     ///
-    /// No connection of this process is open to the file.
+    /// No connection of this process may be open to the file.
     ///
     /// - Parameters:
-    ///   - fileKey: `nil`; the key of the copy afterwards.
-    ///   - cancellation: Ends it until the copy takes the file's place.
-    /// - Throws: ``StoreError``, with `busy` where anybody has the file open. Until the swap no row has changed.
+    ///   - fileKey: `nil` at first; set to the key of the copy.
+    ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
+    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         var options = options
         options.cancellation = UpgradeCancellation(anyOf: [cancellation] + (options.cancellation.map { [$0] } ?? []))
         options.progress = options.progress.map { progress in
             { @Sendable in progress($0.as(Self.aheadShare, to: 1)) }
         }
-        // The app's calls wait.
+        // The app's calls wait meanwhile.
         options.upgradeTimeout = min(options.upgradeTimeout, Self.patience)
         options.busyTimeout = min(options.busyTimeout, Self.patience)
         guard let copy, let keys else { throw schemaKeepsChanging }
@@ -223,7 +224,8 @@ package final class OpenEncryption: @unchecked Sendable {
         do {
             let outcome = try options.withLockedFile(paths) { inspector, content in
                 guard case .plaintext = content else {
-                    throw StoreError.busy(paths.database, "another program has encrypted it meanwhile", retry: .now)
+                    throw StoreError.busy(
+                        paths.database, "another program has encrypted the database meanwhile", retry: .now)
                 }
                 hasBegun = true
                 try copy.settle(
@@ -237,7 +239,7 @@ package final class OpenEncryption: @unchecked Sendable {
             fileKey = outcome.fileKey
             return outcome.report
         } catch let error as StoreError where error.code == .busy {
-            // The last step is done with a copy once.
+            // A copy can be used for the last step only once.
             if hasBegun { end() }
             throw error
         } catch {
@@ -245,22 +247,23 @@ package final class OpenEncryption: @unchecked Sendable {
             switch error {
             case is FollowingCopy.SchemaChanged: throw schemaKeepsChanging
             case let error as StoreError where error.code == .staleSidecar:
-                // A log that is in use may be such that only SQLite can read it; once it is in the file, it is gone.
+                // A log that is in use may be readable only by SQLite. Once it has been merged into the file, the error
+                // no longer occurs.
                 throw StoreError.busy(paths.database, error.detail, retry: .now)
             default: throw error
             }
         }
     }
 
-    /// How long each lock is waited for in the last step.
+    /// How long to wait for each lock in the last step.
     private static let patience = Duration.milliseconds(250)
 
-    /// Whether there is a copy that the last step can be tried with again.
+    /// Whether there is a copy with which the last step can be tried again.
     package var hasCopy: Bool { copy != nil }
 }
 
 extension UpgradeProgress {
-    /// The same as a part of something longer.
+    /// Returns this progress as a part of a longer run.
     fileprivate func `as`(_ start: Double, to end: Double) -> UpgradeProgress {
         UpgradeProgress(
             stage: stage, fraction: start + (end - start) * fraction, bytes: bytes, totalBytes: totalBytes)

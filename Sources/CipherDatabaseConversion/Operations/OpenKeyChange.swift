@@ -3,31 +3,31 @@ package import CipherKeyProviders
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Gives a database that others read and write another key: most of it is copied before anybody has to wait.
+/// Changes the key of a database while others read and write it. Most of it is copied before anybody has to wait.
 ///
-/// ``prepare(_:_:)`` copies and compares its pages, ``finish(_:_:)`` what has changed since, as an offline change of key does
-/// it, while no connection is open. What ends before that leaves nothing.
-// Unchecked, and safe between threads: the steps follow each other, and who begins one has waited for the one before.
+/// ``prepare(_:_:)`` copies the pages and compares them. ``finish(_:_:)`` copies what has changed since then, as an
+/// offline key change does, while no connection is open. If the run ends before that, nothing is left of it.
+// Unchecked but safe across threads: the steps run one after another, and each one starts after the previous one ended.
 package final class OpenKeyChange: @unchecked Sendable {
     private let paths: DatabasePaths
     private let source: FileKey
     private let provider: any KeyProvider
     private let options: ConversionOptions
     private let keys: UpgradeKeys
-    /// `nil` if the format or the file system does not allow it: everything is copied in the last step then.
+    /// The copy; `nil` if the format or the file system does not allow it. Everything is then copied in the last step.
     private var copy: ResealedCopy?
 
-    /// How many pages may be left for the last step, unless there are more each time.
+    /// The number of pages that may be left for the last step. More are left if a pass no longer reduces them.
     private static let fewPages = 256
     private static let mostPasses = 8
 
-    /// Asks for the key, which is made where there is none.
+    /// Requests the key, which the provider creates if there is none.
     ///
     /// - Parameters:
-    ///   - source: The key of the file, which has opened it; its format stays.
-    ///   - provider: Gives the new key.
+    ///   - source: The key that has opened the file. Its format stays.
+    ///   - provider: Provides the new key.
     ///   - options: How long to wait.
-    /// - Throws: ``StoreError``, with `keyUnchanged` if the file has the key.
+    /// - Throws: ``StoreError``, with `keyUnchanged` if the file already has the key.
     package init(
         _ paths: DatabasePaths, _ source: FileKey, to provider: any KeyProvider, options: ConversionOptions
     ) throws {
@@ -51,11 +51,11 @@ package final class OpenKeyChange: @unchecked Sendable {
 
     // MARK: While others write
 
-    /// Copies the database, and what changes meanwhile, until little is left.
+    /// Copies the database and the changes made meanwhile, until few are left.
     ///
     /// - Parameters:
-    ///   - cancellation: Ends it.
-    ///   - checkpoint: Brings the log into the file, as far as that is possible.
+    ///   - cancellation: Stops the preparation.
+    ///   - checkpoint: Checkpoints the log into the file, as far as possible.
     /// - Throws: ``StoreError``, with `busy` if another process has the file open, with `noSpace`, with `cancelled`;
     ///   what `checkpoint` throws.
     package func prepare(_ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void) throws {
@@ -86,7 +86,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         var before = Int.max
         for number in 0..<Self.mostPasses {
             let pass = try pass(copy, cancellation, checkpoint, share: number == 0 ? 0 : 1)
-            // What is on the disk now need not be brought there while others wait.
+            // Data synced now need not be synced while others wait.
             try copy.sync()
             guard pass.changed > Self.fewPages, pass.changed < before else { break }
             before = pass.changed
@@ -94,7 +94,7 @@ package final class OpenKeyChange: @unchecked Sendable {
         try copy.authenticate { cancellation.isCancelled }
     }
 
-    /// - Parameter share: How much of the work was done before, for the progress.
+    /// - Parameter share: The share of the work that was done before, for the progress.
     private func pass(
         _ copy: ResealedCopy, _ cancellation: UpgradeCancellation, _ checkpoint: () throws -> Void, share: Double
     ) throws -> ResealedCopy.Pass {
@@ -111,10 +111,10 @@ package final class OpenKeyChange: @unchecked Sendable {
         }
     }
 
-    /// How much of the whole is done while others write.
+    /// The share of the whole work that is done while others write.
     private static let aheadShare = 0.9
 
-    /// Waits until no other process has the file open, which would make the last step fail.
+    /// Waits until no other process has the file open, because that would make the last step fail.
     private func waitForOthers(_ cancellation: UpgradeCancellation) throws {
         let deadline = ContinuousClock.now + options.busyTimeout
         while true {
@@ -125,24 +125,24 @@ package final class OpenKeyChange: @unchecked Sendable {
             let users = OriginalFile(paths.database, status).otherUsers()
             if users == .others([]) { return }
             guard ContinuousClock.now < deadline else { throw users.busy(paths.database) }
-            // The system tells nobody when a file is closed.
+            // The system does not report when another process closes a file, so this polls.
             _ = BlockingAnswer<Void>().wait(until: .now + .milliseconds(10), or: cancellation)
         }
     }
 
     // MARK: Alone with the file
 
-    /// Copies what has changed since, and has the copy take the file's place.
+    /// Copies what has changed since then, and puts the copy in the file's place.
     ///
-    /// No connection of this process is open to the file.
+    /// No connection of this process may be open to the file.
     ///
     /// - Parameters:
-    ///   - fileKey: The key of the file; that of the copy afterwards.
-    ///   - cancellation: Ends it until the copy takes the file's place.
-    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap no row has changed.
+    ///   - fileKey: The key of the file; set to the key of the copy.
+    ///   - cancellation: Stops the step, if the copy has not taken the file's place yet.
+    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
     package func finish(_ fileKey: inout FileKey?, _ cancellation: UpgradeCancellation) throws -> EncryptionReport {
         guard fileKey?.key == source.key else {
-            throw StoreError.busy(paths.database, "the store has given it another key meanwhile", retry: .now)
+            throw StoreError.busy(paths.database, "the store has changed the database's key meanwhile", retry: .now)
         }
         var options = options
         options.keepBackup = false
@@ -166,9 +166,9 @@ package final class OpenKeyChange: @unchecked Sendable {
             totalBytes: update.totalBytes)
     }
 
-    /// Tells the provider that the file has the new key, once that is on the disk.
+    /// Tells the provider that the file has the new key, once that is on disk.
     ///
-    /// - Returns: What went wrong, which changes nothing.
+    /// - Returns: A warning if something went wrong. Nothing is lost then.
     package func retirePreviousKey() -> String? {
         KeyChange(paths: paths, provider: provider, formats: [source.settings], options: options).retirePreviousKey()
     }

@@ -2,21 +2,21 @@ internal import CipherErrors
 package import CipherKeyProviders
 package import CipherSQLite
 
-/// Gives an encrypted database another key, another salt or another cipher format.
+/// Changes the key, the salt or the cipher format of an encrypted database.
 ///
-/// The file is built anew and proven, as in an encryption upgrade: a crash leaves it under the one key or the other, and
-/// running again with both keys ends what was begun.
+/// The file is rebuilt and proven, as in an encryption upgrade. A crash leaves it with one key or the other, and
+/// another run with both keys completes the change.
 package struct Rekeying {
     private let paths: DatabasePaths
     private let change: KeyChange
     private let options: ConversionOptions
 
     /// - Parameters:
-    ///   - oldKey: The key of the file as it is.
-    ///   - newKey: The key of the file as it is to be; `nil` if it is to keep its key. A new key that does not exist
-    ///     yet is made once the old one has opened the file.
+    ///   - oldKey: Provides the current key of the file.
+    ///   - newKey: Provides the new key of the file; `nil` to keep the key. A new key that does not exist yet is
+    ///     created once the old one has opened the file.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
-    ///   - newSettings: Those that it is to have.
+    ///   - newSettings: The new cipher settings of the file.
     package init(
         at paths: DatabasePaths, oldKey: any KeyProvider, newKey: (any KeyProvider)?, formats: [CipherSettings],
         newSettings: CipherSettings, options: ConversionOptions
@@ -31,10 +31,10 @@ package struct Rekeying {
             formats: [newSettings] + formats.filter { $0 != newSettings }, options: options)
     }
 
-    /// Changes the key, or finds it changed.
+    /// Changes the key, or confirms that it is already changed.
     ///
-    /// - Throws: ``StoreError``, with `keyDoesNotFit` if neither key opens the file, and with `keyUnchanged` where they
-    ///   are equal. Until the swap no row has changed.
+    /// - Throws: ``StoreError``, with `keyDoesNotFit` if neither key opens the file, and with `keyUnchanged` if they
+    ///   are equal. Until the swap, no row has changed.
     package func run() throws -> EncryptionReport {
         try paths.checkInputs(of: change.provider)
         return try options.withLockedFile(paths) { inspector, content in

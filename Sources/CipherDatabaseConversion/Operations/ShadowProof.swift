@@ -3,12 +3,12 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The encryption upgrade without its end: the copy is built and proven as it would be, migrated, and discarded.
+/// The encryption upgrade without its last step: the copy is built, proven and migrated as usual, and then discarded.
 ///
 /// The database, its sidecars and their times stay as they are. A real upgrade brings the file to rest first, which
-/// writes it; here one read transaction is held open instead, and what others commit meanwhile is noticed at the end.
-/// In rollback mode that transaction keeps writers waiting; in WAL mode they continue, and the proof of what they
-/// changed is worth nothing.
+/// writes to it. Here, one read transaction is held open instead, and commits by others are detected at the end. In
+/// rollback mode, that transaction makes writers wait. In WAL mode, writers continue, and the proof does not cover what
+/// they changed.
 package struct ShadowProof {
     package let upgrade: EncryptionUpgrade
     package let inspector: Inspector
@@ -22,11 +22,11 @@ package struct ShadowProof {
 
     /// Builds the copy, compares it, and removes it.
     ///
-    /// The upgrade lock is held.
+    /// The caller holds the upgrade lock.
     ///
-    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it took the file's place.
-    /// - Throws: ``StoreError`` as the upgrade does; `needsRecovery` if a journal would be rolled back first, and
-    ///   `busy` if another connection wrote meanwhile.
+    /// - Parameter rehearse: Changes the proven copy as the upgrade would before it replaced the file.
+    /// - Throws: ``StoreError`` as the upgrade does; with `needsRecovery` if a journal would have to be rolled back
+    ///   first, and with `busy` if another connection wrote meanwhile.
     package func run(_ rehearse: ((Connection) throws -> Void)? = nil) throws -> EncryptionReport {
         let began = ContinuousClock.now
         let options = upgrade.options
@@ -49,7 +49,7 @@ package struct ShadowProof {
             let keys = try UpgradeKeys(key, again: try upgrade.keyAskedAgain(key), settings: options.format)
             defer { keys.cancel() }
             report.warnings += try Leftovers.sweep(paths)
-            // Nobody sees this copy, and nothing is left of it whatever happens.
+            // Nobody else sees this copy, and nothing is left of it whatever happens.
             let copy = try NewFile(withoutNameIn: folder, path: paths.database)
             try observer.locating {
                 try observer.begin(.quiescing)
@@ -75,7 +75,8 @@ package struct ShadowProof {
         return report
     }
 
-    /// A file that somebody has open cannot be upgraded, and its shadow can be proven all the same.
+    /// Returns a warning if somebody has the file open: it cannot be upgraded now, but its shadow proof is still
+    /// possible.
     private func inUse(_ status: FileSystem.Status) throws -> String? {
         do {
             let ownership = try SoleOwnership.find(OriginalFile(paths.database, status), timeout: .zero)

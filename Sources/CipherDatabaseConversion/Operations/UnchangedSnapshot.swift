@@ -2,14 +2,14 @@ internal import CipherErrors
 internal import CipherSQLite
 
 extension Connection {
-    /// Runs `body` over one state of a file that others may write.
+    /// Runs `body` on one state of a file that others may write to.
     ///
-    /// The open transaction does one thing more: the builder's connection, which can write, is not the last one at its
-    /// end, and so does not checkpoint the log.
+    /// The open transaction has a second purpose: the builder's connection, which can write, is not the last one to
+    /// close and therefore does not checkpoint the log.
     ///
-    /// - Parameter moment: When another connection may have written, for the error.
-    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` with `busy` if another connection
-    ///   wrote.
+    /// - Parameter moment: The time during which another connection may have written, for the error message.
+    /// - Throws: What `body` throws, with SQLite's failures as ``StoreError``; ``StoreError`` with `busy` if another
+    ///   connection wrote.
     func whileUnchanged<Output>(
         _ paths: DatabasePaths, _ moment: String, _ body: () throws -> Output
     ) throws -> Output {

@@ -1,13 +1,13 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// Has the proven copy of a file, which has no free pages, take its place under the same key.
+/// Replaces a file with its proven copy, which has no free pages, under the same key.
 package struct Vacuum {
     private let paths: DatabasePaths
     private let fileKey: FileKey?
     private var options: ConversionOptions
 
-    /// - Parameter fileKey: The key of the file; `nil` for a plaintext one.
+    /// - Parameter fileKey: The key of the file; `nil` for a plaintext file.
     package init(_ paths: DatabasePaths, _ fileKey: FileKey?, options: ConversionOptions) {
         self.paths = paths
         self.fileKey = fileKey
@@ -15,9 +15,9 @@ package struct Vacuum {
         self.options.keepBackup = false
     }
 
-    /// Replaces the file.
+    /// Replaces the file with its copy.
     ///
-    /// - Throws: ``StoreError``, with `busy` if anybody has it open. Until the swap no row has changed.
+    /// - Throws: ``StoreError``, with `busy` if anybody has the file open. Until the swap, no row has changed.
     package func run() throws -> EncryptionReport {
         try options.withLockedFile(paths) { inspector, content in
             try Conversion(
@@ -29,7 +29,8 @@ package struct Vacuum {
         }
     }
 
-    /// The same key over the same salt, read anew, so that the proof shares no key object with the builder.
+    /// Returns the same key with the same salt. Its text is parsed again so that the proof shares no key object with
+    /// the builder.
     private func keys() throws -> UpgradeKeys? {
         try fileKey.map { try UpgradeKeys($0.key, again: CipherKey(text: $0.key.text), settings: $0.settings) }
     }

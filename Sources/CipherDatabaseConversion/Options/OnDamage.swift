@@ -1,28 +1,30 @@
-/// What becomes of a database that is damaged.
+/// What to do with a damaged database.
 ///
-/// Damage on which no row depends, in indexes, the free list or the pointer map, costs nothing where the copy builds
-/// its own. Of other damage a row may be lost, and only ``recover`` continues.
+/// Damage in indexes, the free list or the pointer map affects no rows, and causes no loss if the copy builds its own.
+/// Other damage may lose rows, and only ``recover`` continues after it.
 public enum OnDamage: String, Sendable, CaseIterable {
-    /// An error with the code `corrupt`, which names the damaged indexes.
+    /// Throws an error with the code `corrupt`, which names the damaged indexes.
     ///
-    /// SQLite's own check reads the whole original for it.
+    /// To find them, SQLite's own check reads the whole original.
     case refuse
-    /// The copy's indexes are filled from the rows, and it has a free list and a pointer map of its own; the report names
-    /// the damaged indexes.
+    /// Rebuilds the copy's indexes from the rows. The copy has its own free list and pointer map. The report lists the
+    /// damaged indexes.
     ///
-    /// Where an index has entries for rows that its table does not have, the table may have lost them. An encryption keeps
-    /// the plaintext original then, as a backup under the name that ``EncryptionReport/backup`` tells, and warns; a
+    /// If an index has entries for rows that are not in its table, the table may have lost those rows. In that case, an
+    /// encryption keeps the plaintext original as a backup, whose name is in ``EncryptionReport/backup``, and warns; a
     /// conversion of an encrypted file is refused with `corrupt`.
     ///
-    /// Rows that a damaged UNIQUE index should have kept out are refused, with the index and the number of keys; rows that
-    /// cannot be read are refused with `corrupt`.
+    /// Rows that a damaged UNIQUE index should have prevented are refused, with the index and the number of keys. Rows
+    /// that cannot be read are refused with `corrupt`.
     case rebuildIndexes
-    /// The same, and what cannot be healed so is recovered: the damaged file is kept beside as `NAME-damaged`, with the
-    /// `-wal` or `-journal` that it had, and a new database of every row that it still contains takes its place.
+    /// Does the same as ``rebuildIndexes``, and recovers the database if that is not enough. The damaged file is kept
+    /// beside the new one as `NAME-damaged`, with the `-wal` or `-journal` that it had. A new database takes its place,
+    /// with every row that the damaged file still contains.
     ///
-    /// Encrypting and opening do so; other conversions do as ``rebuildIndexes`` says. The report lists what is lost. If
-    /// the key opens no page of the file, the error is that of a wrong key, and nothing is changed; the same where no
-    /// table's definition can be read, and, with the code `corrupt`, where a definition cannot be read while every page
-    /// is whole. A file that was plaintext stays so under its new name, for the app to delete.
+    /// Encryption and opening do this; other conversions behave as with ``rebuildIndexes``. The report lists what is
+    /// lost. If the key opens no page of the file, the error is that of a wrong key, and nothing is changed. The same
+    /// applies if no table definition can be read, and, with the code `corrupt`, if a definition cannot be read
+    /// although every page is undamaged. A file that was plaintext stays plaintext under its new name, and the app
+    /// should delete it.
     case recover
 }

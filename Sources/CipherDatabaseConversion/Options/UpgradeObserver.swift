@@ -1,11 +1,11 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-/// Tells the caller how far the upgrade is, and the upgrade whether to continue.
+/// Reports the progress of an upgrade to the caller, and cancels the upgrade on request.
 ///
-/// Used by one thread at a time but for ``isCancelled``.
+/// It is used by one thread at a time, except for ``isCancelled``.
 package final class UpgradeObserver {
-    /// The share of the whole at which each stage ends, as measured with a chat database.
+    /// The share of the whole work at the end of each stage, as measured with a chat database.
     private static let ends: [UpgradeStage: Double] = [
         .quiescing: 0.02, .building: 0.60, .proving: 0.94, .migrating: 0.97, .swapping: 1,
     ]
@@ -40,12 +40,12 @@ package final class UpgradeObserver {
         stageBegan = ContinuousClock.now
     }
 
-    /// The wall time of each stage in seconds.
+    /// The wall-clock time of each stage in seconds.
     var secondsByName: [String: Double] {
         Dictionary(uniqueKeysWithValues: seconds.map { ($0.key.rawValue, $0.value) })
     }
 
-    /// Runs the stages, and tells of a failure in which of them it was.
+    /// Runs the stages, and adds the current stage to an error.
     func locating<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -57,7 +57,7 @@ package final class UpgradeObserver {
         }
     }
 
-    /// Takes note of the bytes that this stage has been through.
+    /// Records the number of bytes that this stage has processed.
     func update(bytes: Int64) {
         guard let report else { return }
         let share = totalBytes > 0 ? min(1, max(0, Double(bytes) / Double(totalBytes))) : 0

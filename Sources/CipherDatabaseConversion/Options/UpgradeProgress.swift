@@ -1,12 +1,12 @@
 public import CipherErrors
 
-/// How far an encryption upgrade is.
+/// The progress of an encryption upgrade.
 public struct UpgradeProgress: Sendable, Equatable {
-    /// The stage that runs.
+    /// The current stage.
     public let stage: UpgradeStage
-    /// How much of the whole is done, from 0 to 1; never goes back.
+    /// The completed share of the whole work, from 0 to 1. It never decreases.
     public let fraction: Double
-    /// Bytes of the database that this stage has been through.
+    /// The number of bytes of the database that this stage has processed.
     public let bytes: Int64
     /// The size of the database in bytes.
     public let totalBytes: Int64

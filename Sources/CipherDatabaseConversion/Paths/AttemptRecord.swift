@@ -9,31 +9,33 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// How often a conversion of a file was begun without an end, which files it made, and what it has to give back.
+/// The number of unfinished conversions of a file, the files that they created, and the state to restore.
 ///
-/// Written before the first change, removed at every end that the process lives to see. Only a kill leaves it, so that
-/// a launch which a watchdog kills each time does not repeat permanently, a database that was in WAL mode is again in
-/// WAL mode even if the launch that left that mode died, and the next run knows which files are ours. The names of
-/// those have a random part that is recorded before they are made: no other file is ever taken for one of them.
+/// The record is written before the first change, and removed whenever a run ends while its process is alive. Only a
+/// kill leaves it. It has three purposes: a launch that a watchdog kills each time is not repeated forever; a database
+/// that was in WAL mode returns to WAL mode even if the launch that left that mode died; and the next run knows which
+/// files CipherStore created. The names of those files have a random part that is recorded before they are created, so
+/// no other file is ever mistaken for one of them.
 ///
-/// The record itself is made with no permissions at all, which it gets once it is written. A file without permissions and no
-/// larger than a record is the only one that is removed without being told in a record. Later it is written over in place,
-/// shorter than a sector.
+/// The record itself is created without any permissions, and gets them once it is written. A file without permissions
+/// that is no larger than a record is the only file that is removed without being listed in a record. Later, the record
+/// is overwritten in place; it is shorter than a sector.
 ///
-/// Files are known by their inodes, and all of them lie in the database's folder: the number of a device may be another one
-/// after the next start of the machine.
+/// Files are identified by their inodes, and all of them are in the database's folder. The device number is not used,
+/// because it may change when the machine restarts.
 package struct AttemptRecord: Equatable {
     var attempts: Int
     var wasWriteAheadLog: Bool
     /// The random part of the names.
     var token: String
-    /// The file that is converted; `nil` if a database is created.
+    /// The file that is converted; `nil` when a database is created.
     var original: UInt64?
-    /// The copy, once it was made.
+    /// The copy, once it has been created.
     package var copy: UInt64?
-    /// Which of the names ``DatabasePaths/damagedName(_:)`` a damaged original is kept under; `nil` if none is.
+    /// The number of the name ``DatabasePaths/damagedName(_:)`` under which a damaged original is kept; `nil` if none
+    /// is.
     package var keptAs: Int?
-    /// How far the copy is, where a later launch can continue with it.
+    /// The progress of the copy, if a later launch can continue it.
     var progress: CopyProgress?
 
     static let tokenLength = 16
@@ -53,7 +55,7 @@ package struct AttemptRecord: Equatable {
     package func copyName(_ paths: DatabasePaths) -> String { paths.copyPrefix + token }
     package func unfinishedBackupName(_ paths: DatabasePaths) -> String { paths.unfinishedBackupPrefix + token }
 
-    /// The database to which a name belongs that has the form of those that a conversion gives its files.
+    /// Returns the database to which a name belongs, if the name has the form that a conversion gives its files.
     static func database(besideWhich name: String) -> String? {
         guard isToken(name.utf8.suffix(tokenLength)) else { return nil }
         let stem = name.utf8.dropLast(tokenLength)
@@ -71,12 +73,12 @@ package struct AttemptRecord: Equatable {
             }
     }
 
-    // MARK: On the disk
+    // MARK: On disk
 
-    /// What has the record's name.
+    /// The file that has the record's name.
     enum Found: Equatable {
         case nothing
-        /// A record that was being made.
+        /// A record whose creation was not finished.
         case unwritten
         case record(AttemptRecord)
         /// A file of another program.
@@ -91,7 +93,8 @@ package struct AttemptRecord: Equatable {
         do {
             descriptor = try folder.openFile(paths.attemptName, forWriting: false)
         } catch let error as StoreError where error.code == .permission {
-            // Another user's, who alone can tell what it is; it only concerns who converts the file.
+            // The file belongs to another user, and only that user can tell what it is. It concerns only runs that
+            // convert the file.
             return .stranger
         }
         guard let descriptor else { return .nothing }
@@ -107,7 +110,7 @@ package struct AttemptRecord: Equatable {
         return AttemptRecord(bytes[..<count]).map(Found.record) ?? .stranger
     }
 
-    /// The record of a run on the file that is there now; `nil` where there is none.
+    /// Returns the record of a run on the current file; `nil` if there is none.
     static func read(_ paths: DatabasePaths) throws -> AttemptRecord? {
         let folder = try paths.openFolder()
         guard case .record(let record) = try find(folder, paths) else { return nil }
@@ -115,7 +118,7 @@ package struct AttemptRecord: Equatable {
         return present == record.original || present == record.copy ? record : nil
     }
 
-    /// Writes the record, to the disk.
+    /// Writes the record and syncs it to disk.
     package func write(_ folder: Folder, _ paths: DatabasePaths, owner: FileSystem.Status? = nil) throws {
         switch try Self.find(folder, paths) {
         case .record: try folder.sync()
@@ -136,7 +139,7 @@ package struct AttemptRecord: Equatable {
         defer { close(descriptor) }
         try FileSystem.dropInheritedAccess(descriptor, paths.attempt)
         try write(descriptor, paths)
-        // Whoever owns the database runs the next launch. Where it cannot be given away, it is this user.
+        // The owner of the database runs the next launch. If the ownership cannot be changed, it stays with this user.
         if let owner { _ = fchown(descriptor, owner.owner, owner.group) }
         guard fchmod(descriptor, 0o600) == 0 else { throw FileSystem.failure("be given its mode", paths.attempt) }
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", paths.attempt) }
@@ -154,7 +157,7 @@ package struct AttemptRecord: Equatable {
 
     /// Removes the record, unless the file is another program's.
     ///
-    /// The folder is synced first: after a power loss the record must still tell of each file that comes back.
+    /// The folder is synced first: after a power loss, the record must still list each file that reappears.
     package static func remove(_ paths: DatabasePaths) throws {
         let folder = try paths.openFolder()
         switch try find(folder, paths) {
@@ -167,10 +170,10 @@ package struct AttemptRecord: Equatable {
 
     static func nameTaken(_ paths: DatabasePaths) -> StoreError {
         .inTheWay(
-            paths.attempt, "the upgrade keeps its record under this name, but the file belongs to another program")
+            paths.attempt, "the upgrade stores its record under this name, but the file belongs to another program")
     }
 
-    /// Makes the copy, empty, and records which file that is before anything is written to it.
+    /// Creates the copy as an empty file, and records its inode before anything is written to it.
     package mutating func makeCopy(_ folder: Folder, _ paths: DatabasePaths) throws -> NewFile {
         let file = try NewFile(copyName(paths), in: folder)
         copy = file.identity.inode
@@ -178,7 +181,7 @@ package struct AttemptRecord: Equatable {
         return file
     }
 
-    /// Records a copy, and gives one that was made without a name its own then.
+    /// Records a copy, and then gives it its name if it was created without one.
     mutating func adopt(_ file: NewFile, _ folder: Folder, _ paths: DatabasePaths) throws {
         copy = file.identity.inode
         try write(folder, paths)
@@ -192,7 +195,7 @@ package struct AttemptRecord: Equatable {
 
     private var text: String {
         func word(_ inode: UInt64?) -> String { inode.map { "\($0)" } ?? "-" }
-        // The second line has its end also where nothing follows: what is torn behind it leaves it whole.
+        // The second line ends with a newline even if nothing follows, so that torn data after it leaves it intact.
         let text =
             "\(Self.signature)\n\(attempts) \(wasWriteAheadLog ? "wal" : "delete") \(token) "
             + "\(word(original)) \(word(copy)) \(keptAs.map { "kept-\($0)" } ?? "-")\n"
@@ -200,14 +203,14 @@ package struct AttemptRecord: Equatable {
         return text + String(repeating: " ", count: max(0, Self.length - 1 - text.utf8.count)) + "\n"
     }
 
-    /// `nil` for what is no record.
+    /// Returns `nil` if the bytes are not a record.
     private init?(_ bytes: ArraySlice<UInt8>) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines[0].elementsEqual(Self.signature.utf8) else { return nil }
         let words = lines.dropFirst().first?.split(separator: UInt8(ascii: " ")) ?? []
-        // Five, where an older release wrote it.
+        // An older release writes five words.
         guard words.count == 5 || words.count == 6, Self.isToken(words[2]) else {
-            // A power loss may have torn it; nothing had been made under its names by then.
+            // A power loss may have torn the record. No file had been created under its names by then.
             guard let record = try? AttemptRecord(attempts: 1, original: nil) else { return nil }
             self = record
             return

@@ -1,15 +1,17 @@
 internal import CipherErrors
 
 extension StoreError {
-    /// - Parameter sidecar: What does not belong to the file.
+    /// Returns the error for a sidecar that does not belong to the file.
+    ///
+    /// - Parameter sidecar: The sidecar, as the advice calls it.
     static func staleSidecar(_ paths: DatabasePaths, _ detail: String, _ sidecar: String) -> StoreError {
         StoreError(
             .staleSidecar, path: paths.database, detail,
-            advice: "put the file and its \(sidecar) back from the same copy, or move the \(sidecar) away if it is the "
+            advice: "restore the file and its \(sidecar) from the same copy, or move the \(sidecar) away if it is the "
                 + "older one", changed: .nothing)
     }
 
-    /// Has errors about the copy be about the database, which is all that a user knows of.
+    /// Reports errors about the copy under the database's path, because users do not know the copy.
     static func about<Result>(_ paths: DatabasePaths, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()

@@ -1,28 +1,28 @@
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// How far a copy is that follows a database, for the launch after the one that made it.
+/// The progress of a copy that follows a database, for the launch after the one that made the copy.
 struct CopyProgress: Equatable {
-    /// The start of the system in which the copy was written: a later one may lack what was not synced.
+    /// The boot of the system during which the copy was written. After another boot, unsynced data may be missing.
     let boot: String
-    /// The last transaction in the log that the copy has; `nil` if the log does not tell it from another one.
+    /// The last transaction in the log that the copy contains; `nil` if the log cannot distinguish it from another one.
     var end: LogHeader.TransactionEnd?
 
-    /// `nil` if the system does not tell one start from another.
+    /// Returns `nil` if the system cannot distinguish its boots.
     init?(end: LogHeader.TransactionEnd?) {
         guard let boot = FileSystem.bootIdentity() else { return nil }
         self.boot = boot
         self.end = end?.isSealed == true ? end : nil
     }
 
-    /// Whether the copy is as it was written.
+    /// Whether the system has not restarted since, so that the copy is as it was written.
     var isOfThisStart: Bool { boot == FileSystem.bootIdentity() }
 
     // MARK: As text
 
     var text: String { "\(boot) \(end?.text ?? "-")" }
 
-    /// `nil` for what is no such text.
+    /// Returns `nil` if the text has another form.
     init?(text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2 else { return nil }

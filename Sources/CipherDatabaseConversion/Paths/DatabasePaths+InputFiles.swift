@@ -3,14 +3,14 @@ internal import CipherKeyProviders
 internal import CipherSystemFiles
 
 extension DatabasePaths {
-    /// The names whose files SQLite, the upgrade and the removal of an account write over and remove.
+    /// The names whose files SQLite, the upgrade or the removal of an account overwrites and removes.
     private var removable: [String] {
         [wal, sharedMemory, journal, attempt, FileName.sibling(backupName(1), of: database)]
     }
 
-    /// Refuses a file of the run's own that lies under such a name, whatever path it was given by.
+    /// Refuses an input file of the run that has such a name, whatever path was given for it.
     ///
-    /// - Parameter source: What the run was given, such as a key provider.
+    /// - Parameter source: An input of the run, such as a key provider.
     /// - Throws: ``StoreError`` with `nameTaken`.
     package func checkInputs(of source: Any) throws {
         guard let source = source as? any InputFiles else { return }

@@ -3,11 +3,11 @@ package import CipherSystemFiles
 
 /// The names around one database.
 ///
-/// They are the state machine of the upgrade: which of them exist tells how far it came.
+/// The file names are the complete upgrade state: which of them exist shows how far the upgrade came.
 package struct DatabasePaths: Sendable {
-    /// The database, without symbolic links.
+    /// The path of the database, without symbolic links.
     package let database: String
-    /// The folder in which a search saw the database; `nil` for a path that somebody gave.
+    /// The folder in which a search found the database; `nil` for a path given by the caller.
     private let seenFolder: FileIdentity?
 
     package init(_ path: String) throws {
@@ -15,35 +15,36 @@ package struct DatabasePaths: Sendable {
         seenFolder = nil
     }
 
-    /// The names around a database that was seen in a folder, which are only what they are in that folder.
+    /// Creates the names around a database that was found in a folder; they count only while they are in that folder.
     init(_ database: String, seenIn folder: FileIdentity?) {
         self.database = database
         seenFolder = folder
     }
 
-    /// The names around another database of the same folder.
+    /// Creates the names around another database in the same folder.
     ///
-    /// A symbolic link of that name is not followed.
+    /// If that name is a symbolic link, it is not followed.
     package init(_ name: String, beside other: DatabasePaths) {
         database = FileName.sibling(name, of: other.database)
         seenFolder = other.seenFolder
     }
 
-    // SQLite's.
+    // SQLite's names.
     package var wal: String { database + "-wal" }
     package var sharedMemory: String { database + "-shm" }
     package var journal: String { database + "-journal" }
 
-    /// Whether SQLite would find a log, a journal or a log's index.
+    /// Returns whether SQLite would find a log, a journal or a log's index.
     func hasSidecar() throws -> Bool {
         try FileSystem.exists(wal) || FileSystem.exists(journal) || FileSystem.exists(sharedMemory)
     }
 
-    // Ours. The copy has a name with a random part, which ``AttemptRecord`` holds.
-    /// How often a conversion was begun without an end, what it made, and the journal mode to restore.
+    // CipherStore's names. The name of the copy has a random part, which ``AttemptRecord`` contains.
+    /// The path of the record, which has the number of unfinished conversions, their files, and the journal mode to
+    /// restore.
     var attempt: String { database + "-attempt" }
 
-    /// The database beside which a name would be one of SQLite's or ours; `nil` for any other name.
+    /// Returns the database beside which a name would be one of SQLite's or CipherStore's; `nil` for any other name.
     static func database(besideWhich name: String) -> String? {
         if let database = AttemptRecord.database(besideWhich: name) { return database }
         let unnumbered = withoutNumber(name)
@@ -53,10 +54,10 @@ package struct DatabasePaths: Sendable {
         return ending.flatMap { String(unnumbered.utf8.dropLast($0.utf8.count)) }
     }
 
-    /// How the names of kept files end, which are numbered from the second on.
+    /// The endings of the names of kept files, which are numbered from the second file on.
     private static let numberedEndings = ["-plaintext", "-damaged"]
 
-    /// The first of the names of a backup or a damaged original for one that is numbered; any other name as it is.
+    /// Returns the first name of a backup or a damaged original for a numbered name, and any other name unchanged.
     private static func withoutNumber(_ name: String) -> String {
         let digits = name.utf8.reversed().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }.count
         let stem = name.utf8.dropLast(digits + 1)
@@ -68,30 +69,30 @@ package struct DatabasePaths: Sendable {
         return first
     }
 
-    /// The files beside the database that have a backup's name.
+    /// Returns the files beside the database that have a backup's name.
     package func backups() throws -> [String] { try kept(backupName(1)) }
 
-    /// The damaged originals that are kept beside the database, each with the log and journal that it had.
+    /// Returns the damaged originals that are kept beside the database, each with the log and journal that it had.
     package func damagedOriginals() throws -> [String] {
         try kept(damagedName(1)).flatMap { original in
             try [original] + ["-wal", "-shm", "-journal"].map { original + $0 }.filter { try FileSystem.exists($0) }
         }
     }
 
-    /// The files beside the database that have one of the numbered names.
+    /// Returns the files beside the database that have one of the numbered names.
     private func kept(_ first: String) throws -> [String] {
         try FileSystem.names(in: folder)
             .filter { $0.isSameName(as: first) || Self.withoutNumber($0).isSameName(as: first) }
             .map { FileName.sibling($0, of: database) }
     }
 
-    /// The status of the database, `nil` where there is none.
+    /// Returns the status of the database; `nil` if it does not exist.
     ///
-    /// - Throws: ``StoreError`` with `busy` if a link has taken the place of what a search saw: it would lead out of
-    ///   the folder that was searched. Another file in the same place is that folder's, too.
+    /// - Throws: ``StoreError`` with `busy` if a link has replaced the file that a search found, because it would lead
+    ///   out of the searched folder. Another regular file in its place still belongs to that folder.
     func status() throws -> FileSystem.Status? {
         guard let seenFolder else { return try FileSystem.status(database) }
-        // A new link may have the number of the folder that was removed.
+        // A new link may have the inode number of the removed folder.
         guard let folder = try FileSystem.status(folder, followLinks: false), folder.isDirectory,
             folder.identity == seenFolder
         else { throw SearchedFolder.replaced(database) }
@@ -100,32 +101,33 @@ package struct DatabasePaths: Sendable {
         return status
     }
 
-    /// The names in the folder.
+    /// The name of the database in the folder.
     package var name: String { FileSystem.split(database).name }
-    /// The plaintext file, kept when the caller asks for a backup: `-plaintext`, then `-plaintext-2` and so on.
+    /// Returns the name of the plaintext file that is kept as a backup: `-plaintext`, then `-plaintext-2` and so on.
     func backupName(_ number: Int) -> String { Self.numbered(name + "-plaintext", number) }
-    /// The damaged database in whose place a recovered one is: `-damaged`, then `-damaged-2` and so on.
+    /// Returns the name of a damaged database that was replaced by a recovered one: `-damaged`, then `-damaged-2` and
+    /// so on.
     func damagedName(_ number: Int) -> String { Self.numbered(name + "-damaged", number) }
     private static func numbered(_ name: String, _ number: Int) -> String {
         name + (number == 1 ? "" : "-\(number)")
     }
     var attemptName: String { name + "-attempt" }
 
-    /// The copy that is being built, but for the random part of its name.
+    /// The name of the copy that is being built, without its random part.
     ///
-    /// Never holds a plaintext byte, unless the database is decrypted.
+    /// The copy never contains a plaintext byte, unless the database is decrypted.
     var copyPrefix: String { name + "-upgrade-" }
-    /// A backup that is being written, likewise.
+    /// The name of a backup that is being written, without its random part.
     var unfinishedBackupPrefix: String { name + "-plaintext-" }
 
-    /// How many bytes the longest name of ours has more than the database's.
+    /// The number of bytes by which the longest of CipherStore's names exceeds the database's name.
     package static let longestAddition = "-plaintext-".utf8.count + AttemptRecord.tokenLength
 
     package var folder: String { FileSystem.split(database).folder }
 
     /// Opens the folder.
     ///
-    /// - Throws: ``StoreError`` with `busy` if it is another one than that which was searched.
+    /// - Throws: ``StoreError`` with `busy` if it is not the folder that was searched.
     package func openFolder() throws -> Folder {
         let opened = try Folder(folder)
         guard let seenFolder else { return opened }

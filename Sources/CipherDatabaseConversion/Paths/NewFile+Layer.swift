@@ -2,12 +2,12 @@ internal import CipherSQLite
 internal import CipherSystemFiles
 
 extension NewFile {
-    /// The content, for as long as this file is kept.
+    /// The content, for reading while this file exists.
     var content: DescriptorFile { DescriptorFile(descriptor: descriptor, path: path) }
 
-    /// A file layer in which SQLite finds this file.
+    /// Returns a file layer through which SQLite opens this file.
     func layer() throws -> FileLayer {
-        // Holds on to the file.
+        // The closure keeps this file alive.
         try FileLayer(content) { [self] in try? folder.createNameless() }
     }
 }

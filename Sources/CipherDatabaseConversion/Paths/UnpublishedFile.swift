@@ -1,16 +1,16 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// A file that gets its name once it is whole.
+/// A file that gets its name once it is complete.
 final class UnpublishedFile {
     let content: NewFile
     private let target: DatabasePaths
-    /// The name that it has meanwhile, where the file system has no files without one.
+    /// The temporary name, if the file system does not support nameless files.
     private let temporaryName: String?
 
-    /// Refuses a name that something has, or that is one of the database's own.
+    /// Refuses a name that is taken, or that is one of the database's own.
     ///
-    /// - Parameter source: The database that the new one is made from, without symbolic links.
+    /// - Parameter source: The path of the database from which the new one is made, without symbolic links.
     static func checkName(_ target: DatabasePaths, in folder: Folder, besides source: String) throws {
         guard try folder.status(target.name) == nil else { throw StoreError.targetTaken(target) }
         let (sourceFolder, sourceName) = FileSystem.split(source)
@@ -41,13 +41,13 @@ final class UnpublishedFile {
         }
     }
 
-    /// Gives the file its name, which no one has.
+    /// Gives the file its name, which must be free.
     ///
-    /// - Returns: What is to be told.
+    /// - Returns: Warnings for the report.
     func publish() throws -> [String] {
         try content.sync()
         guard try appear() else { throw StoreError.targetTaken(target) }
-        // Published: nothing here can undo it, so what fails is told and not thrown.
+        // The file is published and nothing here can undo that, so a failure becomes a warning instead of an error.
         do {
             try content.folder.sync()
             return []
@@ -65,13 +65,13 @@ final class UnpublishedFile {
         }
         guard try content.hasName(temporaryName) else {
             throw StoreError.busy(
-                target.database, "another program put a file in the place of the new one while it was written",
+                target.database, "another program replaced the new file while it was being written",
                 retry: .afterSearching)
         }
         return try content.folder.renameIfFree(temporaryName, to: target.name)
     }
 
-    /// Removes what did not get its name.
+    /// Removes the file if it did not get its name.
     func remove() {
         guard let temporaryName, (try? content.hasName(temporaryName)) == true else { return }
         _ = try? content.folder.removeIfPresent(temporaryName)
@@ -81,7 +81,7 @@ final class UnpublishedFile {
 extension StoreError {
     fileprivate static func targetTaken(_ target: DatabasePaths) -> StoreError {
         StoreError(
-            .nameTaken, path: target.database, "there is a file with the name of the new file, which replaces nothing",
+            .nameTaken, path: target.database, "a file of this name already exists, and the new file replaces nothing",
             advice: "give the new file another name, or move that file away", changed: .nothing)
     }
 }

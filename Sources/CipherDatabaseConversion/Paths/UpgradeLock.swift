@@ -9,27 +9,27 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// Keeps other processes, and other jobs of this process, from inspecting and upgrading the same file.
+/// Prevents other processes, and other jobs of this process, from inspecting and upgrading the same file.
 ///
-/// Across processes it is `flock` on the folder's descriptor: it excludes, ends with the process and leaves nothing
-/// behind. One process holds it once for all of its jobs in that folder, which among themselves are kept apart by file.
-/// Jobs that follow each other without a gap would keep every other process out, so the lock has turns: when one is over,
-/// no further job joins, and the lock stays free for a moment. A job that is begun within another one, by a key provider or a
-/// hook, joins it all the same, for that one may wait for it; on the same file it is refused.
-/// POSIX record locks (`fcntl`) would be SQLite's own and are never used.
-// Unchecked, and safe between threads: `folders`, `free` and `files` are read and written only under `lock`.
+/// Across processes it is a `flock` on the folder's descriptor: it is exclusive, ends with the process and leaves
+/// nothing behind. A process holds it once for all of its jobs in that folder, and separates the jobs from each other
+/// by file. Jobs that follow each other without a gap would lock out every other process, so the lock has turns: when a
+/// turn is over, no further job joins, and the lock stays free for a moment. A job that a key provider or a hook starts
+/// within another job joins in any case, because the other job may wait for it; on the same file it is refused.
+/// POSIX record locks (`fcntl`) are what SQLite itself uses, so they are never used here.
+// Unchecked but safe across threads: `folders`, `free` and `files` are accessed only under `lock`.
 package final class UpgradeLock: @unchecked Sendable {
-    /// How long jobs may join.
+    /// How long further jobs may join.
     private let turn: Duration
-    /// How long the lock then stays free: others look for it every hundredth of a second.
+    /// How long the lock then stays free. Others try to take it every hundredth of a second.
     private static let gap = Duration.milliseconds(30)
 
-    /// The bytes of a path: two that are equal as characters can be two folders.
+    /// The bytes of a path, because two paths that are equal as characters can be different folders.
     private typealias Name = [UInt8]
 
     private struct Held {
         let descriptor: Int32
-        /// Those that run.
+        /// The running jobs.
         var jobs: [EnclosingJobs.Job]
         let turnEnds: ContinuousClock.Instant
     }
@@ -37,7 +37,7 @@ package final class UpgradeLock: @unchecked Sendable {
     private static let shared = UpgradeLock()
     private let lock = Lock()
     private var folders: [Name: Held] = [:]
-    /// Folders whose lock is left to others, and until when.
+    /// The folders whose lock is left to others, and until when.
     private var free: [Name: ContinuousClock.Instant] = [:]
     private var files: [Name: EnclosingJobs.Job] = [:]
 
@@ -45,7 +45,7 @@ package final class UpgradeLock: @unchecked Sendable {
         self.turn = turn
     }
 
-    /// Runs `body` with the lock of this process held.
+    /// Runs `body` with the shared lock of this process held.
     ///
     /// - Throws: ``StoreError`` as ``withLock(_:timeout:cancellation:_:)`` of an instance does.
     package static func withLock<Result>(
@@ -57,11 +57,11 @@ package final class UpgradeLock: @unchecked Sendable {
     /// Runs `body` with the lock held.
     ///
     /// - Parameters:
-    ///   - timeout: How long to wait for it.
-    ///   - cancellation: Ends the waiting.
+    ///   - timeout: How long to wait for the lock.
+    ///   - cancellation: Stops the waiting.
     /// - Throws: ``StoreError`` with `busy` after that time, with `cancelled`, or with `misuse` if a job on the file
-    ///   waits for this one. What code of the app begins in a task or on a separate thread is not known to be waited
-    ///   for.
+    ///   waits for this one. That is not detected for work that code of the app starts in a task or on a separate
+    ///   thread.
     package func withLock<Result>(
         _ paths: DatabasePaths, timeout: Duration, cancellation: UpgradeCancellation? = nil, _ body: () throws -> Result
     ) throws -> Result {
@@ -87,7 +87,7 @@ package final class UpgradeLock: @unchecked Sendable {
                         files[file] = job
                         return
                     }
-                    // Another process has it, and its end is not announced.
+                    // Another process has the lock, and its release is not announced.
                     pause = min(deadline, .now + .milliseconds(10))
                 }
                 if !lock.wait(until: pause), .now >= deadline { throw busy(paths) }
@@ -132,7 +132,7 @@ package final class UpgradeLock: @unchecked Sendable {
                 folders[folder]?.jobs.removeAll { $0 === job }
                 if held.jobs.count == 1 {
                     folders[folder] = nil
-                    // Closing the last descriptor of this opening ends the lock.
+                    // Closing the last descriptor of this open file description releases the lock.
                     close(held.descriptor)
                     let now = ContinuousClock.now
                     if now >= held.turnEnds { free[folder] = now + Self.gap }
@@ -147,8 +147,8 @@ package final class UpgradeLock: @unchecked Sendable {
             .misuse, path: paths.database,
             "a key provider or hook tries to open or convert the file of the job that is waiting for it",
             advice:
-                "have the provider return the key, or the hook use the connection that it is given, and open the file "
-                + "afterwards")
+                "let the provider only return the key, or the hook use the connection that it receives, and open the "
+                + "file afterwards")
     }
 
     private func busy(_ paths: DatabasePaths) -> StoreError {

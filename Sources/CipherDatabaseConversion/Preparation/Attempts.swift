@@ -2,7 +2,7 @@ internal import CipherErrors
 internal import CipherSQLite
 package import CipherSystemFiles
 
-/// Counts the attempts to convert a file, and gives it its journal mode back after the last.
+/// Counts the attempts to convert a file, and restores its journal mode after the last one.
 package struct Attempts {
     package let paths: DatabasePaths
     package let options: ConversionOptions
@@ -12,12 +12,12 @@ package struct Attempts {
         self.options = options
     }
 
-    /// Counts this attempt, unless there were too many that never ended.
+    /// Counts this attempt, unless too many attempts have not finished.
     ///
     /// - Parameters:
     ///   - original: The file that is converted.
     ///   - isWriteAheadLog: Whether the file is in WAL mode now.
-    ///   - made: The record of a copy that was made before; `nil` where there is none.
+    ///   - made: The record of a copy that was made ahead of time; `nil` if there is none.
     /// - Throws: ``StoreError`` with `repeatedFailure`.
     package func next(
         _ original: FileIdentity, isWriteAheadLog: Bool, goingOnWith made: AttemptRecord? = nil
@@ -33,7 +33,7 @@ package struct Attempts {
     /// Refuses what ``next(_:isWriteAheadLog:)`` would refuse, and counts nothing.
     package func check() throws { _ = try last() }
 
-    /// The attempt that did not end; `nil` where there was none.
+    /// Returns the record of an attempt that did not finish; `nil` if there is none.
     private func last() throws -> AttemptRecord? {
         let last = try AttemptRecord.read(paths)
         guard let maximum = options.maximumAttempts, let last, last.attempts >= maximum else { return last }
@@ -43,9 +43,10 @@ package struct Attempts {
             advice: "run it by hand with the command line, or remove \(paths.attemptName)")
     }
 
-    /// Keeps the log of a plaintext database until somebody else does, where a copy that an earlier launch left needs it.
+    /// Preserves the log of a plaintext database, if a copy that an earlier launch left needs it, until the caller
+    /// preserves it in another way.
     ///
-    /// - Returns: `nil` where there is no such copy.
+    /// - Returns: `nil` if there is no such copy.
     package func keepLog() throws -> LogKeeper? {
         guard let record = try AttemptRecord.read(paths), record.progress?.isOfThisStart == true,
             try FileSystem.exists(paths.wal)
@@ -53,9 +54,9 @@ package struct Attempts {
         return try LogKeeper(paths.database, options)
     }
 
-    /// Gives a plaintext file that is to be opened as it is the journal mode back that a run which died had left.
+    /// Restores the journal mode, after a run that died, of a plaintext file that is to be opened as it is.
     ///
-    /// - Returns: What is to be told.
+    /// - Returns: Warnings for the report.
     package func giveBackJournalMode() throws -> [String] {
         guard let record = try AttemptRecord.read(paths), record.wasWriteAheadLog, try !Leftovers.areInUse(paths),
             let reason = Self.restoreWriteAheadLog(paths, nil, busyTimeout: options.busyTimeout)
@@ -63,13 +64,14 @@ package struct Attempts {
         return ["the file is not in WAL mode yet; the next launch tries again: \(reason)"]
     }
 
-    /// Removes what the run made beside the converted file, gives the file the journal mode that the app had, and ends the
-    /// record.
+    /// Removes the temporary files beside the converted file, restores the journal mode that the app had, and removes
+    /// the record.
     ///
-    /// The file is converted by now, so a failure is told and not thrown; the record stays, for the next launch to try.
+    /// The file is already converted, so a failure becomes a warning instead of an error. The record stays so that the
+    /// next launch tries again.
     ///
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
-    /// - Returns: What is to be told.
+    /// - Returns: Warnings for the report.
     package func end(_ record: AttemptRecord, _ key: FileKey?) -> [String] {
         var told: [String] = []
         do {
@@ -82,34 +84,36 @@ package struct Attempts {
             }
             try AttemptRecord.remove(paths)
         } catch {
-            told.append("what this run made could not be removed; the next launch tries again: \(error)")
+            told.append("files of this run could not be removed; the next launch tries again: \(error)")
         }
         return told
     }
 
-    /// Removes the journal of a change of mode that a kill ended before it had written anything to the file.
+    /// Removes the journal of a change of the journal mode that was killed before it had written anything to the file.
     ///
-    /// SQLite finds it spent and leaves it where it is, for good in WAL mode, in which it uses no journal.
+    /// SQLite finds that this journal is not hot and leaves it in place. In WAL mode, which uses no journal, it would
+    /// stay forever.
     private func removeSpentJournal(_ key: FileKey?) throws {
         guard try FileSystem.exists(paths.journal) else { return }
         let connection = try Self.connection(paths, key, busyTimeout: options.busyTimeout)
         defer { connection.close() }
         let isWriteAheadLog = try connection.transaction(.deferred) {
-            // Takes the lock of a reader, under which no other connection leaves WAL mode, and rolls back what is not spent.
+            // This takes a read lock, under which no other connection can leave WAL mode, and rolls back a journal that
+            // is still hot.
             try connection.proveReadable()
             guard try connection.value(String.self, "PRAGMA journal_mode") == "wal" else { return false }
             try FileSystem.removeIfPresent(paths.journal)
             return true
         }
         guard !isWriteAheadLog else { return }
-        // SQLite itself removes a journal on the way from PERSIST to DELETE, under the lock of a writer.
+        // SQLite itself removes a journal when it changes from PERSIST to DELETE, under a write lock.
         _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         _ = try connection.value(String.self, "PRAGMA journal_mode = DELETE")
     }
 
-    /// Ends what a run that died left, where the file is to stay as it is.
+    /// Finishes the cleanup after a run that died, for a file that is to stay as it is.
     ///
-    /// Returns what is to be told.
+    /// Returns warnings for the report.
     ///
     /// - Parameter key: The key of the file; `nil` for a plaintext one.
     package func settle(_ key: FileKey?) throws -> [String] {
@@ -122,7 +126,7 @@ package struct Attempts {
 
     /// Puts a file into WAL mode.
     ///
-    /// Returns why it could not be done.
+    /// Returns the reason if that failed.
     package static func restoreWriteAheadLog(
         _ paths: DatabasePaths, _ key: FileKey?, busyTimeout: Duration
     ) -> String? {
@@ -133,10 +137,11 @@ package struct Attempts {
         }
         do {
             _ = try journalMode("PRAGMA journal_mode = WAL")
-            // SQLite answers `wal` although the header could not be written; only a new connection tells.
+            // SQLite answers `wal` even if the header could not be written. Only a new connection shows the real mode.
             let mode = try journalMode("PRAGMA journal_mode") ?? "none"
             guard mode == "wal" else { return "the journal mode is \(mode)" }
-            // A power loss may otherwise bring the journal of this change back, when the record of it is gone already.
+            // Without this, a power loss may bring back the journal of this change after the record of the change has
+            // been removed.
             try FileSystem.syncFolder(of: paths.database)
             return nil
         } catch {

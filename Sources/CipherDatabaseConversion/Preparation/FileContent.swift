@@ -1,9 +1,9 @@
 internal import CipherErrors
 internal import CipherSQLiteFormat
 
-/// What a conversion begins with: an ``Inspector/Surface`` that it need not refuse.
+/// The kinds of file with which a conversion can begin: those of ``Inspector/Surface`` that are not always refused.
 ///
-/// No operation has to answer for a file that is missing or has another's sidecar.
+/// Operations therefore need not handle a missing file or a sidecar of another database.
 package enum FileContent {
     case empty
     case plaintext
@@ -11,10 +11,10 @@ package enum FileContent {
 }
 
 extension ConversionOptions {
-    /// Looks at a file under the upgrade lock, and runs `body` with what was found.
+    /// Inspects a file under the upgrade lock, and runs `body` with the result.
     ///
-    /// - Throws: What `body` throws, SQLite's failures with a type; ``StoreError`` where there is no file, where a
-    ///   sidecar of another copy lies beside it, or where the lock could not be had in time.
+    /// - Throws: What `body` throws, with SQLite's failures as ``StoreError``; ``StoreError`` if there is no file, if a
+    ///   sidecar of another copy is beside it, or if the lock could not be taken in time.
     package func withLockedFile<Result>(
         _ paths: DatabasePaths, _ body: (Inspector, FileContent) throws -> Result
     ) throws -> Result {
@@ -40,9 +40,9 @@ extension ConversionOptions {
 }
 
 extension Inspector {
-    /// Whether the file is in WAL mode.
+    /// Returns whether the file is in WAL mode.
     ///
-    /// - Parameter fileKey: Its key; `nil` for a plaintext one.
+    /// - Parameter fileKey: The file's key; `nil` for a plaintext file.
     /// - Throws: ``StoreError``, with `keyDoesNotFit` if the file has another key or is of another kind.
     func isWriteAheadLog(_ content: FileContent, _ fileKey: FileKey?) throws -> Bool {
         guard let fileKey else { return try header().isWriteAheadLog }

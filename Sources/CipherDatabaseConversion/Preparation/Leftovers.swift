@@ -1,15 +1,15 @@
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// What an earlier run that died left behind.
+/// The files that an earlier run left when it died.
 ///
-/// Only files whose names the run had recorded before it made them, and of these only those that are known by their
-/// inode. Nothing in them is missing from the database: a copy that did not become the database is unproven or is equal
-/// to it, and the original of a database that took its place was proven equal.
+/// Only files whose names the run had recorded before it created them are included, and of these only files with a
+/// known inode. They contain nothing that is missing from the database: a copy that did not become the database is
+/// unproven or equal to it, and an original that was replaced was proven equal to its replacement.
 package enum Leftovers {
-    /// Removes them.
+    /// Removes the leftovers.
     ///
-    /// - Returns: What was left because it is another program's.
+    /// - Returns: Warnings about files that were not removed because they belong to another program.
     /// - Throws: ``StoreError`` with `busy` if a store is making the copy at this moment.
     @discardableResult
     package static func sweep(_ paths: DatabasePaths) throws -> [String] {
@@ -27,11 +27,11 @@ package enum Leftovers {
         }
     }
 
-    /// Gives a damaged database the log or journal back that a recovery in its place had put aside when it died.
+    /// Returns the log or journal to a damaged database, if an in-place recovery had set it aside when it died.
     ///
-    /// Before anything looks at the database: what it holds is only whole with them.
+    /// This must happen before anything reads the database, because its content is complete only with these files.
     ///
-    /// - Returns: What could not be given back.
+    /// - Returns: Warnings about files that could not be returned.
     @discardableResult
     package static func putBackSidecars(_ paths: DatabasePaths) throws -> [String] {
         guard try FileSystem.exists(paths.attempt) else { return [] }
@@ -40,7 +40,7 @@ package enum Leftovers {
         return try DamagedOriginal.putBack(record, folder, paths)
     }
 
-    /// Whether a store, of this process or another, is encrypting the database while it is open.
+    /// Returns whether a store, of this process or another, is encrypting the database while it is open.
     package static func areInUse(_ paths: DatabasePaths) throws -> Bool {
         guard try FileSystem.exists(paths.attempt) else { return false }
         let folder = try paths.openFolder()
@@ -54,7 +54,7 @@ package enum Leftovers {
             retry: .afterClosing)
     }
 
-    /// Who makes a copy while others write the database has it locked.
+    /// Returns whether a process is making the copy: it keeps the copy locked while others write to the database.
     private static func isBeingMade(
         _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths
     ) throws -> Bool {
@@ -69,15 +69,15 @@ package enum Leftovers {
         let name = record.copyName(paths)
         guard let found = try folder.status(name) else { return [] }
         let database = try folder.status(paths.name)?.identity.inode
-        // Until the names are exchanged, only the copy can have this one. Afterwards it is the original's, which is
-        // removed once it is the proven copy that has the database's name.
+        // Until the names are exchanged, only the copy can have this name. Afterwards the original has it, and the
+        // original is removed once the proven copy has the database's name.
         let isOurs =
             found.identity.inode == record.copy || database == record.original
             || found.identity.inode == record.original && database == record.copy
         guard isOurs else {
             return [
                 "\(folder.path(of: name)) is a file that another program put in the database's place while it was "
-                    + "replaced: compare it with the database, and move it away"
+                    + "being replaced: compare it with the database, and move it away"
             ]
         }
         if database == record.copy, try !DamagedOriginal.isKept(name, record, folder, paths) {

@@ -2,10 +2,10 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Keeps the log of a database as it is: no commit begins it anew, and no close removes it.
+/// Keeps the log of a database as it is: no commit restarts it, and no close removes it.
 ///
-/// It is a read transaction, begun before any other connection of this process is opened.
-// Unchecked, and safe between threads: the connection is taken once, under the lock.
+/// It holds a read transaction that began before this process opened any other connection.
+// Unchecked but safe across threads: the connection is taken once, under the lock.
 package final class LogKeeper: @unchecked Sendable {
     private let lock = Lock()
     private var connection: Connection?
@@ -23,7 +23,7 @@ package final class LogKeeper: @unchecked Sendable {
         self.connection = connection
     }
 
-    /// Lets go of the log; a second call does nothing.
+    /// Releases the log. A second call does nothing.
     package func end() {
         let connection = lock.withLock { () -> Connection? in
             defer { self.connection = nil }

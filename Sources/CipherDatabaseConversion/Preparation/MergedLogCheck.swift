@@ -2,20 +2,20 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Looks at what a database and its log are together, before a checkpoint makes that the file.
+/// Checks a database together with its log, before a checkpoint merges them.
 ///
-/// A log of another copy that ``LogMatch`` cannot tell mostly leaves trees that contradict each other. If the file
-/// alone has no such fault, the log is not believed.
+/// If a log belongs to another copy and ``LogMatch`` cannot detect that, the merged trees mostly contradict each other.
+/// If the file alone has no such fault, the log is refused.
 struct MergedLogCheck {
     let paths: DatabasePaths
-    /// The key of the file; `nil` for a plaintext one.
+    /// The key of the file; `nil` for a plaintext file.
     let key: FileKey?
     let extensions: SQLExtensions
     let busyTimeout: Duration
 
     /// Refuses a log that damages the file, before anything is written.
     ///
-    /// - Parameter connection: Reads the file with its log.
+    /// - Parameter connection: A connection that reads the file with its log.
     /// - Throws: ``StoreError`` with `staleSidecar`.
     func check(_ connection: Connection) throws {
         guard let log = try SidecarFile(paths.wal), let header = try LogHeader(log),
@@ -28,13 +28,14 @@ struct MergedLogCheck {
         guard let alone = try? faults(file), let fault = together.subtracting(alone).min() else { return }
         throw StoreError.staleSidecar(
             paths,
-            "the file is sound, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to another copy "
-                + "of the file", "-wal")
+            "the file alone is intact, but not together with its -wal (\(fault)): the -wal is damaged, or belongs to "
+                + "another copy of the file", "-wal")
     }
 
-    /// Whether the page reader finds no fault, which takes a fraction of SQLite's time; else SQLite says what it finds.
+    /// Returns whether the page reader finds no fault, which takes a fraction of SQLite's time. Otherwise SQLite does
+    /// the check.
     ///
-    /// - Parameter connection: In a transaction, or the only one that writes.
+    /// - Parameter connection: A connection in a transaction, or the only one that writes.
     private func isSound(_ header: LogHeader, _ log: SidecarFile, _ connection: Connection) throws -> Bool {
         guard key == nil, let versions = try header.committedPages(in: log),
             try connection.value(Int64.self, "PRAGMA page_count") == Int64(versions.pageCount)
@@ -46,7 +47,7 @@ struct MergedLogCheck {
         defer { memory.deallocate() }
         guard let first = try pages.lend(1, memory) else { return false }
         let start = FileHeader(bytes: Array(first.prefix(FileHeader.length)), fileSize: bytes.size)
-        // Of a pointer map SQLite knows whether it is right.
+        // Only SQLite can check a pointer map.
         guard !start.hasPointerMap else { return false }
         do {
             try StructureCheck(pages).run(start)
@@ -56,9 +57,9 @@ struct MergedLogCheck {
         }
     }
 
-    /// What is wrong with the trees, without page numbers.
+    /// Returns the faults of the trees, without page numbers.
     ///
-    /// Rows that break their constraints are in healthy databases, too.
+    /// Rows that violate their constraints are ignored, because healthy databases have them too.
     private func faults(_ connection: Connection) throws -> Set<String> {
         var found: Set<String> = []
         try connection.withinStepsForRows {

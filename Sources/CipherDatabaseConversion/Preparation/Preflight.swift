@@ -11,10 +11,10 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// What is checked before anything is changed.
+/// The checks that are made before anything is changed.
 package struct Preflight {
     package let paths: DatabasePaths
-    /// The settings of the copy; `nil` for a plaintext one.
+    /// The settings of the copy; `nil` for a plaintext copy.
     package let settings: CipherSettings?
     package let keepBackup: Bool
 
@@ -24,13 +24,13 @@ package struct Preflight {
         self.keepBackup = keepBackup
     }
 
-    /// Permissions, owner, room and names.
+    /// Checks permissions, owner, free space and names.
     ///
     /// Returns the file's status.
     ///
-    /// - Parameter content: How many bytes are copied; `nil` for those of the file with its log.
+    /// - Parameter content: The number of bytes to copy; `nil` for the size of the file with its log.
     package func checkFiles(_ folder: Folder, copying content: Int64? = nil) throws -> FileSystem.Status {
-        // Refuses a link that took the place of what a search saw.
+        // This refuses a link that has replaced the file that a search found.
         _ = try paths.status()
         guard let status = try folder.status(paths.name) else {
             throw StoreError.missingFile(paths.database)
@@ -66,7 +66,7 @@ package struct Preflight {
         return status
     }
 
-    /// Whether the names that the upgrade needs can be had.
+    /// Checks whether the names that the upgrade needs are available.
     package func checkNames() throws { try Self.checkNames(paths.openFolder(), paths) }
 
     static func checkNames(_ folder: Folder, _ paths: DatabasePaths) throws {
@@ -75,15 +75,16 @@ package struct Preflight {
         guard longest <= 0 || length <= longest else {
             throw StoreError(
                 .nameTaken, path: paths.database,
-                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file system "
-                    + "takes \(longest)",
+                "the name is too long for the upgrade: it needs names of \(length) bytes beside it, and the file "
+                    + "system allows \(longest)",
                 advice: "give the database a name of at most \(longest - DatabasePaths.longestAddition) bytes",
                 changed: .nothing)
         }
         guard try AttemptRecord.find(folder, paths) != .stranger else { throw AttemptRecord.nameTaken(paths) }
     }
 
-    /// A file that is mounted by itself cannot be replaced, and the system says so only when it is tried.
+    /// Refuses a file that is itself a mount point. It cannot be replaced, but the system reports that only on the
+    /// attempt.
     private func checkMount(_ folder: Folder, _ status: FileSystem.Status) throws {
         guard try MountPoint.isOne(paths.database, status, in: folder) else { return }
         throw StoreError(
@@ -92,13 +93,13 @@ package struct Preflight {
             advice: "mount its folder instead, or run the upgrade where the file is", changed: .nothing)
     }
 
-    /// The copy is about as large as what is copied, plus what encryption adds to each page.
+    /// Checks the free space. The copy is about as large as the copied data, plus what encryption adds to each page.
     ///
     /// - Parameters:
-    ///   - content: The bytes that are copied.
-    ///   - settings: Those of the copy; `nil` for a plaintext one.
-    ///   - paths: What the copy is to become.
-    ///   - more: The bytes that are written besides.
+    ///   - content: The number of bytes to copy.
+    ///   - settings: The settings of the copy; `nil` for a plaintext copy.
+    ///   - paths: The paths of the file that the copy will become.
+    ///   - more: The number of bytes that are written in addition.
     static func checkRoom(
         for content: Int64, _ settings: CipherSettings?, _ paths: DatabasePaths, besides more: Int64 = 0
     ) throws {
@@ -119,14 +120,14 @@ package struct Preflight {
         }
     }
 
-    /// What the schema is made of, and the collations that indexes are sorted by.
+    /// Checks the entries of the schema, and that the collations by which indexes are sorted are registered.
     ///
-    /// A stand-in would build indexes that the app sees as corrupt.
+    /// A stand-in for a collation would build indexes that the app sees as corrupt.
     package func checkSchema(_ connection: Connection) throws {
         try Self.checkSchema(connection, paths.database)
     }
 
-    /// The same of the database at a path.
+    /// Does the same for the database at a path.
     static func checkSchema(_ connection: Connection, _ path: String) throws {
         try SchemaEntryCheck.check(connection)
         let missing = try SchemaCollations.missing(connection)

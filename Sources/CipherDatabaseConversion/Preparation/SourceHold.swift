@@ -3,10 +3,10 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 package import CipherSystemFiles
 
-/// The file as it is, at rest: no log, no journal, and a write lock on it until it becomes an ``ReplacedFile``.
+/// The source file at rest: it has no log and no journal, and is write-locked until it becomes a ``ReplacedFile``.
 ///
-/// Others may read meanwhile, no one can write. The lock is the file's and no connection's: it may outlive the run, and
-/// a connection would keep the key with it.
+/// Others may read meanwhile, but nobody can write. The lock belongs to the file descriptor and not to a connection,
+/// because it may outlive the run, and a connection would keep the key in memory.
 package final class SourceHold {
     private let connection: Connection
     private let lock: DatabaseFile
@@ -20,12 +20,12 @@ package final class SourceHold {
 
     /// Opens the file.
     ///
-    /// A hot journal is rolled back.
+    /// This rolls back a hot journal.
     ///
     /// - Parameters:
-    ///   - identity: The file, and not what may have its name by now.
-    ///   - ownership: Whether no one else had it open.
-    ///   - key: The key of the file, which has been tried; `nil` for a plaintext one.
+    ///   - identity: The identity of the file, as opposed to whatever may have its name by now.
+    ///   - ownership: Whether nobody else had the file open.
+    ///   - key: The key that has opened the file; `nil` for a plaintext file.
     ///   - wasWriteAheadLog: Whether the app keeps the file in WAL mode.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, key: FileKey?,
@@ -38,10 +38,10 @@ package final class SourceHold {
         self.busyTimeout = busyTimeout
         self.wasWriteAheadLog = wasWriteAheadLog
         lock = try DatabaseFile(path: paths.database, access: .readWrite)
-        // Nobody else here has the file open, so it is this descriptor's.
+        // Nothing else in this process has the file open, so the open file must be this descriptor's.
         guard identity.isOpenHere() else { throw identity.replaced() }
-        // Leaving WAL mode needs the file alone. Asked for before anything else, for a checkpoint writes the file before it
-        // is refused.
+        // Leaving WAL mode requires that nobody else uses the file. This is checked first, because a checkpoint writes
+        // the file before it is refused.
         if wasWriteAheadLog, lock.whileUnused(timeout: busyTimeout, {}) == nil { throw Self.busy(paths) }
         connection = try ConnectionProfile.settling(Connection.size(paths.database)).with(key, extensions)
             .open(paths.database, busyTimeout: busyTimeout)
@@ -57,28 +57,29 @@ package final class SourceHold {
             try connection.execute("BEGIN IMMEDIATE")
             try connection.proveReadable()
             try removeStraySidecars()
-            // SQLite mends the size in the header of a file that an old version wrote last, as soon as a connection has
-            // the write lock.
+            // SQLite corrects the size in the header of a file last written by an old version, as soon as a connection
+            // has the write lock.
             try connection.execute("COMMIT")
             guard lock.reserve(timeout: busyTimeout) else { throw Self.busy(paths) }
             if try isAtRest() {
                 stateAtRest = try identity.state(start: lock.read(at: 0, count: OriginalFile.State.length))
                 return
             }
-            // Another process came between with a log or journal of its own.
+            // Another process has created a log or journal meanwhile.
             lock.unlock()
         }
         throw StoreError.busy(
-            paths.database, "another connection keeps writing the file", retry: .afterClosing, changed: nil)
+            paths.database, "another connection keeps writing to the file", retry: .afterClosing, changed: nil)
     }
 
-    /// Leaves WAL mode, by which SQLite brings the log into the file while it has the file locked against everybody.
+    /// Leaves WAL mode, so that SQLite merges the log into the file while it has the file locked exclusively.
     ///
-    /// A checkpoint beforehand would run beside others, and could lose what one of them commits meanwhile:
+    /// A checkpoint before that would run while others use the file, and could lose what one of them commits meanwhile:
     /// ``Checkpointer``.
     private func leaveWriteAheadLog() throws {
         if try connection.value(String.self, "PRAGMA journal_mode") != "wal" {
-            // From PERSIST to DELETE, SQLite removes the spent journal that an app in PERSIST or TRUNCATE mode leaves.
+            // When it changes from PERSIST to DELETE, SQLite removes the obsolete journal that an app in PERSIST or
+            // TRUNCATE mode leaves.
             _ = try connection.value(String.self, "PRAGMA journal_mode = PERSIST")
         }
         guard try connection.value(String.self, "PRAGMA journal_mode = DELETE") == "delete" else {
@@ -86,20 +87,20 @@ package final class SourceHold {
         }
     }
 
-    /// Removes an empty `-wal`, and a `-shm` whose log is gone, as copied folders hold them.
+    /// Removes an empty `-wal`, and a `-shm` without a log, which copied folders can contain.
     ///
-    /// In rollback mode and under the write lock no one can be using them.
+    /// In rollback mode and under the write lock, nobody can be using them.
     private func removeStraySidecars() throws {
         guard try !isWriteAheadLog() else { return }
         if try FileSystem.size(paths.wal) == 0 { try FileSystem.removeIfPresent(paths.wal) }
         if try !FileSystem.exists(paths.wal) { try FileSystem.removeIfPresent(paths.sharedMemory) }
     }
 
-    /// Whether the header says rollback mode and no sidecar exists.
+    /// Returns whether the header says rollback mode and no sidecar exists.
     ///
-    /// Only sure while the lock is held.
+    /// The answer is reliable only while the lock is held.
     private func isAtRest() throws -> Bool {
-        // A transaction reads the header again, which may have changed since the last one.
+        // A transaction rereads the header, which may have changed since the last one.
         try connection.execute("BEGIN")
         try connection.proveReadable()
         let isWriteAheadLog = try isWriteAheadLog()
@@ -107,7 +108,7 @@ package final class SourceHold {
         return try !isWriteAheadLog && !paths.hasSidecar()
     }
 
-    /// What the header says, which of an encrypted file SQLite itself reads under the lock.
+    /// Returns what the header says. SQLite itself reads the header of an encrypted file, under the lock.
     private func isWriteAheadLog() throws -> Bool {
         guard key != nil else { return try FileHeader(DatabaseFile(path: paths.database)).isWriteAheadLog }
         return try connection.value(String.self, "PRAGMA journal_mode") == "wal"
@@ -118,34 +119,34 @@ package final class SourceHold {
             paths.database, "another connection, of this process or another, uses the database", retry: .afterClosing)
     }
 
-    /// Lends a connection, for questions to the schema.
+    /// Checks the schema through the connection of this hold.
     func checkSchema(_ preflight: Preflight) throws {
         try preflight.checkSchema(connection)
     }
 
-    /// The file's bytes, under the lock.
+    /// The file, for reading its bytes under the lock.
     package var file: DatabaseFile { lock }
 
-    /// Whether the file is no longer what it was at rest: somebody with locks of another kind has written it.
+    /// Whether the file has changed since it was at rest: a program that uses locks of another kind has written to it.
     var isChanged: Bool {
         guard let stateAtRest else { return false }
         return (try? identity.state(start: lock.read(at: 0, count: OriginalFile.State.length)) == stateAtRest) != true
     }
 
-    /// Ends the lock, and gives the file its journal mode back.
+    /// Releases the lock, and restores the journal mode of the file.
     ///
-    /// - Returns: Whether that could be done: another process may use the file by then.
+    /// - Returns: Whether that succeeded: another process may be using the file by then.
     package func giveBack() -> Bool {
         end()
-        // What another program has put in its place is not ours to change.
+        // A file that another program has put in its place is not changed.
         guard wasWriteAheadLog, identity.hasItsName else { return true }
         return Attempts.restoreWriteAheadLog(paths, key, busyTimeout: busyTimeout) == nil
     }
 
     /// Locks everybody out of the file, which is about to lose its name.
     ///
-    /// - Parameter check: Ends the waiting by throwing.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened it meanwhile, or reads it.
+    /// - Parameter check: Throws to stop the waiting.
+    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile or is reading it.
     package func becomeOldFile(checking check: () throws -> Void = {}) throws -> ReplacedFile {
         connection.close()
         guard let stateAtRest else { throw Self.busy(paths) }
@@ -154,7 +155,7 @@ package final class SourceHold {
             checking: check)
     }
 
-    /// Ends the lock and leaves the file as it is.
+    /// Releases the lock and leaves the file as it is.
     func end() {
         connection.close()
         lock.close()

@@ -3,29 +3,29 @@ internal import CipherErrors
 internal import CipherKeyProviders
 internal import CipherSQLite
 
-/// The keys of one upgrade, derived on threads of their own while the source is brought to rest.
+/// The keys of one upgrade, derived on background threads while the source is brought to rest.
 struct UpgradeKeys {
     /// The key of the copy, for the builder.
     let building: BackgroundTask<FileKey>
-    /// The provider's second answer, as it gave it.
+    /// The provider's second answer, unchanged.
     let again: CipherKey
-    /// The key derived from the second answer: the proof shares no key object with the builder.
+    /// The key derived from the second answer, so that the proof shares no key object with the builder.
     let proving: BackgroundTask<CipherKey>
 
     /// - Parameters:
     ///   - key: The provider's first answer.
-    ///   - again: Its second one, which must be equal.
-    ///   - salt: That of a copy that is there; `nil` for a new one.
+    ///   - again: The provider's second answer, which must be equal.
+    ///   - salt: The salt of an existing copy; `nil` for a new one.
     init(_ key: CipherKey, again: CipherKey, settings: CipherSettings, salt: SecretBytes? = nil) throws {
         let salt = try key.salt ?? salt ?? SecretBytes.random(count: CipherKey.saltLength)
         self.again = again
-        // Of a raw key there is next to nothing to derive.
+        // A raw key requires almost no derivation.
         let isLong = key.form == .passphrase
         building = BackgroundTask("key", isLong: isLong) { _ in try FileKey(key, salt: salt, settings) }
         proving = BackgroundTask("proof key", isLong: isLong) { _ in try again.rawKey(salt: salt, settings: settings) }
     }
 
-    /// Waits for both threads: a process that ends meanwhile takes libcrypto away under them.
+    /// Waits for both threads: if the process exits while they run, libcrypto is unloaded under them.
     func cancel() {
         building.cancel()
         proving.cancel()
@@ -33,9 +33,9 @@ struct UpgradeKeys {
 }
 
 extension KeyProvider {
-    /// The key as the provider gives it to whoever opens the file next.
+    /// Requests the key again, as the provider would give it to the next opening of the file.
     ///
-    /// It must be the same.
+    /// It must be the same key.
     func keyAskedAgain(_ first: CipherKey, database: String) throws -> CipherKey {
         let again = try checkedKey(for: .existing, database: database)
         guard again == first else {

@@ -15,7 +15,7 @@ package struct ConnectionPair {
         copy.close()
     }
 
-    /// Runs `body` with values beyond a length, in bytes, refused by both connections.
+    /// Runs `body` while both connections refuse values that exceed a length in bytes.
     func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
         try original.refusingValues(longerThan: bytes) {
             try copy.refusingValues(longerThan: bytes, body)

@@ -6,14 +6,14 @@ package import CipherSQLiteFormat
 package typealias CopyPages = EncryptedPages<FilePages<ReadBytes>>
 
 extension EncryptedPages where Sealed == FilePages<ReadBytes> {
-    /// Whether copies with these settings can be read.
+    /// Returns whether copies with these settings can be read.
     static func canOpen(_ settings: CipherSettings) -> Bool { settings == CipherSettings(compatibility: 4) }
 
     /// Opens a copy for reading by one thread.
     ///
     /// - Parameter key: The raw key with the file's salt.
-    /// - Throws: ``DamagedPage`` where the file does not end with a whole page; ``KeyError`` for a key without its salt, or
-    ///   where the cryptographic library refuses; ``DatabaseError`` where the file cannot be read.
+    /// - Throws: ``DamagedPage`` if the file does not end with a whole page; ``KeyError`` for a key without its salt,
+    ///   or if the cryptographic library fails; ``DatabaseError`` if the file cannot be read.
     package convenience init(of file: DescriptorFile, key: CipherKey) throws {
         let settings = CipherSettings(compatibility: 4)
         let size = try file.size()

@@ -2,25 +2,25 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Shows that the copy is the original, encrypted.
+/// Proves that the copy is the original, encrypted.
 ///
-/// Shares no connection, key object or plan with the builder.
+/// It shares no connection, key object or plan with the builder.
 ///
-/// Two workers read both files through: every row of every table and every entry of every index, to the bit and in
-/// order. Each page of the copy is authenticated as it is read: by ``RecordProof``, or by SQLCipher where SQL compares. Rows
-/// are compared by the position of their columns, and each table and index is known by its root page: no name that is
-/// mistaken for another can hide a difference.
+/// Two workers read both files completely: every row of every table and every entry of every index, bit by bit and in
+/// order. Each page of the copy is authenticated as it is read: by ``RecordProof``, or by SQLCipher for comparisons
+/// with SQL. Rows are compared by the position of their columns, and each table and index is identified by its root
+/// page, so a confusion of names cannot hide a difference.
 package struct CopyProof {
     let original: ProofConnection
-    /// Opened with the key as the provider gave it when asked again.
+    /// The copy, opened with the key as the provider gave it when it was asked again.
     let copy: ProofConnection
-    /// The same with the key derived, so that the second worker need not wait for a derivation.
+    /// The copy, opened with the derived key, so that the second worker need not wait for a derivation.
     let copyWithDerivedKey: ProofConnection
     /// Whether the builder filled the copy's indexes from its rows, because the original's are damaged.
     var hasRebuiltIndexes = false
     /// How the tables and indexes are compared.
     let reader: ProofReader
-    /// Whether SQLite's own check reads the original even where the comparison tells everything about the copy.
+    /// Whether SQLite's own check reads the original even if the comparison covers the whole copy.
     var checksOriginal = false
     let observer: UpgradeObserver
 
@@ -36,25 +36,26 @@ package struct CopyProof {
         self.observer = observer
     }
 
-    /// What was compared.
+    /// The result of the comparison.
     package struct Outcome {
         package var tables = 0
         package var rows: Int64 = 0
-        /// How many of the tables and indexes were compared by SQL, for their records or their files do not tell enough.
+        /// The number of tables and indexes that were compared with SQL, because their records or their files do not
+        /// suffice.
         package var comparedBySQL = 0
-        /// What is wrong with the original, and so with its copy.
+        /// The faults of the original, which its copy has too.
         package var warnings: [String] = []
-        /// What was wrong with the original's indexes, free list and pointer map, and is not with the copy's.
+        /// The faults of the original's indexes, free list and pointer map that the copy does not have.
         var healed: [String] = []
-        /// The indexes among it, by name.
+        /// The names of the indexes that had such faults.
         var healedIndexes: Set<String> = []
     }
 
-    /// Indexes of the original that do not hold what its rows call for: a copy must not take them over.
+    /// Indexes of the original that do not match its rows. A copy must not adopt them.
     struct DamagedIndexes: Error {
-        /// What is wrong with them.
+        /// The faults of the indexes.
         let complaints: [String]
-        /// Their names.
+        /// The names of the indexes.
         let indexes: Set<String>
     }
 
@@ -62,16 +63,16 @@ package struct CopyProof {
         var walks: [TableWalk] = []
         /// The indexes of each walk's table.
         var indexes: [[IndexComparison]] = []
-        /// The root page of each table in the original, and what its records are made of.
+        /// The root page of each table in the original, and the layout of its records.
         var records: [(root: Int64, layout: RecordLayout?)] = []
-        /// The tables whose definition may forbid values that they hold.
+        /// The tables whose definition may forbid values that they contain.
         var constrained: [SchemaName] = []
-        /// Whether something is left that only SQLite's own check can compare.
+        /// Whether some part remains that only SQLite's own check can compare.
         var needsIntegrityCheck = false
-        /// The tables with an index that only that check holds against the rows.
+        /// The tables with an index that only that check compares with the rows.
         var uncompared: [SchemaName] = []
 
-        /// How many tables and indexes were not compared yet.
+        /// The number of tables and indexes that have not been compared yet.
         var unsettled: Int {
             walks.filter { !$0.isSettled }.count + indexes.joined().filter { !$0.isSettled }.count
         }
@@ -85,10 +86,10 @@ package struct CopyProof {
         }
     }
 
-    /// Compares.
+    /// Compares the copy with the original.
     ///
     /// - Throws: ``StoreError`` with `proofFailed`, naming the first difference, or with `corrupt` if the original is
-    ///   damaged in such a way that it has no copy; ``DamagedIndexes`` where a copy with rebuilt indexes is wanted.
+    ///   so damaged that it cannot be copied; ``DamagedIndexes`` if a copy with rebuilt indexes is needed.
     package func run() throws -> Outcome {
         let observer = observer
         let source = try original.open { observer.isCancelled }
@@ -96,7 +97,7 @@ package struct CopyProof {
         do {
             return try compare(source)
         } catch let error as StoreError where error.code == .proofFailed {
-            // Rows out of order, say: the copy has them in order.
+            // The original may have rows out of order, for example, while the copy has them in order.
             let found = try IntegrityComplaints(source)
             let complaints = found.kinds.keys.sorted()
             let aboutIndexes = complaints.filter(IntegrityComplaints.mayBeAboutIndex)
@@ -114,7 +115,7 @@ package struct CopyProof {
 
     private func compare(_ source: Connection) throws -> Outcome {
         let began = ContinuousClock.now
-        // Without a log nobody can write the original while this transaction lasts.
+        // Without a log, nobody can write to the original while this transaction lasts.
         if !source.isInTransaction { try source.pinSnapshot() }
         let plan = try makePlan(source)
         let progress = ProofProgress(observer)
@@ -126,7 +127,7 @@ package struct CopyProof {
         let records =
             try reader == .records
             ? RecordProof(plan.tables, original: original, copy: copyWithDerivedKey, source) : nil
-        // A small file is compared before a second worker has begun.
+        // A small file is compared before a second worker could start.
         let isLarge = try FileSystem.size(original.path) ?? 0 >= 1 << 20
         let recordHelper = (isLarge ? records : nil).map { records in
             BackgroundTask("record proof") { cancellation in
@@ -137,7 +138,7 @@ package struct CopyProof {
         var outcome = Outcome(comparedBySQL: plan.unsettled)
         var rowHelper = records == nil ? self.rowHelper(plan, progress) : nil
         defer { rowHelper?.cancel() }
-        // SQLCipher derives the key itself here: the proof that the provider's own key opens the file.
+        // SQLCipher derives the key itself here, which proves that the provider's own key opens the file.
         let observer = observer
         let pair = ConnectionPair(original: source, copy: try copy.open { observer.isCancelled })
         defer { pair.copy.close() }
@@ -146,7 +147,7 @@ package struct CopyProof {
             try records.work(advance)
             try recordHelper?.wait()
             try records.settle(pair, advance)
-            // Counted before the second worker begins, which settles them.
+            // This is counted before the second worker starts, because that worker settles them.
             outcome.comparedBySQL = plan.unsettled
             if outcome.comparedBySQL > 0 { rowHelper = self.rowHelper(plan, progress) }
         }
@@ -156,7 +157,7 @@ package struct CopyProof {
         return outcome
     }
 
-    /// The second worker of the comparison by SQL.
+    /// Starts the second worker of the comparison with SQL.
     private func rowHelper(_ plan: Plan, _ progress: ProofProgress) -> BackgroundTask<Void> {
         BackgroundTask("proof") { [original, copyWithDerivedKey] cancellation in
             let pair = ConnectionPair(
@@ -167,7 +168,7 @@ package struct CopyProof {
         }
     }
 
-    /// Holds what was read against each other, once all of it is known to be equal.
+    /// Evaluates the results, once everything that was read is known to be equal.
     private func judge(
         _ plan: Plan, _ pair: ConnectionPair, since began: ContinuousClock.Instant, _ outcome: inout Outcome
     ) throws {
@@ -205,14 +206,15 @@ package struct CopyProof {
         outcome.warnings += complaints.filter { !$0.hasPrefix("NULL value in ") }.map { "integrity_check: \($0)" }
     }
 
-    /// What the definitions of tables forbid and their rows hold all the same, NULL apart.
+    /// Returns the values that the definitions of tables forbid and their rows nevertheless contain, except for NULL.
     ///
-    /// - Parameter time: How long the comparison took. A CHECK can compute for hours, and is given as long again.
+    /// - Parameter time: The duration of the comparison. A CHECK can run for hours, so it gets no more than the same
+    ///   time again.
     private func forbiddenValues(_ plan: Plan, within time: Duration) throws -> [String] {
         guard !plan.constrained.isEmpty else { return [] }
         let observer = observer
         let deadline = ContinuousClock.now.advanced(by: max(time, .seconds(2)))
-        // One instruction may be a function that computes for long.
+        // The interval is short because one instruction may call a function that runs for a long time.
         let connection = try original.open(.readWrite, askingEvery: 100) {
             observer.isCancelled || ContinuousClock.now > deadline
         }
@@ -226,7 +228,7 @@ package struct CopyProof {
 
     private func makePlan(_ connection: Connection) throws -> Plan {
         var plan = Plan()
-        // Pages that map pages to their parents are in no b-tree.
+        // Pages that map pages to their parents are not part of any b-tree.
         plan.needsIntegrityCheck = try checksOriginal || connection.value(Int.self, "PRAGMA auto_vacuum") != 0
         let isUTF8 = try connection.value(String.self, "PRAGMA encoding") == "UTF-8"
         var tables: [(name: SchemaName, root: Int64, mayLackRowID: Bool)] = []
@@ -239,7 +241,7 @@ package struct CopyProof {
             tables.append((try row.get(at: 0), try row.get(at: 1), mayLackRowID))
             if row.holds("check", at: 2) || row.holds("strict", at: 2) { plan.constrained.append(try row.get(at: 0)) }
         }
-        // Read once, for the schema table has no index.
+        // These are read once, because the schema table has no index.
         var roots: [SchemaName: Int64] = [:]
         try connection.forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {
             roots[try $0.get(at: 0)] = try $0.get(at: 1)
@@ -273,10 +275,10 @@ package struct CopyProof {
         return plan
     }
 
-    /// One worker's share: from the first table up or from the last one down, until the workers meet.
+    /// Does one worker's share: from the first table up or from the last one down, until the workers meet.
     ///
-    /// The indexes, which only one worker can walk through, come first for one of them: the tables that it then helps
-    /// with even the load out.
+    /// Only one worker can walk through an index. One of the workers therefore compares the indexes first, and the
+    /// tables with which it then helps balance the load.
     private static func work(
         _ plan: Plan, _ direction: TableWalk.Direction, _ pair: ConnectionPair,
         progress: @escaping (Int64) throws -> Void
@@ -293,13 +295,15 @@ package struct CopyProof {
         for index in plan.indexes.joined() { try index.run(pair, progress: progress) }
     }
 
-    /// What no comparison reaches is left to the engine's own checks, held against what they say of the original.
+    /// Uses the engine's own checks for the parts that no comparison covers, and compares their results with those for
+    /// the original.
     ///
-    /// - Returns: What they say of the copy, and of the original as well; and what they say of the original.
+    /// - Returns: The complaints about the copy, which apply to the original as well; and the complaints about the
+    ///   original.
     private func checkIntegrity(
         _ plan: Plan, _ pair: ConnectionPair
     ) throws -> (copy: IntegrityComplaints, original: IntegrityComplaints) {
-        // Every page of a b-tree was read by now, and so authenticated; free pages and pointer maps were not.
+        // Every page of a b-tree has been read by now, and thereby authenticated. Free pages and pointer maps have not.
         let hasFreePages = try pair.copy.value(Int.self, "PRAGMA freelist_count") != 0
         guard plan.needsIntegrityCheck || hasFreePages else {
             return (IntegrityComplaints(), IntegrityComplaints())
@@ -326,7 +330,7 @@ package struct CopyProof {
         return (complaints, before)
     }
 
-    /// The schema table row by row, and the numbers of the header that SQL can reach.
+    /// Compares the schema table row by row, and the header fields that SQL can read.
     private func compareSchemaAndHeader(_ plan: Plan, _ pair: ConnectionPair) throws {
         for pragma in ["user_version", "application_id", "schema_version", "encoding", "auto_vacuum"] {
             let sql = SQL(text: "PRAGMA \(pragma)")
@@ -346,7 +350,7 @@ package struct CopyProof {
                 guard try !right.step() else { throw StoreError.proof(original.path, "the schema differs") }
             }
         }
-        // The entries are equal and in equal order by now.
+        // The entries are known to be equal and in the same order by now.
         let roots = try pair.copy.values(
             Int64.self, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY rowid")
         guard roots.count == plan.walks.count else { throw StoreError.proof(original.path, "the schema differs") }
@@ -354,9 +358,9 @@ package struct CopyProof {
     }
 }
 
-/// The bytes that both workers have compared, shown by one of them.
-// Unchecked, and safe between threads: `bytes` is read and written only under `lock`, and `observer` is used by the one worker that
-// shows.
+/// The number of bytes that both workers have compared. One of the workers reports it.
+// Unchecked but safe across threads: `bytes` is accessed only under `lock`, and `observer` is used only by the one
+// worker that reports.
 private final class ProofProgress: @unchecked Sendable {
     private let lock = Lock()
     private var bytes: Int64 = 0
@@ -368,7 +372,7 @@ private final class ProofProgress: @unchecked Sendable {
 
     func add(_ count: Int64) { lock.withLock { bytes += count } }
 
-    /// Adds, and ends a worker that is to end.
+    /// Adds to the count, and throws if the worker has been cancelled.
     func add(_ count: Int64, checking cancellation: UpgradeCancellation) throws {
         add(count)
         if cancellation.isCancelled { throw CancellationError() }

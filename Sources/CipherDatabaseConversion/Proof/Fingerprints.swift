@@ -1,7 +1,7 @@
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Fingerprints of rows or entries in any order: how many there are, and their sum.
+/// The fingerprints of rows or entries in any order: their number and their sum.
 package struct Fingerprints: Equatable, Sendable {
     package private(set) var count: Int64 = 0
     private var sum: UInt64 = 0
@@ -22,11 +22,11 @@ package struct Fingerprints: Equatable, Sendable {
     }
 }
 
-/// A number for some values, by storage class and bytes: equal values have equal ones.
+/// A fingerprint of some values, by storage class and bytes: equal values have equal fingerprints.
 ///
-/// Numbers count by their value, for a record holds a REAL that is whole as an integer. It is the same for values of a
-/// record and of a statement, holds within one process, and compares values of one file alone: text counts in the encoding
-/// of the database.
+/// Numbers count by their value, because a record stores a REAL without a fraction as an integer. A record and a
+/// statement with the same values have the same fingerprint. It is valid within one process and compares values of one
+/// file only, because text counts in the encoding of the database.
 struct ValueFingerprint {
     private var hasher = Hasher()
 
@@ -58,7 +58,7 @@ struct ValueFingerprint {
 }
 
 extension RecordValue {
-    /// A column of a statement's current row, which lasts until its next step.
+    /// Creates the value of a column of a statement's current row, which is valid until the statement's next step.
     init(_ statement: Statement, _ column: Int32) {
         self =
             switch statement.storageClass(column) {
@@ -74,7 +74,7 @@ extension RecordValue {
 }
 
 extension Statement {
-    /// The fingerprint of some columns of the current row.
+    /// Returns the fingerprint of some columns of the current row.
     func fingerprint(of columns: [Int32]) -> UInt64 {
         var fingerprint = ValueFingerprint()
         for column in columns { fingerprint.add(RecordValue(self, column)) }

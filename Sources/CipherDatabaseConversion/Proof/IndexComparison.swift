@@ -3,21 +3,22 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The comparison of one index's entries, in the order of the index, and of the original's entries with its rows.
+/// Compares the entries of one index in order, and the original's entries with its rows.
 ///
-/// Equal entries in equal order, over equal rows, make the copy's index as sound as the original's. The original's is
-/// sound where its entries ascend and are those that its rows call for. Entries and rows are counted and their
-/// fingerprints added up, which costs a fraction of looking every row up in every index, as `integrity_check` does.
-// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+/// If the rows are equal and the entries are equal and in the same order, the copy's index is as correct as the
+/// original's. The original's index is correct if its entries ascend and match its rows. Entries and rows are counted
+/// and their fingerprints added up, which costs a fraction of looking up every row in every index, as `integrity_check`
+/// does.
+// Unchecked but safe across threads: mutable state is accessed only under `lock`.
 final class IndexComparison: @unchecked Sendable {
     let layout: IndexLayout
-    /// Where the index's columns stand in the rows that the walk through the table reads.
+    /// The positions of the index's columns in the rows that the walk through the table reads.
     let columns: [Int32]
     let order: KeyOrder
-    /// Its root page in the original.
+    /// The root page of the index in the original.
     let root: Int64
     private let sql: SQL
-    /// The same without an order.
+    /// The same query without an order.
     private let query: SQL
     private let path: String
 
@@ -27,8 +28,9 @@ final class IndexComparison: @unchecked Sendable {
     private var entries = Fingerprints()
     private var isOrdered = true
 
-    /// - Parameter root: The root page of the index, from which alone the entries must come.
-    /// - Returns: `nil` if SQL cannot list the entries or their order is not known: `integrity_check` must tell then.
+    /// - Parameter root: The root page of the index, the only tree from which the entries may come.
+    /// - Returns: `nil` if SQL cannot list the entries, or their order is unknown. `integrity_check` must then check
+    ///   the index.
     init?(
         _ layout: IndexLayout, root: Int64, isUTF8: Bool, _ reading: TableReading, _ connection: Connection
     ) throws {
@@ -39,7 +41,7 @@ final class IndexComparison: @unchecked Sendable {
             return "\(part.sql) COLLATE \(part.collation)\(end)" as SQL
         }.joined(by: ", ")
         let query: SQL = "SELECT \(list) FROM main.\(layout.table) INDEXED BY \(layout.name)"
-        // Old engines walk through an index that is no smaller than its table only for the sake of its order.
+        // Old engines read through an index that is no smaller than its table only to obtain its order.
         let usable = try [query, "\(query) ORDER BY \(sorted)"].first {
             try Self.readsOnly(root, $0, connection)
         }
@@ -53,7 +55,7 @@ final class IndexComparison: @unchecked Sendable {
         path = connection.path
     }
 
-    /// Whether the entries of this index, and nothing else, answer a query.
+    /// Returns whether a query is answered from the entries of this index alone.
     private static func readsOnly(_ root: Int64, _ query: SQL, _ connection: Connection) throws -> Bool {
         do {
             return try connection.standingInForAbsentFunctions { try connection.rootPages(of: query) == [root] }
@@ -63,10 +65,10 @@ final class IndexComparison: @unchecked Sendable {
         }
     }
 
-    /// Whether the entries were compared.
+    /// Whether the entries have been compared.
     var isSettled: Bool { lock.withLock { hasEnded } }
 
-    /// Takes what was found by other means, so that ``run(_:progress:)`` does nothing.
+    /// Adopts results that were obtained in another way, so that ``run(_:progress:)`` does nothing.
     func settle(_ entries: Fingerprints, isOrdered: Bool) {
         lock.withLock {
             isTaken = true
@@ -76,35 +78,37 @@ final class IndexComparison: @unchecked Sendable {
         }
     }
 
-    /// Compares, unless another worker does.
+    /// Compares the entries, unless another worker does.
     func run(_ pair: ConnectionPair, progress: (Int64) throws -> Void) throws {
         let isFirst = lock.withLock {
             defer { isTaken = true }
             return !isTaken
         }
         guard isFirst else { return }
-        // An index on a column that is computed by a function of the app's holds the results: they are read, not computed.
+        // If an index uses a column computed by an app-defined function, it holds the results: they are read, not
+        // computed.
         try pair.original.standingInForAbsentFunctions {
             try pair.copy.standingInForAbsentFunctions { try compare(pair, progress) }
         }
     }
 
-    /// The entry with these values, found by a search in the index.
+    /// Returns the query for the entry with these values, which searches the index.
     func lookup(_ values: [SQL]) -> SQL { "\(query) WHERE \(layout.condition(values))" }
 
-    /// Why the original's index is damaged, once it and the rows were read; `nil` if it is sound.
+    /// Returns why the original's index is damaged, once the index and the rows have been read; `nil` if it is
+    /// undamaged.
     ///
-    /// - Parameter rows: The fingerprints of what the rows call for.
+    /// - Parameter rows: The fingerprints of the entries that the rows require.
     func damage(_ rows: Fingerprints) -> String? {
         let (entries, isOrdered) = lock.withLock { (self.entries, self.isOrdered) }
         if entries.count != rows.count {
             return "index \(layout.name) has \(entries.count) entries for \(rows.count) rows"
         }
-        if entries != rows { return "index \(layout.name) has entries that no row of table \(layout.table) calls for" }
+        if entries != rows { return "index \(layout.name) has entries that match no row of table \(layout.table)" }
         return isOrdered ? nil : "the entries of index \(layout.name) are out of order, or not unique"
     }
 
-    /// Whether the entries, read once more, ascend.
+    /// Reads the entries again, and returns whether they ascend.
     func isOrdered(_ connection: Connection) throws -> Bool {
         try connection.withStatement(sql, isKept: false) { entry in
             var entries = EntryTally(order, isUnique: false)
@@ -142,10 +146,10 @@ final class IndexComparison: @unchecked Sendable {
     private var differs: StoreError { .proof(path, "the entries of index \(layout.name) differ") }
 }
 
-/// What the entries of an index are, as they come in its order.
+/// The tally of an index's entries, added in the order of the index.
 struct EntryTally {
     private(set) var fingerprints = Fingerprints()
-    /// Whether they ascend, and no key of a UNIQUE index comes twice.
+    /// Whether the entries ascend, and no key of a UNIQUE index is repeated.
     private(set) var isOrdered = true
     private var order: KeyOrder
     private let isUnique: Bool

@@ -1,12 +1,12 @@
 internal import CipherSQLite
 
-/// What the entries of an index are made of.
+/// The structure of the entries of an index.
 struct IndexLayout: Sendable {
     /// One column of the entries.
     struct Part: Sendable {
         /// The column of the table, from 0; `nil` for the rowid.
         let position: Int?
-        /// The SQL that names it, with the table's name before it, so that it can be nothing but a column.
+        /// The SQL that names the column, prefixed with the table's name, so that it can mean nothing but a column.
         let sql: SQL
         let collation: SchemaName
         let isDescending: Bool
@@ -18,8 +18,8 @@ struct IndexLayout: Sendable {
     let isUnique: Bool
     let parts: [Part]
 
-    /// The layout, or `nil` for an index on expressions or with a condition, whose entries SQL cannot list without their
-    /// text.
+    /// Creates the layout; `nil` for an index on expressions or with a condition, whose entries SQL cannot list without
+    /// the text of the expressions or the condition.
     init?(
         _ name: SchemaName, isUnique: Bool, isPartial: Bool, _ reading: TableReading, _ connection: Connection
     ) throws {
@@ -50,20 +50,20 @@ struct IndexLayout: Sendable {
         self.parts = parts
     }
 
-    /// A condition that a key meets, by which SQLite can look its entry up.
+    /// Returns a condition for a key, with which SQLite can look up its entry.
     ///
     /// - Parameters:
-    ///   - values: SQL for the columns of the entry, in order.
-    ///   - keyOnly: Whether the columns beside the key are left out, as those of a WITHOUT ROWID table are.
+    ///   - values: The SQL of the columns of the entry, in order.
+    ///   - keyOnly: Whether to omit the columns that are not part of the key, as those of a WITHOUT ROWID table are.
     func condition(_ values: [SQL], keyOnly: Bool = false) -> SQL {
         zip(parts, values).filter { $0.0.isKey || !keyOnly }.map { part, value in
             part.position == nil ? "\(part.sql) = \(value)" : "\(part.sql) COLLATE \(part.collation) IS \(value)"
         }.joined(by: " AND ")
     }
 
-    /// The order of the entries; `nil` if a collation is not one whose order is known here.
+    /// Returns the order of the entries; `nil` if it is unknown for one of the collations.
     ///
-    /// SQLite compares texts of another encoding than UTF-8 in UTF-8 for NOCASE.
+    /// For NOCASE, SQLite converts texts of other encodings to UTF-8 before it compares them.
     func order(isUTF8: Bool) -> KeyOrder? {
         var order: [KeyOrder.Part] = []
         for part in parts {
@@ -78,8 +78,8 @@ struct IndexLayout: Sendable {
         return KeyOrder(order)
     }
 
-    /// Where its columns stand among those that ``TableReading/rows(rowid:_:)`` reads, or `nil` if one of them is not
-    /// stored or cannot be read with the others.
+    /// Returns the positions of the index's columns among those that ``TableReading/rows(rowid:_:)`` reads; `nil` if
+    /// one of them is not stored or cannot be read together with the others.
     func columns(of reading: TableReading) -> [Int32]? {
         let hasRowID = reading.rowid != nil
         guard !(hasRowID && reading.isWide) else { return nil }

@@ -1,39 +1,41 @@
 internal import CipherErrors
 internal import CipherSQLite
 
-/// What SQLite's `integrity_check` has to say of a database.
+/// The results of SQLite's `integrity_check` for a database.
 ///
-/// Real and healthy apps' files have complaints (NULL in a NOT NULL column, say), so what counts is that the copy has none
-/// that the original does not have. Source: SQLite, "PRAGMA integrity_check".
+/// Files of real and healthy apps have complaints (such as NULL in a NOT NULL column). The copy must therefore only
+/// have no more complaints than the original. Source: SQLite, "PRAGMA integrity_check".
 struct IntegrityComplaints: Sendable, Equatable {
-    /// Messages with their numbers taken out, and how often each came: row and page numbers differ between equal ones.
+    /// The messages without their numbers, and how often each occurred: row and page numbers differ between equal
+    /// databases.
     private(set) var kinds: [String: Int] = [:]
-    /// The indexes that the messages name, or whose b-trees they do.
+    /// The indexes that the messages name, or whose b-trees they name.
     private(set) var indexes: Set<String> = []
-    /// What ended the check early: a page that it could not read.
+    /// The error that ended the check early: a page that it could not read.
     private(set) var damage: DatabaseError?
-    /// Why the check could not run, such as a function of the app that an index uses.
+    /// The reason why the check could not run, such as a function of the app that an index uses.
     private(set) var failure: String?
-    /// The tables whose indexes could not be held against their rows, and why.
+    /// The tables whose indexes could not be compared with their rows, and why.
     private(set) var unchecked: [String] = []
 
-    /// None.
+    /// Creates an empty result.
     init() {}
 
     /// Runs the check.
     ///
-    /// - Parameter tables: Those with indexes that nothing else has compared with the rows. One that cannot be checked keeps
-    ///   the others from being, unless each is checked by itself.
+    /// - Parameter tables: The tables with indexes that nothing else has compared with the rows. A table that cannot be
+    ///   checked prevents the check of the others, unless each is checked separately.
     init(_ connection: Connection, tables: [SchemaName] = []) throws {
-        // Constraints on values are the rows' matter, and those are compared.
+        // Constraints on values concern the rows, and the rows are compared.
         try connection.execute("PRAGMA ignore_check_constraints = ON")
-        // A function that is not registered ends the check; the quicker one does not look into indexes.
+        // A function that is not registered ends the check. The quicker check does not examine indexes.
         failure = try run("PRAGMA integrity_check(1000000000)", connection)
         guard let failure else { return }
         kinds = [:]
         if try run("PRAGMA quick_check(1000000000)", connection) != nil {
             guard Engine.current.checksTables else { return }
-            // Since SQLite 3.44 it asks the modules of virtual tables, and one may need a tokenizer that only the app has.
+            // Since SQLite 3.44, the check calls the modules of virtual tables, and one may need a tokenizer that only
+            // the app has.
             kinds = [:]
             let all = try connection.values(
                 SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
@@ -48,12 +50,12 @@ struct IntegrityComplaints: Sendable, Equatable {
 
     /// Runs one check.
     ///
-    /// Returns why it could not run to its end.
+    /// Returns the reason if it could not run to its end.
     private mutating func run(_ check: SQL, _ connection: Connection) throws -> String? {
         var roots: Set<Int64> = []
         do {
             try connection.forEachRow(check) { row in
-                // What is wrong with the pages of a file comes in one row, a line each.
+                // All faults of a file's pages are in one row, one per line.
                 for line in try row.get(String.self, at: 0).split(separator: "\n") {
                     let message = String(line)
                     guard message != "ok", !message.hasPrefix("*** in database ") else { continue }
@@ -65,7 +67,7 @@ struct IntegrityComplaints: Sendable, Equatable {
             try nameIndexes(of: roots, connection)
             return nil
         } catch let error as DatabaseError where error.isCorrupt {
-            // Of an index, say, whose root page is no index's. What was told before counts.
+            // An index's root page may not be an index page, for example. The messages before the error count.
             damage = error
             try nameIndexes(of: roots, connection)
             return nil
@@ -79,9 +81,10 @@ struct IntegrityComplaints: Sendable, Equatable {
             try connection.standingIndexes().filter { roots.contains($0.root) }.map(\.name.description))
     }
 
-    /// The first complaint that `original` does not have as often.
+    /// Returns the first complaint that `original` does not have as often.
     ///
-    /// Where its check ended early, complaints about values do not count: the rows are compared, and their values are equal.
+    /// If the check of the original ended early, complaints about values do not count: the rows have been compared, and
+    /// their values are equal.
     func firstBeyond(_ original: IntegrityComplaints) -> String? {
         if let damage { return damage.message }
         if let failure, failure != original.failure { return failure }
@@ -91,8 +94,9 @@ struct IntegrityComplaints: Sendable, Equatable {
         }?.key
     }
 
-    /// What SQLite says of values that these tables' definitions forbid, NULL apart; nothing where it cannot tell, without
-    /// the app's functions or for the size of what a CHECK computes.
+    /// Returns SQLite's complaints about values that the definitions of these tables forbid, except for NULL. Tables
+    /// are skipped if SQLite cannot check them, because the app's functions are missing or a CHECK computes values that
+    /// are too large.
     static func ofValues(in tables: [SchemaName], _ connection: Connection) throws -> [String] {
         let checks: [SQL] =
             Engine.current.checksTables
@@ -113,7 +117,7 @@ struct IntegrityComplaints: Sendable, Equatable {
         return found.sorted()
     }
 
-    /// The name at the end of a message about an index.
+    /// Returns the name at the end of a message about an index.
     private static func indexName(_ message: String) -> String? {
         guard isAboutIndex(withoutNumbers(message)),
             let before = [" missing from index ", " in index ", " differ from index ", " of index "]
@@ -122,13 +126,13 @@ struct IntegrityComplaints: Sendable, Equatable {
         return String(message[before.upperBound...])
     }
 
-    /// The root page of the b-tree that a message is about.
+    /// Returns the root page of the b-tree in a message.
     private static func treeRoot(_ message: String) -> Int64? {
         let prefix = ["Tree ", "On tree page "].first(where: message.hasPrefix)
         return prefix.flatMap { Int64(message.dropFirst($0.count).prefix { $0.isNumber }) }
     }
 
-    /// Whether a complaint tells of damage on which no row depends: of an index, or of pages that hold no row.
+    /// Returns whether a complaint concerns damage that affects no row: of an index, or of pages that hold no rows.
     static func isHarmlessToRows(_ complaint: String) -> Bool {
         isAboutIndex(complaint)
             || [
@@ -138,16 +142,16 @@ struct IntegrityComplaints: Sendable, Equatable {
             ].contains(where: complaint.hasPrefix)
     }
 
-    /// Whether a complaint tells of an index, or of a b-tree that may be one.
+    /// Returns whether a complaint concerns an index, or a b-tree that may be an index.
     static func isAboutIndex(_ complaint: String) -> Bool {
-        // Those that speak of an index of a virtual table's are none of these.
+        // Complaints about an index of a virtual table are excluded.
         [
             "row # ", "rowid not at end-of-record for row # ", "wrong # of entries in index ",
             "non-unique entry in index ", "Tree ", "On tree page ",
         ].contains(where: complaint.hasPrefix)
     }
 
-    /// Whether a complaint may tell of an index: also where it is a page that two b-trees claim.
+    /// Returns whether a complaint may concern an index, including a page that two b-trees claim.
     static func mayBeAboutIndex(_ complaint: String) -> Bool {
         isAboutIndex(complaint) || complaint.hasPrefix("#nd reference to page ")
     }
@@ -166,7 +170,7 @@ struct IntegrityComplaints: Sendable, Equatable {
 }
 
 extension Connection {
-    /// The indexes and their root pages.
+    /// Returns the indexes and their root pages.
     fileprivate func standingIndexes() throws -> [(name: SchemaName, root: Int64)] {
         var indexes: [(name: SchemaName, root: Int64)] = []
         try forEachRow("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'") {

@@ -8,18 +8,20 @@ internal import CipherSQLiteFormat
     internal import Darwin
 #endif
 
-/// Whether the entries of an index come in the order of its key.
+/// Checks whether the entries of an index are in the order of its key.
 ///
 /// Source: SQLite, "Datatypes In SQLite", sections 4 and 7.
 struct KeyOrder: Sendable {
     /// One column of a key.
     struct Part: Sendable {
-        /// The collations that are SQLite's own and the same in each of its versions.
+        /// The built-in collations that are the same in every version of SQLite.
         enum Collation: Sendable { case binary, noCase }
 
         let collation: Collation
         let isDescending: Bool
-        /// Whether two entries of a UNIQUE index may not be equal in this column and the other ones of its key.
+        /// Whether the column belongs to the key. Two entries of a UNIQUE index must not be equal in all columns of the
+        /// key.
+        /// equal.
         let isKey: Bool
 
         init(_ collation: Collation, isDescending: Bool, isKey: Bool) {
@@ -29,7 +31,7 @@ struct KeyOrder: Sendable {
         }
     }
 
-    /// How an entry stands to the one before it.
+    /// The relation of an entry to the previous one.
     enum Step { case ascends, repeatsKey, doesNotAscend }
 
     fileprivate struct Cell {
@@ -48,15 +50,15 @@ struct KeyOrder: Sendable {
     private var last: [Cell]
     private var isFirst = true
 
-    /// The order of entries with these columns.
+    /// Creates the order of entries with these columns.
     init(_ parts: [Part]) {
         self.parts = parts
         last = Array(repeating: Cell(), count: parts.count)
     }
 
-    /// Takes the next entry, whose first columns are the key's.
+    /// Takes the next entry, whose first columns are those of the key.
     ///
-    /// - Parameter entry: As many values as the order has columns, or more.
+    /// - Parameter entry: At least as many values as the order has columns.
     mutating func take(_ entry: [RecordValue]) -> Step {
         var order = 0
         var isKeyRepeated = true
@@ -84,7 +86,7 @@ struct KeyOrder: Sendable {
         }
     }
 
-    /// Exactly, where a conversion of the integer would round.
+    /// Compares exactly. A conversion of the integer would round it.
     private static func compare(_ integer: Int64, _ real: Double) -> Int {
         if real < -0x1p63 { return 1 }
         if real >= 0x1p63 { return -1 }
@@ -96,7 +98,7 @@ struct KeyOrder: Sendable {
         let count = min(left.count, right.count)
         var result = 0
         if foldsCase {
-            // As SQLite does: no further than a NUL.
+            // Like SQLite, this stops at a NUL.
             for index in 0..<count {
                 result = order(fold(left[index]), fold(right[index]))
                 if result != 0 || left[index] == 0 { break }
@@ -115,7 +117,7 @@ struct KeyOrder: Sendable {
 }
 
 extension KeyOrder.Cell {
-    /// Keeps a value beyond its row, in memory that is used again.
+    /// Stores a value beyond its row, in memory that is reused.
     fileprivate mutating func take(_ value: RecordValue) {
         switch value {
         case .null: content = .null
@@ -135,7 +137,7 @@ extension KeyOrder.Cell {
         bytes.append(contentsOf: value)
     }
 
-    /// NULL, numbers, texts, blobs.
+    /// The order of the storage classes: NULL, numbers, texts, blobs.
     fileprivate var rank: Int {
         switch content {
         case .null: 0

@@ -1,7 +1,7 @@
 internal import CipherSQLite
 
-/// A row with values so long that they are compared piece by piece: SQLite would put each of them together in memory, of
-/// either file and for either worker.
+/// A row with values so long that they are compared piece by piece. Otherwise SQLite would assemble each of them in
+/// memory, for both files and both workers.
 struct LongRow {
     let reading: TableReading
     /// The name of the rowid.
@@ -10,14 +10,15 @@ struct LongRow {
 
     private var condition: SQL { "WHERE \(SQL(text: rowidName)) = \(rowid)" }
 
-    /// The first column that differs; `nil` if the row is equal.
+    /// Returns the first column that differs; `nil` if the row is equal.
     ///
-    /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the comparison.
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    ///   comparison.
     func firstDifference(_ pair: ConnectionPair, _ progress: (Int64) throws -> Void) throws -> TableColumns.Stored? {
         try reading.columns.stored.first { try !isEqual($0, pair, progress) }
     }
 
-    /// Lends the row with some of its values.
+    /// Passes `body` the row with some of its values.
     func withRow(_ connection: Connection, only columns: Set<Int32>, _ body: (Statement) -> Void) throws {
         let query = reading.row(rowidName, condition, only: columns)
         try connection.withStatement(query, isKept: false) { statement in

@@ -2,23 +2,23 @@ internal import CipherCatalog
 internal import CipherErrors
 internal import CipherSQLite
 
-/// What one worker has compared of a table.
+/// The counts of what one worker has compared of a table.
 struct Tally: Sendable {
     private(set) var rows: Int64 = 0
-    /// What the rows call for, by index.
+    /// The entries that the rows require, by index.
     private(set) var entries: [Fingerprints]
 
     init(indexes: Int) {
         entries = Array(repeating: Fingerprints(), count: indexes)
     }
 
-    /// Counts a row with the fingerprints of its entries.
+    /// Counts a row, with the fingerprints of its entries.
     mutating func add(_ fingerprints: ArraySlice<UInt64>) {
         addRow()
         for (index, fingerprint) in fingerprints.enumerated() { add(fingerprint, to: index) }
     }
 
-    /// Counts a row, whose entries are added one by one.
+    /// Counts a row whose entries are added one by one.
     mutating func addRow() { rows += 1 }
 
     mutating func add(_ fingerprint: UInt64, to index: Int) { entries[index].add(fingerprint) }
@@ -28,7 +28,7 @@ struct Tally: Sendable {
         for index in entries.indices { entries[index].add(other.entries[index]) }
     }
 
-    /// Takes rows away whose fingerprints stand one after the other in a list.
+    /// Removes rows, whose fingerprints are consecutive in a list.
     mutating func remove(_ numbers: [Int], _ fingerprints: [UInt64]) {
         rows -= Int64(numbers.count)
         for number in numbers {
@@ -37,7 +37,7 @@ struct Tally: Sendable {
     }
 }
 
-/// The comparison of rows that two statements give, in order, by one worker.
+/// Compares the rows of two statements in order, for one worker.
 final class PairedRows {
     let pair: ConnectionPair
     private let indexColumns: [[Int32]]
@@ -48,7 +48,7 @@ final class PairedRows {
     private let progress: (Int64) throws -> Void
 
     private(set) var tally: Tally
-    /// The fingerprints of the rows since the caller emptied it, one for each index.
+    /// The fingerprints of the rows since the caller last emptied the list, one for each index.
     var recentFingerprints: [UInt64] = []
     private(set) var forbiddenNulls: Set<Int> = []
 
@@ -67,9 +67,9 @@ final class PairedRows {
         tally = Tally(indexes: indexColumns.count)
     }
 
-    /// Compares row by row until the end, or until `stop` says so of a row that is not compared yet.
+    /// Compares row by row until the end, or until `stop` returns `true` for a row that has not been compared yet.
     ///
-    /// Returns whether it came to the end.
+    /// Returns whether it reached the end.
     func run(_ sql: SQL, stop: (Statement) -> Bool) throws -> Bool {
         try pair.original.withStatement(sql, isKept: false) { original in
             try pair.copy.withStatement(sql, isKept: false) { copy in

@@ -1,27 +1,27 @@
 internal import CipherSQLite
 
-// The proof asks SQLite about tables and indexes by itself, and compares names by itself. The builder has CipherCatalog for
-// that: a fault in what both used would be in the copy and in what it is held against.
+// The proof has its own code for asking SQLite about tables and indexes and for comparing names. The builder uses
+// CipherCatalog: a fault in shared code would affect both the copy and what it is compared with.
 
-/// The columns of a table that are on disk.
+/// The columns of a table that are stored on disk.
 package struct TableColumns: Sendable {
     /// A column whose value is stored.
     package struct Stored: Sendable {
         package let name: SchemaName
-        /// Its place among all columns of the table, from 0.
+        /// Its position among all columns of the table, from 0.
         package let position: Int
         package let isNotNull: Bool
-        /// Whether it is in the primary key.
+        /// Whether it is part of the primary key.
         package let isInKey: Bool
     }
 
-    /// The columns whose values are stored, in order; generated ones only where they are STORED.
+    /// The columns whose values are stored, in order. Generated columns are included only if they are STORED.
     let stored: [Stored]
-    /// How many columns the table has, stored or not.
+    /// The number of columns of the table, stored or not.
     let count: Int
-    /// A name of the rowid that no column has taken.
+    /// A name of the rowid that no column uses.
     ///
-    /// `nil` if columns have all three: no one can ask for it then.
+    /// `nil` if columns use all three names, so that SQL cannot name the rowid.
     let rowidAlias: String?
 
     init(_ table: SchemaName, _ connection: Connection) throws {
@@ -33,7 +33,7 @@ package struct TableColumns: Sendable {
         try connection.forEachRow("\(pragma)(\(table))") { row in
             let name = try row.get(SchemaName.self, at: 1)
             aliases.removeAll { name.folded.elementsEqual($0.utf8) }
-            // A generated column that is VIRTUAL is computed and not stored.
+            // A VIRTUAL generated column is computed and not stored.
             if try !hasHidden || row.get(Int.self, at: 6) != 2 {
                 stored.append(
                     Stored(

@@ -1,18 +1,18 @@
 package import CipherSQLite
 package import CipherSystemFiles
 
-/// How the proof opens a file: on its own connection, for reading only.
+/// The settings with which the proof opens a file: on its own connection, for reading only.
 package struct ProofConnection: Sendable {
     let path: String
-    /// `nil` for a plaintext file.
+    /// The key; `nil` for a plaintext file.
     let key: CipherKey?
     let settings: CipherSettings
     let extensions: SQLExtensions
     /// How long to wait for other connections to the file.
     let busyTimeout: Duration
-    /// The file, where it is the copy: its name need not lead to it.
+    /// The file of the copy, whose name need not lead to it; `nil` for the original.
     var copy: NewFile?
-    /// Connections that were opened ahead and see one commit; `nil` if no one writes the file.
+    /// Connections that were opened ahead of time and see one commit; `nil` if nobody writes to the file.
     private var pinned: PinnedConnections?
 
     package init(
@@ -27,16 +27,16 @@ package struct ProofConnection: Sendable {
         self.copy = copy
     }
 
-    /// Whether it is a plaintext file that no one may write meanwhile.
+    /// Whether it is a plaintext file to which nobody can write meanwhile.
     var isAtRestAndPlaintext: Bool { key == nil && pinned == nil }
 
     /// Opens the file.
     ///
-    /// `isCancelled` is asked now and then while a statement runs.
+    /// `isCancelled` is called repeatedly while a statement runs.
     ///
     /// - Parameters:
-    ///   - mode: SQLite leaves CHECK constraints out of the schema of a file that it may only read.
-    ///   - steps: After how many instructions of SQLite's virtual machine it is asked again.
+    ///   - mode: The mode. SQLite omits CHECK constraints from the schema of a file that it may only read.
+    ///   - steps: The number of instructions of SQLite's virtual machine between two calls of `isCancelled`.
     func open(
         _ mode: Connection.Mode = .readOnly, askingEvery steps: Int32 = 100_000, isCancelled: @escaping () -> Bool
     ) throws -> Connection {
@@ -54,9 +54,9 @@ package struct ProofConnection: Sendable {
         return connection
     }
 
-    /// The same with all connections that a proof needs open already, each in a transaction.
+    /// Returns these settings with all connections that a proof needs already open, each in a transaction.
     ///
-    /// No one may commit to the file until this returns; later commits are not seen.
+    /// Nobody may commit to the file until this returns. Later commits are not seen.
     func pinning() throws -> ProofConnection {
         func pin(_ mode: Connection.Mode) throws -> Connection {
             let connection = try open(mode)
@@ -65,9 +65,9 @@ package struct ProofConnection: Sendable {
         }
         var pinning = self
         pinning.pinned = PinnedConnections(
-            // For two workers, and for what the engine's own check says of the original.
+            // Two connections for the workers, and one for the engine's own check of the original.
             readers: [try pin(.readOnly), try pin(.readOnly), try pin(.readOnly)],
-            // For what the definitions of tables forbid.
+            // One connection for the check of values that the definitions of tables forbid.
             others: [try pin(.readWrite)])
         return pinning
     }
@@ -77,7 +77,8 @@ package struct ProofConnection: Sendable {
 }
 
 /// Connections that each see the same commit of a file.
-// Unchecked, and safe between threads: the connections are handed out under `lock`, each once, and used by who took it.
+// Unchecked but safe across threads: the connections are handed out under `lock`, each once, and used only by the
+// caller that took them.
 private final class PinnedConnections: @unchecked Sendable {
     private let lock = Lock()
     private var readers: [Connection]

@@ -1,26 +1,26 @@
 internal import CipherSQLite
 
-/// Where in the records of a table the values are at which the proof looks, beyond comparing bytes.
+/// The positions, in the records of a table, of the values that the proof examines beyond comparing bytes.
 struct RecordLayout: Sendable {
     enum Field: Sendable {
         case rowid
-        /// A value of the record, from 0.
+        /// A value of the record, numbered from 0.
         case value(Int)
     }
 
-    /// For each index that is held against the rows, its columns.
+    /// The columns of each index that is compared with the rows.
     let indexes: [[Field]]
-    /// The columns that are declared NOT NULL: their places among the stored ones and in the record.
+    /// The columns that are declared NOT NULL: their positions among the stored columns and in the record.
     let notNull: [(number: Int, field: Int)]
-    /// How many values of a record all these are among.
+    /// The number of leading values of a record that contain all of these.
     let fieldCount: Int
     /// The key of a WITHOUT ROWID table, in the order of its records; `nil` if rows have rowids.
     let key: IndexLayout?
 
-    /// The layout, or `nil` for a table whose rows SQL cannot look up one by one.
+    /// Creates the layout; `nil` for a table whose rows SQL cannot look up one by one.
     ///
-    /// - Parameter hasKeyIndex: Whether the primary key is an index, or the table itself where it is WITHOUT ROWID: else a
-    ///   primary key is the rowid, for which records hold NULL.
+    /// - Parameter hasKeyIndex: Whether the primary key is an index, or the table itself if it is WITHOUT ROWID.
+    ///   Otherwise the primary key is the rowid, for which records hold NULL.
     init?(
         _ reading: TableReading, indexes: [IndexLayout], hasKeyIndex: Bool, _ connection: Connection
     ) throws {

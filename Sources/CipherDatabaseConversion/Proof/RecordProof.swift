@@ -4,12 +4,13 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The comparison of the original and its copy by the records in their b-trees, without SQL.
+/// Compares the original and its copy by the records in their b-trees, without SQL.
 ///
-/// Every page of the copy is authenticated and opened under a key that was derived apart from the builder's; the records of
-/// each table, in order, and the entries of each index, in order, are compared as bytes. SQLCipher, with its own derivation,
-/// then reads a part of the same pages (``RecordSamples``). What differs in its bytes is left to the comparison by SQL.
-// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+/// Every page of the copy is authenticated and decrypted with a key that was derived independently of the builder's.
+/// The records of each table and the entries of each index are compared as bytes, in order. SQLCipher, with its own
+/// derivation, then reads a part of the same pages (``RecordSamples``). Where bytes differ, the comparison is left to
+/// SQL.
+// Unchecked but safe across threads: mutable state is accessed only under `lock`.
 final class RecordProof: @unchecked Sendable {
     private let original: ProofConnection
     private let copyFile: NewFile
@@ -24,19 +25,19 @@ final class RecordProof: @unchecked Sendable {
     private let claims = PageSet()
     private var isEveryPageClaimedOnce = true
 
-    /// A table of the original with its indexes, as SQL tells of them.
+    /// A table of the original with its indexes, as found through SQL.
     struct Table {
         let walk: TableWalk
         let root: Int64
-        /// `nil` if the records do not tell enough.
+        /// The layout; `nil` if the records do not suffice.
         let layout: RecordLayout?
         let indexes: [IndexComparison]
     }
 
-    /// Pairs the b-trees of both files; `nil` if the files are not such as can be read here, and SQL compares.
+    /// Pairs the b-trees of both files. Returns `nil` if the files cannot be read in this way; SQL then compares them.
     ///
-    /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest: `source` holds
-    /// it in a transaction, and without a log no one can write it then.
+    /// The copy must have SQLCipher 4's default format, and the original must be plaintext and at rest. `source` holds
+    /// the original in a transaction, and without a log nobody can write to it meanwhile.
     ///
     /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged; ``DatabaseError``, ``KeyError``.
     init?(_ tables: [Table], original: ProofConnection, copy: ProofConnection, _ source: Connection) throws {
@@ -58,7 +59,7 @@ final class RecordProof: @unchecked Sendable {
             return try SchemaEntry.all(in: pages, claims: claims) { throw $0 }
         }
         guard originals.map(\.rowid) == copies.map(\.rowid) else { return nil }
-        // What a tree holds is told by its root, which a damaged schema may give to two entries.
+        // The content of a tree is identified by its root, which a damaged schema may give to two entries.
         let standing = originals.map(\.rootPage).filter { $0 != 0 }
         guard Set(standing).count == standing.count else { return nil }
         let roots = zip(originals, copies).map { (original: $0.rootPage, copy: $1.rootPage) }
@@ -75,7 +76,7 @@ final class RecordProof: @unchecked Sendable {
         }
         trees = roots.filter { $0.copy != 0 }.map { root in
             let tree = RecordTree(contents[root.original] ?? .other, original: root.original, copy: root.copy)
-            // Its pages are read all the same.
+            // The tree's pages are read nevertheless.
             if undecided.contains(root.original) { tree.leaveToSQL() }
             return tree
         }
@@ -87,10 +88,11 @@ final class RecordProof: @unchecked Sendable {
         return try FilePages(ReadBytes(size: file.size()) { try file.fill($1, at: $0) })
     }
 
-    /// Does one worker's share, until all is done.
+    /// Does one worker's share until all work is done.
     ///
-    /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the comparison.
-    /// - Throws: ``StoreError`` with `proofFailed`; the same for each worker.
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    ///   comparison.
+    /// - Throws: ``StoreError`` with `proofFailed`. Every worker throws the same error.
     func work(_ progress: @escaping (Int64) throws -> Void) throws {
         do {
             guard let pages = try Self.pages(of: original) else { throw CancellationError() }
@@ -117,7 +119,7 @@ final class RecordProof: @unchecked Sendable {
                     return (units[nextUnit - 1], false)
                 }
                 if unitsInWork == 0 { return (nil, true) }
-                // Nobody wakes who waits here where the upgrade is cancelled.
+                // The wait has a limit because a cancellation of the upgrade does not wake this thread.
                 _ = lock.wait(until: .now.advanced(by: .milliseconds(100)))
                 return (nil, false)
             }
@@ -135,7 +137,8 @@ final class RecordProof: @unchecked Sendable {
         }
     }
 
-    /// Has SQLCipher read a part of the pages, and tells tables and indexes what was found; all workers must be done.
+    /// Lets SQLCipher read a part of the pages, and passes the results to the tables and indexes. All workers must have
+    /// finished.
     ///
     /// - Throws: ``StoreError`` with `proofFailed`.
     func settle(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws {
@@ -145,13 +148,13 @@ final class RecordProof: @unchecked Sendable {
         try checkClaims(pair)
     }
 
-    /// Shows that each page of the copy is in one b-tree, and in no other.
+    /// Proves that each page of the copy is in one b-tree only.
     private func checkClaims(_ pair: ConnectionPair) throws {
         let pages = try CopyPages(of: copyFile.content, key: copyKey)
         guard isEveryPageClaimedOnce else {
             throw StoreError.proof(original.path, "a page is used twice")
         }
-        // What is left to SQL was not read to its end; free pages, and those of a pointer map, the engine checks.
+        // Trees left to SQL were not read completely. The engine checks free pages and those of a pointer map.
         guard trees.allSatisfy(\.isUndecided), try pair.copy.value(Int.self, "PRAGMA freelist_count") == 0,
             try pair.copy.value(Int.self, "PRAGMA auto_vacuum") == 0
         else { return }
@@ -164,9 +167,9 @@ final class RecordProof: @unchecked Sendable {
 }
 
 extension StoreError {
-    /// Runs `body`, and says of a damaged page of the copy what is wrong with it.
+    /// Runs `body`, and converts a damaged page of the copy into an error that describes the damage.
     ///
-    /// - Parameter body: Given a place for the pages that it reads.
+    /// - Parameter body: Receives a variable for the pages that it reads.
     fileprivate static func aboutPages<Result>(
         _ path: String, _ body: (inout CopyPages?) throws -> Result
     ) throws -> Result {
@@ -178,7 +181,7 @@ extension StoreError {
         }
     }
 
-    /// A page of the copy that is damaged or not authentic.
+    /// Returns the error for a page of the copy that is damaged or not authentic.
     static func page(_ path: String, _ damage: DamagedPage, forged: UInt32?) -> StoreError {
         if let forged { return .proof(path, "page \(forged) is not authentic") }
         return .proof(path, "page \(damage.page) is damaged (\(damage.reason))")

@@ -2,25 +2,26 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// Rows and entries that SQLCipher reads too, of a tree whose records were compared.
+/// Rows and entries that SQLCipher also reads, from a tree whose records were compared.
 ///
-/// They are chosen so that it reads every interior page, the last page and those around the bytes that SQLite locks, one of
-/// a hundred leaves and one of a hundred chains of overflow pages. That shows that its own derivation of the key opens what
-/// the page reader opened. Rows and entries are looked up by their keys, so a lookup comes past the interior pages as the
-/// app's will.
+/// They are chosen so that SQLCipher reads every interior page, the last page and those around the bytes that SQLite
+/// locks, one in a hundred leaves and one in a hundred chains of overflow pages. This proves that SQLCipher's own
+/// derivation of the key opens what the page reader opened. Rows and entries are looked up by their keys, so a lookup
+/// passes through the interior pages as the app's lookups will.
 struct RecordSamples {
     private let tree: RecordTree
-    /// How many steps of SQLite's virtual machine a search may take: it takes some for each of up to 2,000 columns.
+    /// The maximum number of steps of SQLite's virtual machine for a search. It takes some for each of up to 2,000
+    /// columns.
     private static let mostSteps = 200_000
 
     init(_ tree: RecordTree) {
         self.tree = tree
     }
 
-    /// Compares them.
+    /// Compares the samples.
     ///
-    /// - Returns: `false` if SQLite cannot look them up in the original.
-    /// - Throws: ``StoreError`` with `proofFailed` if one is not in the copy as it is in the original.
+    /// - Returns: `false` if SQLite cannot look up the samples in the original.
+    /// - Throws: ``StoreError`` with `proofFailed` if a sample differs in the copy.
     func areEqual(_ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void) throws -> Bool {
         switch tree.content {
         case .rows(let walk, let layout): try areEqual(walk.reading, layout, pair, progress)
@@ -63,7 +64,8 @@ struct RecordSamples {
         _ index: IndexComparison, _ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void
     ) throws -> Bool {
         let queries = tree.samples.entries.map(index.lookup)
-        // An index on a column that is computed by a function of the app's holds the results: they are read, not computed.
+        // If an index uses a column computed by an app-defined function, it holds the results: they are read, not
+        // computed.
         return try pair.original.standingInForAbsentFunctions {
             try pair.copy.standingInForAbsentFunctions {
                 try areEqual(queries, "index \(index.layout.name)", pair, progress)
@@ -76,13 +78,13 @@ struct RecordSamples {
     ) throws -> Bool {
         guard let first = queries.first else { return true }
         do {
-            // A query that went through all of the tree would, over and over, never end.
+            // A query that scans the whole tree would practically never end if it ran for every sample.
             guard try pair.original.looksUp(first), try pair.copy.looksUp(first) else { return false }
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
             return false
         }
         for query in queries {
-            // Equal keys, such as NULL in a PRIMARY KEY, are gone through one by one.
+            // Entries with equal keys, such as NULL in a PRIMARY KEY, are scanned one by one.
             let isFound = try pair.original.finishing(within: Self.mostSteps) {
                 try pair.copy.finishing(within: Self.mostSteps) { try isEqual(query, name, pair, progress) }
             }
@@ -91,7 +93,7 @@ struct RecordSamples {
         return true
     }
 
-    /// Whether a query finds something in the original, which is the same in the copy.
+    /// Returns whether a query has a result in the original. The result must be the same in the copy.
     private func isEqual(
         _ query: SQL, _ name: String, _ pair: ConnectionPair, _ progress: (Int64) throws -> Void
     ) throws -> Bool {
@@ -112,18 +114,18 @@ struct RecordSamples {
                 guard try !copy.step() else { throw differs(name, pair) }
             }
         }
-        // They were counted before.
+        // The bytes were counted before.
         try progress(0)
         return rows > 0
     }
 
     private func differs(_ name: String, _ pair: ConnectionPair) -> StoreError {
-        .proof(pair.original.path, "\(name) is not found in the copy as it is in the original")
+        .proof(pair.original.path, "a lookup in \(name) finds something different in the copy")
     }
 }
 
 extension Connection {
-    /// Whether SQLite answers a query by a search in a b-tree.
+    /// Returns whether SQLite answers a query by a search in a b-tree.
     ///
     /// Source: SQLite, "EXPLAIN QUERY PLAN", section 1.1.
     fileprivate func looksUp(_ query: SQL) throws -> Bool {

@@ -1,23 +1,23 @@
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// One b-tree in both files, and what comparing its records found.
-// Unchecked, and safe between threads: what changes is read and written only under `lock`.
+/// One b-tree in both files, and the results of comparing its records.
+// Unchecked but safe across threads: mutable state is accessed only under `lock`.
 final class RecordTree: @unchecked Sendable {
     enum Content: Sendable {
         case rows(TableWalk, RecordLayout)
         case entries(IndexComparison)
-        /// A tree of which only the copy's pages are read: the engine compares what is in it.
+        /// A tree of which only the copy's pages are read. The engine compares its content.
         case other
     }
 
-    /// What is to be asked of SQLCipher as well.
+    /// The samples that SQLCipher also reads.
     struct Samples: Sendable {
-        /// Rows whose every value is compared.
+        /// Rows of which every value is compared.
         var rows: [Int64] = []
-        /// Rows of which only the leaf is read, for they are long.
+        /// Long rows, of which only the leaf is read.
         var leaves: [Int64] = []
-        /// Entries of an index, or rows of a WITHOUT ROWID table, as SQL for their values.
+        /// Entries of an index, or rows of a WITHOUT ROWID table, as the SQL of their values.
         var entries: [[SQL]] = []
 
         mutating func add(_ other: Samples) {
@@ -27,7 +27,7 @@ final class RecordTree: @unchecked Sendable {
         }
     }
 
-    /// What was found in a part of the tree.
+    /// The results for a part of the tree.
     struct Findings: Sendable {
         var tally: Tally
         var forbiddenNulls: Set<Int> = []
@@ -41,7 +41,7 @@ final class RecordTree: @unchecked Sendable {
     }
 
     let content: Content
-    /// The root pages.
+    /// The root pages in the original and the copy.
     let original: UInt32
     let copy: UInt32
 
@@ -57,13 +57,13 @@ final class RecordTree: @unchecked Sendable {
             if case .rows(_, let layout) = content { Findings(indexes: layout.indexes.count) } else { Findings() }
     }
 
-    /// Whether no difference was found yet, and nothing that records do not tell.
+    /// Whether no difference has been found yet, and nothing that the records cannot decide.
     var isUndecided: Bool { lock.withLock { isEqual } }
 
-    /// Leaves the tree to the comparison by SQL.
+    /// Leaves the tree to the comparison with SQL.
     func leaveToSQL() { lock.withLock { isEqual = false } }
 
-    /// Adds what was found in one part.
+    /// Adds the results for one part.
     func add(_ part: Findings) {
         lock.withLock {
             findings.tally.add(part.tally)
@@ -76,7 +76,7 @@ final class RecordTree: @unchecked Sendable {
 
     var samples: Samples { lock.withLock { findings.samples } }
 
-    /// Tells the table or the index what was found, once all parts are compared.
+    /// Passes the results to the table or the index, once all parts have been compared.
     func settle() {
         let findings = lock.withLock { self.findings }
         switch content {

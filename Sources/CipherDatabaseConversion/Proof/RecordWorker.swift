@@ -11,22 +11,23 @@ internal import CipherSQLiteFormat
     internal import Darwin
 #endif
 
-/// Compares b-trees of both files record by record, on one thread.
+/// Compares the b-trees of both files record by record, on one thread.
 ///
-/// Damage of the copy is an error. What differs, and what cannot be read of the original, is left to SQL: equal values may be
-/// other bytes, and whoever reads the rows by SQL names the difference.
-// A structure, for what changes with each row would be checked for exclusive access in a class each time.
+/// Damage to the copy is an error. Differences, and parts of the original that cannot be read, are left to SQL: equal
+/// values may have different bytes, and the comparison with SQL names the difference.
+// This is a structure because, in a class, each access to state that changes with every row would be checked for
+// exclusivity.
 struct RecordWorker {
-    /// A piece of work.
+    /// A unit of work.
     enum Unit {
         case tree(RecordTree)
         case part(RecordTree, TableParts.Part)
     }
 
-    /// The records of a tree do not tell whether it is equal.
+    /// The records of a tree do not show whether it is equal.
     private struct Undecided: Error {}
 
-    /// The pages of the copy that were read.
+    /// The pages of the copy that have been read.
     let claims = PageSet()
     private let original: FilePages<ReadBytes>
     private let copy: CopyPages
@@ -38,7 +39,7 @@ struct RecordWorker {
     private var leafSampler = Sampler()
     private var chainSampler = Sampler()
 
-    /// Payloads above this length are compared piece by piece and not put together, in bytes.
+    /// The payload length in bytes above which payloads are compared piece by piece and not assembled.
     private static let longPayload = Int(TableWalk.longValue)
 
     init(
@@ -51,9 +52,9 @@ struct RecordWorker {
         self.progress = progress
     }
 
-    /// Does a piece of work.
+    /// Does a unit of work.
     ///
-    /// - Returns: What it was found to consist of, which is still to be done.
+    /// - Returns: The parts into which the unit was divided, which are still to be done.
     /// - Throws: ``StoreError`` with `proofFailed` if the copy is damaged or not authentic; what reading a file and
     ///   `progress` throw.
     mutating func run(_ unit: Unit) throws -> [Unit] {
@@ -90,7 +91,7 @@ struct RecordWorker {
         }
     }
 
-    /// Reads a tree of the copy to its end.
+    /// Reads a tree of the copy completely.
     private mutating func read(_ root: UInt32) throws {
         var cursor = TreeCursor(copy, root: root, claims: claims)
         while let cell = try cursor.next() { try cursor.forEachPiece(of: cell) { try count($0.count) } }
@@ -105,7 +106,9 @@ struct RecordWorker {
 
     // MARK: Rows with rowids
 
-    /// - Parameter level: How many interior pages the part has above its leaves.
+    /// Compares the rows of a part.
+    ///
+    /// - Parameter level: The number of interior pages above the part's leaves.
     private mutating func compareRows(
         of tree: RecordTree, _ layout: RecordLayout, _ part: TableParts.Part, level: Int
     ) throws {
@@ -136,7 +139,8 @@ struct RecordWorker {
             guard let row = try theirs.next(), theirs.isOfTable == true, row.rowid == cell.rowid else {
                 throw Undecided()
             }
-            // Where the original's interior pages contradict its leaves, a part may have been sought in vain.
+            // If the original's interior pages contradict its leaves, the search for the start of a part may have
+            // failed.
             if theirLeaf?.page != row.page { theirLeaf = (row.page, try theirs.leafBounds()) }
             guard theirLeaf?.bounds.contains(row.rowid) == true else { throw Undecided() }
             let isChainSample = try compare(cell, &mine, row, &theirs)
@@ -156,7 +160,7 @@ struct RecordWorker {
         tree.add(findings)
     }
 
-    /// Counts a row of the original, and what it calls for in each index.
+    /// Counts a row of the original, and the entry that it requires in each index.
     private mutating func take(
         _ row: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, _ layout: RecordLayout,
         _ findings: inout RecordTree.Findings
@@ -170,7 +174,7 @@ struct RecordWorker {
                 switch field {
                 case .rowid: fingerprint.add(.integer(row.rowid))
                 case .value(let place):
-                    // A column that was added later, of which the record does not hold the default.
+                    // The column was added later, and the record does not contain its default value.
                     guard place < values.count else { throw Undecided() }
                     fingerprint.add(values[place])
                 }
@@ -207,11 +211,11 @@ struct RecordWorker {
         tree.add(findings)
     }
 
-    /// Compares two trees of keys, in which interior pages hold cells too.
+    /// Compares two trees with keys, whose interior pages also hold cells.
     ///
     /// - Parameters:
-    ///   - width: How many values identify a cell.
-    ///   - take: Given each cell of the original once it is equal.
+    ///   - width: The number of values that identify a cell.
+    ///   - take: Receives each cell of the original once it is known to be equal.
     private mutating func compareKeyed(
         _ tree: RecordTree, width: Int, _ findings: inout RecordTree.Findings,
         take: (
@@ -252,8 +256,8 @@ struct RecordWorker {
 
     /// Compares two payloads.
     ///
-    /// - Returns: Whether the payload has overflow pages that SQLCipher is to read too.
-    /// - Throws: `Undecided` where they differ.
+    /// - Returns: Whether the payload has overflow pages that SQLCipher should also read.
+    /// - Throws: `Undecided` if they differ.
     private mutating func compare(
         _ cell: TreeCell, _ mine: inout TreeCursor<CopyPages>, _ other: TreeCell,
         _ theirs: inout TreeCursor<FilePages<ReadBytes>>
@@ -289,7 +293,7 @@ struct RecordWorker {
                 if let piece = try theirs.next(&otherRest) { right = piece }
             }
             let count = min(left.count, right.count)
-            // Equal lengths end together.
+            // Payloads of equal length end at the same time.
             guard count > 0 else { break }
             guard left.part(0, count).isEqual(to: right.part(0, count)) else { throw Undecided() }
             left = left.part(count, left.count - count)
@@ -301,15 +305,15 @@ struct RecordWorker {
         return isSample
     }
 
-    /// Reads the first values of a record of the original into `values`, or all of them where there are fewer.
+    /// Reads the first values of a record of the original into `values`, or all of them if there are fewer.
     ///
-    /// - Returns: Whether these are all that the record has.
+    /// - Returns: Whether these are all values of the record.
     private mutating func readValues(
         of cell: TreeCell, _ cursor: inout TreeCursor<FilePages<ReadBytes>>, atMost count: Int
     ) throws -> Bool {
         isReadingOriginal = true
         if cell.local.count < cell.length {
-            // Most often they are among those on the cell's own page.
+            // Usually the values are within the part on the cell's own page.
             do {
                 return try readValues(cell.local, cell.page, atMost: count)
             } catch is DamagedPage {
@@ -331,28 +335,29 @@ struct RecordWorker {
         return false
     }
 
-    /// Whether SQLCipher reads a page in any case: the last one, and those around the bytes that SQLite locks.
+    /// Returns whether SQLCipher must read a page in any case: the last one, and those around the bytes that SQLite
+    /// locks.
     private func isNotable(_ page: UInt32) -> Bool {
         let lockPage = PageGeometry.lockPage(copy.geometry.pageSize)
         return page == copy.pageCount || page == lockPage - 1 || page == lockPage + 1
     }
 }
 
-/// Takes one of a hundred, at random.
+/// Selects one in a hundred at random.
 private struct Sampler {
     private var skipped = Int.random(in: 0..<100)
 
     mutating func takes() -> Bool {
         skipped -= 1
         guard skipped < 0 else { return false }
-        // So that the mean distance is 100.
+        // This makes the mean distance 100.
         skipped = Int.random(in: 0..<199)
         return true
     }
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether bytes are equal; both are of one length.
+    /// Returns whether the bytes are equal. Both buffers must have the same length.
     fileprivate func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
         guard let left = baseAddress, let right = other.baseAddress else { return true }
         return memcmp(left, right, count) == 0
@@ -360,13 +365,14 @@ extension UnsafeRawBufferPointer {
 }
 
 extension RecordValue {
-    /// SQL that SQLite reads as this value, to the bit.
+    /// The SQL that SQLite reads as exactly this value, bit by bit.
     fileprivate var sql: SQL {
         switch self {
         case .null: "NULL"
         case .integer(let number): "\(number)"
         case .real(let number): "\(number)"
-        // Written out, for SQLite takes a blob that is bound for a text in UTF-8, whatever the database's encoding.
+        // This is written out because SQLite assumes that a blob bound for a text is UTF-8, whatever the database's
+        // encoding is.
         case .text(let bytes): SQL(text: "CAST(x'\(Self.hex(bytes))' AS TEXT)")
         case .blob(let bytes): "\(Array(bytes))"
         }

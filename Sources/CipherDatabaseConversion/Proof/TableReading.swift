@@ -1,36 +1,37 @@
 internal import CipherErrors
 package import CipherSQLite
 
-/// How the proof reads the rows of one table: by the position of the columns, never by their names.
+/// The queries with which the proof reads the rows of one table: by the position of the columns, never by their names.
 ///
-/// The builder names columns. A name that means something else than it should would mean the same to a proof that used
-/// it too, and both would agree on a wrong value.
+/// The builder names columns. If a name meant something else than intended, it would mean the same to a proof that also
+/// used it, and both would agree on a wrong value.
 package struct TableReading: Sendable {
     let table: SchemaName
     /// The name of a primary key that is the table's own b-tree.
     let key: SchemaName?
     let columns: TableColumns
-    /// The name of the rowid, where it can be asked for.
+    /// The name of the rowid, if SQL can name it.
     let rowid: String?
-    /// The table as SQLite reads it from its own b-tree, and from no index that holds the same columns.
+    /// The table, in a form that SQLite reads from the table's own b-tree and not from an index that holds the same
+    /// columns.
     private let source: SQL
 
     /// - Parameters:
-    ///   - key: The name of a primary key that is the table's own b-tree: it is WITHOUT ROWID.
-    ///   - mayLackRowID: Whether it may be WITHOUT ROWID, which only a statement of its own tells.
+    ///   - key: The name of a primary key that is the table's own b-tree, which makes the table WITHOUT ROWID.
+    ///   - mayLackRowID: Whether the table may be WITHOUT ROWID. Only a separate statement can determine that.
     package init(_ table: SchemaName, key: SchemaName?, mayLackRowID: Bool, _ connection: Connection) throws {
         self.table = table
         self.key = key
-        // Of a table WITHOUT ROWID, NOT INDEXED still allows an index that holds all columns.
+        // For a table WITHOUT ROWID, NOT INDEXED still allows an index that holds all columns.
         source = key.map { "main.\(table) INDEXED BY \($0)" } ?? "main.\(table) NOT INDEXED"
         columns = try TableColumns(table, connection)
         rowid = try mayLackRowID ? Self.rowid(of: table, columns, connection) : columns.rowidAlias
     }
 
-    /// Shows that the table's name leads to the b-tree of its entry in the schema, and to nothing else.
+    /// Checks that the table's name leads to the b-tree of its entry in the schema, and to nothing else.
     ///
-    /// SQLite goes by the text of an entry, and what is compared by name goes by the name in it: if they are two, one
-    /// table would be compared twice and another never.
+    /// SQLite uses the definition text of an entry, while comparisons by name use the name in the entry. If the two
+    /// differ, one table would be compared twice and another never.
     ///
     /// - Throws: ``StoreError`` with `corrupt`.
     func check(root: Int64, _ connection: Connection) throws {
@@ -40,7 +41,7 @@ package struct TableReading: Sendable {
         }
     }
 
-    /// SQLite's limit for the columns of a result, unless it was built with another.
+    /// SQLite's limit for the number of columns of a result, unless SQLite was built with a different one.
     ///
     /// Source: SQLite, "Implementation Limits", section 2.
     private static let widestResult = 2_000
@@ -48,14 +49,14 @@ package struct TableReading: Sendable {
     /// Whether a row is too wide to be read together with its rowid.
     var isWide: Bool { columns.count >= Self.widestResult }
 
-    /// Every stored column of each row, in order.
+    /// Returns a query for every stored column of each row, in order.
     ///
-    /// Columns that are computed are left out, for they may need functions that only the app has. SQLite has no way to
-    /// name a column by its number but to give all columns of a subquery new names.
+    /// Computed columns are omitted, because they may need functions that only the app has. In SQLite, the only way to
+    /// refer to columns by number is to give all columns of a subquery new names.
     ///
     /// - Parameters:
-    ///   - rowid: The name of the rowid where it comes first.
-    ///   - condition: What follows the table's name.
+    ///   - rowid: The name of the rowid if it should come first.
+    ///   - condition: The clause that follows the table's name.
     func rows(rowid: String? = nil, _ condition: SQL = "") -> SQL {
         let first = SQL(text: rowid.map { "\($0), " } ?? "")
         let all: SQL = "SELECT \(first)* FROM \(source) \(condition)"
@@ -65,7 +66,8 @@ package struct TableReading: Sendable {
             from: all, hasRowID: rowid != nil)
     }
 
-    /// The row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in the place of the columns that no one asks for.
+    /// Returns a query for the row of a rowid as ``rows(rowid:_:)`` reads it, with NULL in place of the unwanted
+    /// columns.
     func row(_ rowid: String, _ condition: SQL, only wanted: Set<Int32>) -> SQL {
         let list = columns.stored.enumerated().map { index, column in
             wanted.contains(Int32(index + 1)) ? Self.name(column.position) : "NULL"
@@ -75,12 +77,12 @@ package struct TableReading: Sendable {
             ["r"] + list, from: "SELECT \(first), * FROM \(source) \(condition)", hasRowID: true)
     }
 
-    /// The rowid of each row.
+    /// Returns a query for the rowid of each row.
     func rowids(_ rowid: String, _ condition: SQL = "") -> SQL {
         "SELECT \(SQL(text: rowid)) FROM \(source) \(condition)"
     }
 
-    /// An expression over one stored column, which stands in it as `value`.
+    /// Returns a query for an expression over one stored column, whose name is passed to `expression`.
     func expression(_ expression: (String) -> String, of column: TableColumns.Stored, _ condition: SQL) -> SQL {
         selecting(
             [expression(Self.name(column.position))],
@@ -96,7 +98,7 @@ package struct TableReading: Sendable {
 
     private static func name(_ position: Int) -> String { "c\(position)" }
 
-    /// A name for the rowid; `nil` for a table WITHOUT ROWID, or whose columns have taken all its names.
+    /// Returns a name for the rowid; `nil` for a table WITHOUT ROWID, or whose columns use all of its names.
     private static func rowid(
         of table: SchemaName, _ columns: TableColumns, _ connection: Connection
     ) throws -> String? {
@@ -105,7 +107,7 @@ package struct TableReading: Sendable {
             _ = try Statement("SELECT \(SQL(text: alias)) FROM main.\(table) LIMIT 0", on: connection)
             return alias
         } catch let error as DatabaseError where error.extendedCode == DatabaseError.generic {
-            // The column is all that can be missing: the table's own columns were read before.
+            // Only this column can be missing, because the table's own columns were read before.
             return nil
         }
     }

@@ -3,21 +3,22 @@ internal import CipherErrors
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// The comparison of one table's rows, by one worker or by two that walk towards each other.
+/// The comparison of one table's rows, by one worker or by two workers that walk towards each other.
 ///
-/// One goes up from the lowest rowid, the other down from the highest, until they meet: so both cores are busy however
-/// the rowids are spread. A table without a rowid is walked by the worker that comes first.
-// Unchecked, and safe between threads: what two workers share is read and written only under `lock`, and the rest never
+/// One worker goes up from the lowest rowid and the other goes down from the highest, until they meet. Both cores are
+/// therefore busy however the rowids are distributed. A table without a rowid is walked by the worker that arrives
+/// first.
+// Unchecked but safe across threads: state that two workers share is accessed only under `lock`, and the rest never
 // changes.
 package final class TableWalk: @unchecked Sendable {
     package enum Direction { case up, down }
 
     let reading: TableReading
-    /// For each index, where its columns stand in the rows that are read.
+    /// For each index, the positions of its columns in the rows that are read.
     private let indexColumns: [[Int32]]
     private let path: String
 
-    /// The rowid that a worker is about to compare, and what it has compared before.
+    /// The rowid that a worker is about to compare, and the counts of what it has compared before.
     private struct Mark {
         var rowid: Int64
         var tally: Tally
@@ -29,28 +30,28 @@ package final class TableWalk: @unchecked Sendable {
     private var total: Tally?
     private var columnsWithForbiddenNull: Set<Int> = []
 
-    /// The length from which values are compared piece by piece, in bytes.
+    /// The length in bytes from which values are compared piece by piece.
     static let longValue: Int32 = 4 << 20
-    /// Rows between two looks at the other worker, which must not wait for each other.
+    /// The number of rows between two looks at the other worker's mark. The workers must not wait for each other.
     private static let stride: Int64 = 1_024
 
-    /// A walk through a table of an open database, whose path the errors name.
+    /// Creates a walk through a table of an open database, whose path the errors contain.
     ///
-    /// - Parameter indexColumns: For each index whose entries are held against the rows, where its columns stand among
-    ///   those that are read.
+    /// - Parameter indexColumns: For each index whose entries are compared with the rows, the positions of its columns
+    ///   among those that are read.
     package init(_ reading: TableReading, indexColumns: [[Int32]] = [], _ connection: Connection) {
         self.reading = reading
         self.indexColumns = indexColumns
         path = connection.path
     }
 
-    /// Whether the rows were compared.
+    /// Whether the rows have been compared.
     var isSettled: Bool { lock.withLock { total != nil } }
 
-    /// Takes what was found by other means, so that no one walks.
+    /// Adopts results that were obtained in another way, so that no worker walks.
     ///
-    /// - Parameter forbiddenNulls: The places, among the stored columns, of those that hold NULL although they are declared
-    ///   NOT NULL.
+    /// - Parameter forbiddenNulls: The positions, among the stored columns, of the columns that contain NULL although
+    ///   they are declared NOT NULL.
     func settle(_ tally: Tally, forbiddenNulls: Set<Int>) {
         lock.withLock {
             isTaken = true
@@ -59,21 +60,22 @@ package final class TableWalk: @unchecked Sendable {
         }
     }
 
-    /// The number of rows, once the walk is over.
+    /// The number of rows, once the walk has ended.
     package var rows: Int64 { lock.withLock { total?.rows ?? 0 } }
 
-    /// What the rows call for in each index, once the walk is over.
+    /// The entries that the rows require in each index, once the walk has ended.
     package var indexEntries: [Fingerprints] { lock.withLock { total?.entries ?? [] } }
 
-    /// The columns that hold NULL although they are declared NOT NULL, once the walk is over.
+    /// The columns that contain NULL although they are declared NOT NULL, once the walk has ended.
     var forbiddenNulls: [SchemaName] {
         let columns = lock.withLock { columnsWithForbiddenNull }
         return columns.sorted().map { reading.columns.stored[$0].name }
     }
 
-    /// Walks until the end or until the other worker is met.
+    /// Walks until the end or until it meets the other worker.
     ///
-    /// - Parameter progress: Called now and then with the bytes since the last call; throws to end the walk.
+    /// - Parameter progress: Called repeatedly with the number of bytes since the last call. It throws to stop the
+    ///   walk.
     package func walk(_ direction: Direction, _ pair: ConnectionPair, progress: @escaping (Int64) throws -> Void) throws
     {
         if let rowid = reading.rowid, !reading.isWide {
@@ -92,14 +94,14 @@ package final class TableWalk: @unchecked Sendable {
         _ direction: Direction, _ rowid: String, _ pair: ConnectionPair, _ progress: @escaping (Int64) throws -> Void
     ) throws {
         var met: Mark?
-        // The rows since the last look: the other may have come past them meanwhile.
+        // The rows since the last look, which the other worker may have passed meanwhile.
         var recent: [Int64] = []
         recent.reserveCapacity(Int(Self.stride))
         func isBeyond(_ rowid: Int64, _ mark: Mark) -> Bool {
             direction == .up ? rowid > mark.rowid : rowid < mark.rowid
         }
         let comparison = comparison(pair, hasRowID: true, progress)
-        /// Comes to a row, and answers whether the other has compared it.
+        /// Handles the arrival at a row, and returns whether the other worker has already compared it.
         func isOver(at here: Int64) -> Bool {
             if comparison.tally.rows % Self.stride == 0 {
                 let look = lock.withLock { () -> (isOver: Bool, other: Mark?) in
@@ -112,7 +114,7 @@ package final class TableWalk: @unchecked Sendable {
                 recent.removeAll(keepingCapacity: true)
                 comparison.recentFingerprints.removeAll(keepingCapacity: true)
             }
-            // The other has compared all rows beyond its mark, though not yet the row of the mark.
+            // The other worker has compared all rows beyond its mark, but not yet the row at the mark.
             if let met, isBeyond(here, met) { return true }
             recent.append(here)
             return false
@@ -127,9 +129,10 @@ package final class TableWalk: @unchecked Sendable {
         finish(tally, comparison)
     }
 
-    /// Compares row by row, in the order of the table's own b-tree, until the end or until `isOver` says so of a rowid.
+    /// Compares row by row, in the order of the table's own b-tree, until the end or until `isOver` returns `true` for
+    /// a rowid.
     ///
-    /// Returns whether it came to the end.
+    /// Returns whether it reached the end.
     private func compare(
         _ direction: Direction, _ rowid: String, _ comparison: PairedRows, _ isOver: (Int64) -> Bool
     ) throws -> Bool {
@@ -141,7 +144,7 @@ package final class TableWalk: @unchecked Sendable {
                 ? "WHERE \(name) > \(last) ORDER BY \(name) \(order)"
                 : "WHERE \(name) < \(last) ORDER BY \(name) \(order)"
         }
-        // The row that the walk has come to, which is compared once it counts.
+        // The row at which the walk has arrived. It has been compared once it is counted.
         var here: Int64?
         var arrivals: Int64 = 0
         func comesTo(_ row: Int64) -> Bool {
@@ -155,7 +158,8 @@ package final class TableWalk: @unchecked Sendable {
                     try comparison.run(reading.rows(rowid: rowid, beyond(here))) { comesTo($0.integer(0)) }
                 }
             } catch let error as DatabaseError where error.isTooBig {
-                // The original has a long value in the next row, or the copy in this one or after the original's last.
+                // The original has a long value in the next row, or the copy has one in this row or after the
+                // original's last row.
                 if arrivals == comparison.tally.rows {
                     guard let next = try pair.original.value(Int64.self, reading.rowids(rowid, beyond(here))) else {
                         throw differs("has more rows in the copy")
@@ -176,7 +180,8 @@ package final class TableWalk: @unchecked Sendable {
             return false
         }
         if let rowid = reading.rowid, reading.isWide {
-            // The rows of both files come in the order of their rowids, so each of these belongs to the row in its place.
+            // Both files return their rows in the order of the rowids, so each rowid belongs to the row at the same
+            // position.
             _ = try self.comparison(pair, isCounted: false, hasRowID: false, progress)
                 .run(reading.rowids(rowid, "ORDER BY \(SQL(text: rowid))")) { _ in false }
         }

@@ -5,24 +5,24 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// The pages of a damaged database, opened for reading alone.
+/// The pages of a damaged database, which is opened for reading only.
 struct DamagedSource {
     let pages: any PageSource
-    /// The header of page 1; `nil` if it is lost.
+    /// The header on page 1; `nil` if it is lost.
     let header: FileHeader?
-    /// What is to be told of the file.
+    /// Notes about the file for the report.
     var notes: [String] = []
-    /// Whether it is not encrypted.
+    /// Whether the file is not encrypted.
     private(set) var isPlaintext = false
 
-    /// Opens a file; the pages are read through SQLite's file layer.
+    /// Opens a file. The pages are read through SQLite's file layer.
     ///
     /// - Parameters:
-    ///   - sizes: Those of a healthy database of the same schema, where the header is lost.
-    ///   - provider: Gives the key; asked only where the file is not plaintext.
+    ///   - sizes: The page geometry of a healthy database with the same schema, for use if the header is lost.
+    ///   - provider: Provides the key. It is asked only if the file is not plaintext.
     ///   - formats: The cipher settings that the file may have, in the order in which they are tried.
     /// - Throws: ``StoreError`` with `missingFile`, with `corrupt` if no page is one of a database, with
-    ///   `keyDoesNotFit` if the key opens none.
+    ///   `keyDoesNotFit` if the key opens no page.
     init(_ paths: DatabasePaths, sizes: PageGeometry?, provider: any KeyProvider, formats: [CipherSettings]) throws {
         guard let status = try paths.status() else { throw StoreError.missingFile(paths.database) }
         try FileSystem.checkRegular(status, paths.database)
@@ -79,13 +79,13 @@ struct DamagedSource {
         return source
     }
 
-    /// Whether what lies beside the file is not read, for it is another's.
+    /// Whether the log or journal beside the file was not read because it belongs to another database.
     var hasForeignSidecar: Bool { notes.contains(Self.foreignSidecar) }
 
     static let foreignSidecar =
         "the -wal or -journal beside the file belongs to another copy or another database, and was not read"
 
-    /// The header in page 1, wherever that is; `nil` if it is none.
+    /// Returns the header on page 1, wherever that page is; `nil` if it is not a valid header.
     static func header(of pages: some PageSource) throws -> FileHeader? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pages.geometry.pageSize, alignment: 16)
         defer { memory.deallocate() }
@@ -96,7 +96,7 @@ struct DamagedSource {
         return header.isPlaintext ? header : nil
     }
 
-    /// What the log or a hot journal has in the place of the file's pages.
+    /// Returns the pages in the log or a hot journal that replace the file's pages.
     static func versions(
         _ bytes: some ByteSource, _ paths: DatabasePaths, _ geometry: PageGeometry, _ notes: inout [String]
     ) throws -> (PageVersions?, SidecarFile?) {

@@ -5,10 +5,11 @@ package import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// Makes a new, encrypted database of what a damaged one still contains.
+/// Creates a new, encrypted database from what a damaged one still contains.
 ///
-/// The damaged file and what lies beside it are only read. The new one is built and proven in a file without a name, which
-/// then gets its name in one step that replaces nothing: every row is compared with a second reading of the damaged file.
+/// The damaged file and the files beside it are only read. The new one is built and proven in a file without a name,
+/// which then gets its name in one step that replaces nothing. Every row is compared with a second reading of the
+/// damaged file.
 package struct DatabaseRecovery {
     private let source: DatabasePaths
     private let provider: any KeyProvider
@@ -17,20 +18,21 @@ package struct DatabaseRecovery {
     private let targetProvider: any KeyProvider
     private let template: String?
     private let options: ConversionOptions
-    /// The table of the rows that are of no table.
+    /// The name of the table for rows that belong to no table.
     private let apart: String
-    /// Makes the schema in an empty database, in place of a template; `nil` if none is known.
+    /// Creates the schema in an empty database, in place of a template; `nil` if no schema is known.
     package var makeSchema: ((Connection) throws -> Void)?
 
     /// - Parameters:
     ///   - source: The damaged database.
-    ///   - provider: Gives its key; asked only where it is encrypted.
-    ///   - formats: The cipher settings that it may have, in the order in which they are tried.
+    ///   - provider: Provides the key of the damaged database. It is asked only if that database is encrypted.
+    ///   - formats: The cipher settings that the damaged database may have, in the order in which they are tried.
     ///   - target: The name of the new database.
-    ///   - targetProvider: Gives the key of the new database, and may create it; `nil` for the same as of the damaged
-    ///     one.
-    ///   - template: A healthy database of the same schema, plaintext or with the key of the damaged one; `nil` for none.
-    ///   - options: Its format is that of the new database.
+    ///   - targetProvider: Provides the key of the new database, and may create it; `nil` to use the provider of the
+    ///     damaged one.
+    ///   - template: A healthy database with the same schema, plaintext or with the key of the damaged one; `nil` for
+    ///     none.
+    ///   - options: The options of the run. Its format is that of the new database.
     package init(
         of source: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], to target: String,
         targetProvider: (any KeyProvider)?, template: String?, options: ConversionOptions
@@ -45,7 +47,7 @@ package struct DatabaseRecovery {
         apart = "lost_and_found"
     }
 
-    /// The recovery of a database whose place the new one is to take.
+    /// Creates the recovery of a database that the new one will replace.
     init(
         inPlaceOf paths: DatabasePaths, provider: any KeyProvider, formats: [CipherSettings], template: String?,
         options: ConversionOptions
@@ -57,13 +59,14 @@ package struct DatabaseRecovery {
         targetProvider = self.provider
         self.template = template
         self.options = options
-        // Of CipherStore's own names: no schema is compared with it, and nothing drops it for being undeclared.
+        // This is one of CipherStore's own names: it is not part of any schema comparison, and is not dropped as
+        // undeclared.
         apart = "cipherstore_lost_and_found"
     }
 
-    /// Recovers.
+    /// Recovers the database.
     ///
-    /// - Throws: ``StoreError``. The new file does not exist then.
+    /// - Throws: ``StoreError``. The new file does not exist in this case.
     package func run() throws -> RecoveryReport {
         do {
             return try StoreError.typing(target.database, during: .conversion) { try recover() }
@@ -97,19 +100,19 @@ package struct DatabaseRecovery {
         }
     }
 
-    /// A damaged database that is open for reading, and what it was when it was opened.
+    /// A damaged database that is open for reading, and its state when it was opened.
     struct Opened {
         let damaged: DamagedSource
         fileprivate let template: SchemaTemplate?
         let marks: FileMarks
-        /// The size of the database with its log.
+        /// The size of the database with its log, in bytes.
         var bytes: Int64 { marks.bytes }
     }
 
     /// Opens the damaged database.
     ///
-    /// - Throws: ``StoreError`` as ``DamagedSource/init(_:sizes:provider:formats:)`` does, and as where any database is read
-    ///   of the template.
+    /// - Throws: ``StoreError`` as ``DamagedSource/init(_:sizes:provider:formats:)`` does, and for the template as for
+    ///   any database that is read.
     func open() throws -> Opened {
         let marks = try FileMarks(source)
         let template =
@@ -119,7 +122,7 @@ package struct DatabaseRecovery {
         return Opened(damaged: damaged, template: template, marks: marks)
     }
 
-    /// Begins to derive the keys of the new database.
+    /// Starts to derive the keys of the new database.
     func keys() throws -> UpgradeKeys {
         let key = try targetProvider.checkedKey(for: .createOrExisting, database: target.database)
         try key.checkSalt(for: options.format, path: target.database)
@@ -127,8 +130,8 @@ package struct DatabaseRecovery {
             key, again: try targetProvider.keyAskedAgain(key, database: target.database), settings: options.format)
     }
 
-    /// Fills a new file with what the damaged database holds, proves it, and looks whether anybody wrote the damaged one
-    /// meanwhile.
+    /// Fills a new file with the content of the damaged database, proves it, and checks whether anybody wrote to the
+    /// damaged one meanwhile.
     func fill(
         _ file: NewFile, _ opened: Opened, _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> RecoveryReport {
@@ -162,11 +165,11 @@ package struct DatabaseRecovery {
         try SchemaForms(schema.entries, schema.encoding, extensions: options.extensions, path: source.database)
     }
 
-    /// What is wrong with a database by its own pages.
+    /// The faults of a database that its own pages reveal.
     struct Survey {
-        /// A definition that SQLite does not take, and why.
+        /// A definition that SQLite does not accept, and the reason.
         let rejected: (definition: String, reason: String)?
-        /// Reads the database to the end, and tells whether pages are missing or damaged.
+        /// Reads the database completely, and returns whether pages are missing or damaged.
         let hasDamage: () throws -> Bool
 
         func isSound() throws -> Bool { try rejected == nil && !hasDamage() }
@@ -217,14 +220,14 @@ package struct DatabaseRecovery {
         return report
     }
 
-    /// Compares the new database with a second reading, and has SQLite and SQLCipher check it.
+    /// Compares the new database with a second reading, and checks it with SQLite and SQLCipher.
     ///
-    /// - Returns: What SQLite says of values that the damaged database held already.
+    /// - Returns: SQLite's complaints about values that the damaged database already contained.
     private func prove(
         _ recovered: RecoveredDatabase, _ reading: DatabaseReading<some PageSource>, _ file: NewFile,
         _ keys: UpgradeKeys, _ observer: UpgradeObserver
     ) throws -> [String] {
-        // SQLCipher derives the key itself, as whoever opens the file next will have it do.
+        // SQLCipher derives the key itself, as it will for the next opening of the file.
         let connection = try ProofConnection(
             path: target.database, key: keys.again, settings: options.format, extensions: options.extensions, copy: file
         ).open { observer.isCancelled }
@@ -240,7 +243,7 @@ package struct DatabaseRecovery {
             try connection.forEachRow("PRAGMA cipher_integrity_check") { throw failure(try $0.get(at: 0)) }
         }
         let found = try complaints(connection)
-        // What breaks a definition was so before; the structure is this run's.
+        // Values that violate a definition were in the damaged database. The structure was created by this run.
         let ofValues = [
             "NULL value in ", "CHECK constraint failed in ", "non-unique entry in index ", "unable to validate ",
         ]
@@ -253,8 +256,8 @@ package struct DatabaseRecovery {
         }
     }
 
-    /// What SQLite's check has to say; of the ordinary tables alone where there are virtual ones, whose modules complain of
-    /// rows that were lost.
+    /// Returns the complaints of SQLite's check. If there are virtual tables, only the ordinary tables are checked,
+    /// because the modules of virtual tables complain about lost rows.
     private func complaints(_ connection: Connection) throws -> [String] {
         guard Engine.current.checksTables, try !virtualTables(connection).isEmpty else {
             return try IntegrityComplaints(connection).kinds.keys.sorted()
@@ -264,7 +267,7 @@ package struct DatabaseRecovery {
         return try tables.flatMap { try check($0, connection) }
     }
 
-    /// What modules say of the tables that hold what is theirs.
+    /// Returns the complaints of modules about the tables in which they store their data.
     private func moduleComplaints(_ connection: Connection) throws -> [String] {
         guard Engine.current.checksTables else { return [] }
         return try virtualTables(connection).flatMap { table in
@@ -293,7 +296,7 @@ package struct DatabaseRecovery {
     }
 }
 
-/// What tells whether somebody wrote to a database or what lies beside it.
+/// The marks that show whether somebody wrote to a database or the files beside it.
 struct FileMarks: Equatable {
     private let marks: [String]
     /// The size of the database and of its log, in bytes.
@@ -307,11 +310,13 @@ struct FileMarks: Equatable {
         bytes = statuses.prefix(2).reduce(0) { $0 + ($1?.size ?? 0) }
     }
 
-    /// - Throws: ``StoreError`` with `busy` if somebody did.
+    /// Checks that nothing has changed.
+    ///
+    /// - Throws: ``StoreError`` with `busy` if somebody wrote to the files.
     func check(_ paths: DatabasePaths) throws {
         guard try FileMarks(paths) == self else {
             throw StoreError.busy(
-                paths.database, "another program wrote to the database while it was read",
+                paths.database, "another program wrote to the database while it was being read",
                 retry: .afterEndingProgram)
         }
     }

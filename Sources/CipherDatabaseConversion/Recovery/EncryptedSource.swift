@@ -7,7 +7,8 @@ internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Finds the key and the format that open pages of a damaged, encrypted file: any page tells, for the first may be lost.
+/// Finds the key and the format that open pages of a damaged, encrypted file. It tries all pages, because the first may
+/// be lost.
 struct EncryptedSource {
     private let paths: DatabasePaths
     private let bytes: ReadBytes
@@ -32,8 +33,8 @@ struct EncryptedSource {
         }
         throw StoreError(
             .keyDoesNotFit, path: paths.database,
-            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or no page "
-                + "of it is whole",
+            "the key opens no page of this file: it is encrypted with another key or in another cipher format, or "
+                + "none of its pages is undamaged",
             advice: "check the key; if the beginning of the file is lost, give the key with the file's salt, as "
                 + "x'96 hex digits'", changed: .nothing)
     }
@@ -54,9 +55,10 @@ struct EncryptedSource {
                 let alone = try EncryptedPages(
                     DamagedPages(bytes, geometry, versions: nil, in: sidecar), key: raw, settings: settings)
                 if let versions {
-                    // What lies beside the file may be another's, key and all: the file itself must have a page of this key.
+                    // The file beside the database, including its key, may belong to another database. The database
+                    // file itself must have a page with this key.
                     guard try bytes.size < Int64(settings.pageSize) || opensAny(alone, settings) else { continue }
-                    // A log whose sums are right and whose pages are not authentic is another's.
+                    // A log whose checksums are correct but whose pages are not authentic belongs to another database.
                     let isOwn = try versions.offsets.keys.contains { try Self.opens($0, pages, settings) }
                     let match = LogMatch(
                         paths: paths, firstPage: { try bytes.read(at: 0, count: settings.pageSize) ?? [] },
@@ -84,7 +86,7 @@ struct EncryptedSource {
         return DamagedSource(pages, header, notes: notes)
     }
 
-    /// The salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.
+    /// Returns the salts that the file may have: the key's own, or the first bytes of page 1, in the file or beside it.
     private func salts(_ key: CipherKey, _ sealed: some PageSource) throws -> [SecretBytes] {
         if let salt = key.salt { return [salt] }
         guard !hasPlaintextHeader else { throw saltMissing }
@@ -111,7 +113,8 @@ struct EncryptedSource {
         return try (1...pages.pageCount).contains { try Self.opens($0, pages, settings) }
     }
 
-    /// Whether a page is authentic, and in format 1, which authenticates nothing, looks like one of a database.
+    /// Returns whether a page is authentic. In format 1, which authenticates nothing, the page must look like one of a
+    /// database.
     private static func opens(_ number: UInt32, _ pages: some PageSource, _ settings: CipherSettings) throws -> Bool {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: settings.pageSize, alignment: 16)
         defer { memory.deallocate() }

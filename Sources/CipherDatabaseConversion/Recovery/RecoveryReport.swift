@@ -1,64 +1,65 @@
-/// What a recovery brought back, and what is lost.
+/// A report of what a recovery restored, and what is lost.
 ///
-/// Holds names of tables and indexes, and no stored value.
+/// It contains names of tables and indexes, and no stored value.
 public struct RecoveryReport: Sendable, Codable, Equatable {
     /// A table of the schema.
     public struct Table: Sendable, Codable, Equatable {
-        /// Its name; bytes that are not UTF-8 are shown as `\xff`.
+        /// The name of the table. Bytes that are not UTF-8 are shown as `\xff`.
         public var name: String
-        /// How many rows it has in the new database.
+        /// The number of rows of the table in the new database.
         public var rows: Int
         /// The pages of the damaged file, from 1, that belonged to the table and are missing or damaged.
         ///
-        /// Not all of them held rows, and a damaged page may have given some back.
+        /// Not all of them held rows, and some rows of a damaged page may have been recovered.
         public var lostPages: [Int]
-        /// What else is to be known of it.
+        /// Further notes about the table.
         public var notes: [String]
     }
 
-    /// The rows that could not be told to a table.
+    /// The rows that could not be assigned to a table.
     public struct LostAndFound: Sendable, Codable, Equatable {
-        /// The name of the table that they are in: `lost_and_found`, of a database that was recovered in its place
-        /// `cipherstore_lost_and_found`; or with a number where the schema has that name.
+        /// The name of the table that contains them: `lost_and_found`, or `cipherstore_lost_and_found` after an
+        /// in-place recovery; with a number appended if the schema has that name.
         public var name: String
-        /// Rows of which nothing tells the table, or whether they had been deleted, or whose rowid or key another row has.
+        /// The number of rows whose table is unknown, that may have been deleted, or whose rowid or key another row
+        /// has.
         public var orphanedRows: Int
-        /// Rows of free pages, and those that no index of their table names any more.
+        /// The number of rows from free pages, and of rows to which no index of their table refers any more.
         public var deletedRows: Int
-        /// Rows that the rest of their page contradicts.
+        /// The number of rows that the rest of their page contradicts.
         public var damagedRows: Int
     }
 
-    /// The new database, without symbolic links.
+    /// The path of the new database, without symbolic links.
     public var path: String
-    /// The damaged database, without symbolic links; if the new one has taken its place, the name that it is kept
-    /// under.
+    /// The path of the damaged database, without symbolic links; after an in-place recovery, the path under which it is
+    /// kept.
     public var source: String
-    /// Whether nothing is missing as far as the damaged file tells: every page of every table was whole, or an undamaged
-    /// index names as many rows as came back.
+    /// Whether nothing is missing as far as the damaged file shows: every page of every table was undamaged, or an
+    /// undamaged index refers to as many rows as were recovered.
     public var complete: Bool
-    /// Whether nothing was damaged, so that a recovery in place has left the database as it was.
+    /// Whether nothing was damaged, so that an in-place recovery left the database as it was.
     public var wasSound = false
-    /// The tables, in the order of the schema; the ones that full-text tables keep included.
+    /// The tables, in the order of the schema, including the shadow tables of full-text tables.
     public var tables: [Table]
-    /// `nil` if every row was told to a table, and no free page held one.
+    /// The rows without a table; `nil` if every row was assigned to a table, and no free page held one.
     public var lostAndFound: LostAndFound?
-    /// Pages that are missing or damaged, and of which nothing tells whose they were.
+    /// The pages that are missing or damaged and whose table is unknown.
     public var lostPages: [Int]
-    /// What is to be known of the database as a whole.
+    /// Notes about the database as a whole.
     public var notes: [String]
-    /// How many rows the tables have.
+    /// The number of rows in the tables.
     public var rows: Int
     /// The size of the damaged file in bytes, with its log.
     public var bytesBefore: Int64
     /// The size of the new file in bytes.
     public var bytesAfter: Int64
-    /// The wall time in seconds.
+    /// The wall-clock time in seconds.
     public var seconds: Double
 }
 
 extension RecoveryReport {
-    /// Nothing was damaged, and nothing was done.
+    /// Creates the report for a database that was not damaged and was left as it is.
     init(sound path: String, bytes: Int64, notes: [String]) {
         self.init(
             path: path, source: path, complete: true, wasSound: true, tables: [], lostAndFound: nil, lostPages: [],

@@ -1,7 +1,7 @@
 internal import CipherRecovery
 internal import CipherSQLite
 
-/// Puts what a recovery found and made into words.
+/// Creates the report of a recovery from its findings and results.
 struct RecoverySummary {
     private let recovered: RecoveredDatabase
     private let findings: ReadingFindings
@@ -29,7 +29,7 @@ struct RecoverySummary {
             rows: tables.reduce(0) { $0 + $1.rows }, bytesBefore: 0, bytesAfter: 0, seconds: 0)
     }
 
-    /// Whether nothing tells of a row of a table that did not come back.
+    /// Returns whether there is no sign of a row of a table that was not recovered.
     private func hasAllRows(_ number: Int) -> Bool {
         let found = findings.tables[number]
         guard !recovered.rebuilt.contains(number) else { return true }
@@ -54,7 +54,8 @@ struct RecoverySummary {
         }
         if found.orphanedPages > 0 {
             notes.append(
-                "the rows of \(Self.counted(found.orphanedPages, "page")) that no page leads to were assigned to it")
+                "the rows of \(Self.counted(found.orphanedPages, "page")) that no other page refers to were assigned "
+                    + "to it")
         }
         if !found.lostPages.isEmpty || found.lacksRows, let indexed = found.indexedRows,
             !recovered.rebuilt.contains(number)
@@ -62,8 +63,8 @@ struct RecoverySummary {
             let missing = indexed - recovered.counts[number]
             notes.append(
                 missing > 0
-                    ? "an undamaged index names \(Self.counted(missing, "row")) more"
-                    : "an undamaged index names no other row")
+                    ? "an undamaged index refers to \(Self.counted(missing, "more row"))"
+                    : "an undamaged index refers to no other row")
         }
         if recovered.sequencesMade.contains(number) {
             notes.append("its AUTOINCREMENT counter was set to the greatest rowid")
@@ -82,8 +83,9 @@ struct RecoverySummary {
             notes.append(
                 hasTemplate
                     ? "pages of the schema are damaged; the given definitions replace the missing ones"
-                    : "pages of the schema are damaged: rows of tables whose definitions are lost are in lost_and_found, "
-                        + "unless a healthy database of the same schema is given as a template, or a configuration")
+                    : "pages of the schema are damaged: rows of tables whose definitions are lost are in "
+                        + "lost_and_found, unless a healthy database of the same schema is given as a template, or a "
+                        + "configuration")
         }
         if findings.isFreeListDamaged { notes.append("the list of free pages is damaged") }
         for rejected in forms.rejected {

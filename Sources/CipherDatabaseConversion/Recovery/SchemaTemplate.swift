@@ -4,7 +4,7 @@ internal import CipherRecovery
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The schema of a healthy database, for one whose own schema is lost.
+/// The schema of a healthy database, for a damaged one whose own schema is lost.
 struct SchemaTemplate {
     let entries: [SchemaText]
     let encoding: TextEncoding?
@@ -12,8 +12,8 @@ struct SchemaTemplate {
 
     /// Reads a template.
     ///
-    /// - Parameter provider: Gives its key; asked only where it is encrypted.
-    /// - Throws: ``StoreError`` as where any database is read.
+    /// - Parameter provider: Provides the template's key. It is asked only if the template is encrypted.
+    /// - Throws: ``StoreError`` as for any database that is read.
     init(_ path: String, provider: any KeyProvider, formats: [CipherSettings], _ options: ConversionOptions) throws {
         let paths = try DatabasePaths(path)
         (entries, encoding, geometry) = try StoreError.typing(paths.database) {
@@ -31,14 +31,14 @@ struct SchemaTemplate {
         }
     }
 
-    /// The schema that a closure makes in an empty database in memory.
+    /// Creates the template from the schema that a closure creates in an empty database in memory.
     ///
-    /// - Throws: ``StoreError`` with `missingCollation` and the like; what the closure throws.
+    /// - Throws: ``StoreError`` with `missingCollation` and similar codes; what the closure throws.
     init(_ extensions: SQLExtensions, madeBy make: (Connection) throws -> Void) throws {
         let connection = try MemoryDatabase().connect(.migrating.with(extensions: extensions))
         defer { connection.close() }
         try make(connection)
-        // How text is stored, the damaged database alone tells.
+        // Only the damaged database can show how text is stored.
         (entries, encoding, geometry) = (try Self.entries(connection), nil, nil)
     }
 

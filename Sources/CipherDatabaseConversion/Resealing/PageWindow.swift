@@ -10,8 +10,8 @@ internal import CipherSQLiteFormat
     internal import Darwin
 #endif
 
-/// Pages of an encrypted file that follow each other, sealed as they are in it.
-// Not `Sendable`: one thread's.
+/// Consecutive pages of an encrypted file, in encrypted form.
+// Not `Sendable`: used by one thread.
 final class PageWindow: PageSource {
     static let capacity = 256
 
@@ -20,7 +20,9 @@ final class PageWindow: PageSource {
     private var first: UInt32 = 1
     private var count: UInt32 = 0
 
-    /// - Returns: `nil` for a page size that SQLite does not know.
+    /// Creates an empty window.
+    ///
+    /// - Returns: `nil` for a page size that SQLite does not support.
     init?() {
         guard let geometry = PageGeometry(pageSize: PageSealer.pageSize, reserved: PageSealer.reservedSize) else {
             return nil
@@ -31,15 +33,15 @@ final class PageWindow: PageSource {
 
     deinit { memory.deallocate() }
 
-    /// The last page that can be had.
+    /// The number of the last page in the window.
     var pageCount: UInt32 { first + count - 1 }
 
-    /// Reads pages.
+    /// Reads pages into the window.
     ///
     /// - Parameters:
-    ///   - pages: Not more than ``capacity``.
-    ///   - fill: Fills a buffer from an offset on; `false` if the file ends before.
-    /// - Returns: Whether the file has them.
+    ///   - pages: At most ``capacity`` pages.
+    ///   - fill: Fills a buffer from an offset on. It returns `false` if the file ends before.
+    /// - Returns: Whether the file has all of these pages.
     func fill(
         _ pages: Range<UInt32>, _ fill: (UnsafeMutableRawBufferPointer, Int64) throws -> Bool
     ) throws -> Bool {
@@ -54,7 +56,8 @@ final class PageWindow: PageSource {
         contains(page) ? bytes(of: page) : nil
     }
 
-    /// What tells the present form of a page, which must be here, from every other.
+    /// The mark that distinguishes the current version of a page, which must be in the window, from every other
+    /// version.
     subscript(page: UInt32) -> PageMark {
         let bytes = bytes(of: page)
         let start = geometry.pageSize - PageMark.distance
@@ -63,7 +66,7 @@ final class PageWindow: PageSource {
             second: bytes.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self))
     }
 
-    /// Whether a page, which must be here, has zeros alone: no one has written it yet.
+    /// Returns whether a page, which must be in the window, contains only zeros, so that nobody has written it yet.
     func isUnwritten(_ page: UInt32) -> Bool {
         guard self[page] == .unwritten else { return false }
         let bytes = bytes(of: page)
@@ -83,21 +86,21 @@ final class PageWindow: PageSource {
 
 /// A part of the HMAC of a sealed page.
 ///
-/// The HMAC is over the encrypted content, the initialisation vector and the page's number: a page that has it still has what
-/// it had. A checkpoint copies pages as they are.
+/// The HMAC covers the encrypted content, the initialisation vector and the page's number, so a page with the same HMAC
+/// has the same content. A checkpoint copies pages unchanged.
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
 struct PageMark: Equatable {
     let first: UInt64
     let second: UInt64
 
-    /// How far in front of the end of the page it begins: where the HMAC does.
+    /// The distance of the mark from the end of the page. The mark begins where the HMAC begins.
     static let distance = 64
-    /// That of a page that no one has written.
+    /// The mark of a page that nobody has written.
     static let unwritten = PageMark(first: 0, second: 0)
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether both have the same bytes.
+    /// Returns whether both buffers have the same bytes.
     func equals(_ other: UnsafeRawBufferPointer) -> Bool {
         guard let start = baseAddress, let otherStart = other.baseAddress, count == other.count else { return false }
         return memcmp(start, otherStart, count) == 0

@@ -5,45 +5,46 @@ internal import CipherSQLite
 internal import CipherSQLiteFormat
 internal import CipherSystemFiles
 
-/// A copy of an encrypted database under another key, made page by page while others write the database.
+/// A copy of an encrypted database with another key, made page by page while others write to the database.
 ///
-/// Until the last pass it is of no one commit. A page counts as copied for as long as the database has it under the
-/// mark with which it was compared, whichever way it was written since, and by whom: what was missed is found by the
-/// next pass. The last one goes over a database at rest, which no one can write.
+/// Until the last pass, the copy does not correspond to one commit. A page counts as copied as long as the database has
+/// it with the mark that it had when it was compared, no matter how and by whom the page was written since. The next
+/// pass finds whatever a pass missed. The last pass reads a database at rest, to which nobody can write.
 ///
-/// The database has no name for the copy until then, so that a process that dies leaves nothing.
-// Not `Sendable`: one thread's.
+/// Until then, the copy has no name, so that a process that dies leaves nothing.
+// Not `Sendable`: used by one thread.
 final class ResealedCopy: CopyMadeAhead {
-    /// `nil` once it was let go.
+    /// The file; `nil` once it has been handed over.
     private var file: NewFile?
-    /// What errors name.
+    /// The path that errors contain.
     private let path: String
     private let source: FileKey
     private let keys: UpgradeKeys
-    /// With what mark the database had each page when it was compared with the copy's; `nil` for one that was not.
+    /// The mark of each page of the database when it was compared with the copy's page; `nil` for a page not yet
+    /// compared.
     private var compared: [PageMark?] = []
     private let windows: (sealed: PageWindow, original: PageWindow, copied: PageWindow)
     private let scratch: (UnsafeMutableRawBufferPointer, UnsafeMutableRawBufferPointer)
 
-    /// What became of the pages that had changed since the pass before.
+    /// The results for the pages that had changed since the previous pass.
     struct Pass {
-        /// How many are equal in the copy now.
+        /// The number of pages that are now equal in the copy.
         var copied = 0
-        /// How many could not be opened with the key: they were being written, or are damaged.
+        /// The number of pages that could not be opened with the key, because they were being written or are damaged.
         var unreadable = 0
-        /// The first one that the copy has otherwise.
+        /// The first page that differs in the copy.
         var differing: UInt32?
 
         var changed: Int { copied + unreadable }
     }
 
-    /// Whether a database of this format can be copied so.
+    /// Returns whether a database of this format can be copied in this way.
     static func canBeMade(of settings: CipherSettings) -> Bool { FileLayer.canSeal(settings) }
 
     /// - Parameters:
     ///   - file: An empty file without a name.
-    ///   - source: The key of the database, which has opened it.
-    ///   - keys: Those of the copy, in the same format.
+    ///   - source: The key that has opened the database.
+    ///   - keys: The keys of the copy, which has the same format.
     /// - Returns: `nil` if pages of the format cannot be copied.
     init?(_ file: NewFile, source: FileKey, _ keys: UpgradeKeys) {
         guard Self.canBeMade(of: source.settings), let sealed = PageWindow(), let original = PageWindow(),
@@ -65,9 +66,10 @@ final class ResealedCopy: CopyMadeAhead {
         scratch.1.deallocate()
     }
 
-    /// Gives the file away: SQLite may not open it while it is held here.
+    /// The record of the copy on disk; `nil` because the copy has no name.
     var record: AttemptRecord? { nil }
 
+    /// Hands over the file, because SQLite must not open it while it is open here.
     func takeFile() throws -> NewFile {
         defer { file = nil }
         return try present()
@@ -78,24 +80,24 @@ final class ResealedCopy: CopyMadeAhead {
 
     private func present() throws -> NewFile {
         guard let file else {
-            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy is gone")
+            throw DatabaseError(extendedCode: DatabaseError.inputOutput, message: "the copy no longer exists")
         }
         return file
     }
 
     // MARK: A pass
 
-    /// Copies the pages that have changed since the pass before, and compares them.
+    /// Copies the pages that have changed since the previous pass, and compares them.
     ///
     /// - Parameters:
-    ///   - database: The file, which others may write.
-    ///   - advance: Is told how many bytes of it were looked at; ends the pass by throwing.
-    /// - Throws: ``DatabaseError`` where a file cannot be read or written; ``KeyError``.
+    ///   - database: The file, to which others may write.
+    ///   - advance: Called with the number of bytes of the file that were examined. It throws to stop the pass.
+    /// - Throws: ``DatabaseError`` if a file cannot be read or written; ``KeyError``.
     func update(from database: DatabaseFile, _ advance: (Int64) throws -> Void) throws -> Pass {
         var pass = Pass()
         let size = try database.size()
         let pageCount = UInt32(clamping: size / Int64(PageSealer.pageSize))
-        // A part of a page is one that is being written.
+        // A partial page at the end is being written.
         if size % Int64(PageSealer.pageSize) != 0 { pass.unreadable += 1 }
         let workers = try Workers(self, keys, pageCount)
         resize(to: Int(pageCount))
@@ -115,7 +117,7 @@ final class ResealedCopy: CopyMadeAhead {
         compared += Array(repeating: nil, count: count - compared.count)
     }
 
-    /// What one pass works with: a page that was authenticated with others is remembered for as long.
+    /// The objects of one pass. A page that was authenticated together with others is remembered during the pass.
     private struct Workers {
         let sealing: SealedPages
         let source: EncryptedPages<PageWindow>
@@ -162,7 +164,7 @@ final class ResealedCopy: CopyMadeAhead {
         try compare(changed, in: pages, database, workers, &pass)
     }
 
-    /// Opens pages of both files anew, each with its key, and compares them.
+    /// Decrypts pages of both files again, each with its own key, and compares them.
     private func compare(
         _ changed: [UInt32], in pages: Range<UInt32>, _ database: DatabaseFile, _ workers: Workers, _ pass: inout Pass
     ) throws {
@@ -189,7 +191,7 @@ final class ResealedCopy: CopyMadeAhead {
         }
     }
 
-    /// The content of a page; `nil` if it is not authentic.
+    /// Returns the content of a page; `nil` if it is not authentic.
     private func lend(
         _ page: UInt32, _ window: PageWindow, _ opened: EncryptedPages<PageWindow>,
         _ scratch: UnsafeMutableRawBufferPointer
@@ -203,7 +205,7 @@ final class ResealedCopy: CopyMadeAhead {
 
     // MARK: Proving
 
-    /// Has SQLCipher, with the key as its provider gave it when asked again, authenticate every page that was compared.
+    /// Lets SQLCipher authenticate every compared page, with the key that its provider gave when it was asked again.
     ///
     /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``.
     func authenticate(checking isCancelled: @escaping () -> Bool) throws {
@@ -214,7 +216,7 @@ final class ResealedCopy: CopyMadeAhead {
         try connection.forEachRow("PRAGMA cipher_integrity_check") { row in
             let complaint = try row.get(String.self, at: 0)
             let number = complaint.split(separator: " ").last.flatMap { Int($0) }
-            // What nobody has written, or is not compared yet, is not sealed.
+            // Pages that nobody has written, or that have not been compared yet, are not sealed.
             if let number, number >= 1, number <= compared.count, !isSealed(number) {
                 return
             }
@@ -222,14 +224,14 @@ final class ResealedCopy: CopyMadeAhead {
         }
     }
 
-    /// Whether a page of the copy is sealed and was compared.
+    /// Returns whether a page of the copy is sealed and has been compared.
     private func isSealed(_ page: Int) -> Bool { compared[page - 1].map { $0 != .unwritten } ?? false }
 
-    /// Finishes the copy of a database at rest, and has SQLCipher read its schema.
+    /// Finishes the copy of a database at rest, and lets SQLCipher read its schema.
     ///
-    /// - Parameter database: The file, which no one can write.
-    /// - Returns: The key of the copy, and how many tables it has; `nil` if the database has pages that its key does
-    ///   not open, or that have zeros alone.
+    /// - Parameter database: The file, to which nobody can write.
+    /// - Returns: The key of the copy, and the number of its tables; `nil` if the database has pages that its key does
+    ///   not open, or that contain only zeros.
     /// - Throws: ``StoreError`` with `proofFailed`; ``DatabaseError``; ``KeyError``.
     func finish(from database: DatabaseFile, _ observer: UpgradeObserver) throws -> FinishedCopy? {
         let pass = try update(from: database) {
@@ -246,14 +248,14 @@ final class ResealedCopy: CopyMadeAhead {
         let connection = try connect(keys.proving.wait())
         defer { connection.close() }
         try connection.proveReadable()
-        // Every page of the schema is read for it.
+        // This query reads every page of the schema.
         let tables = try connection.value(
             Int.self, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         try sync()
         return FinishedCopy(key: try keys.building.wait(), tables: tables ?? 0)
     }
 
-    /// The header may say that there is a log, which is the database's and is not read here.
+    /// The header may refer to a log, which is the database's and is not read here.
     private func connect(_ key: CipherKey) throws -> Connection {
         let file = try present()
         return try ConnectionProfile.proving(file.size()).with(key: key, format: source.settings)

@@ -2,28 +2,28 @@ internal import CipherErrors
 internal import CipherSQLite
 internal import CipherSystemFiles
 
-/// The plaintext file that is kept beside the encrypted one when the caller asks for it.
+/// The plaintext file that is kept beside the encrypted one if the caller requests it.
 ///
-/// An app may be encrypted, decrypted and encrypted again, and each time the file is another one. No one can tell that
-/// what has a backup's name is superseded, so nothing is replaced: the backup gets the first free of the names
-/// ``DatabasePaths/backupName(_:)``, unless a run that died has made this very one.
+/// An app's database may be encrypted, decrypted and encrypted again, and each time the file is a different one.
+/// Nothing shows whether an existing backup is superseded, so nothing is replaced: the backup gets the first free one
+/// of the names ``DatabasePaths/backupName(_:)``, unless a run that died has already made this very backup.
 struct Backup {
     let paths: DatabasePaths
     private static let chunk = 1 << 20
 
-    /// What was kept.
+    /// The backup that was kept.
     struct Kept {
-        /// Its name in the folder.
+        /// The name of the backup in the folder.
         let name: String
-        /// Whether there was none before.
+        /// Whether this run created the backup.
         let isNew: Bool
-        /// The names of earlier ones, which hold plaintext too.
+        /// The names of earlier backups, which contain plaintext too.
         let earlier: [String]
     }
 
-    /// Writes and syncs the copy under the lock, with the owner and mode of the original, or finds it written.
+    /// Writes and syncs the backup under the lock, with the owner and mode of the original, or finds an existing one.
     ///
-    /// - Parameter temporaryName: Its name until it is whole.
+    /// - Parameter temporaryName: The name of the backup until it is complete.
     func write(_ source: DatabaseFile, status: FileSystem.Status, temporaryName: String, in folder: Folder) throws
         -> Kept
     {
@@ -65,7 +65,7 @@ struct Backup {
 
     private func isEqual(_ source: DatabaseFile, _ name: String, _ status: FileSystem.Status) throws -> Bool {
         let path = FileName.sibling(name, of: paths.database)
-        // One that this user may not read is not one of this user's.
+        // A backup that this user cannot read is not one of this user's backups.
         guard status.size == (try source.size()), FileSystem.canRead(path) else { return false }
         let backup = try DatabaseFile(path: path)
         var offset: Int64 = 0
@@ -79,8 +79,8 @@ struct Backup {
         return true
     }
 
-    /// The first page without the numbers that SQLite changes when the file leaves WAL mode and returns to it: journal
-    /// mode, change counter, and the counter and library of the last write.
+    /// Returns the first page without the numbers that SQLite changes when the file leaves WAL mode and returns to it:
+    /// the journal mode, the change counter, and the counter and library version of the last write.
     private static func withoutCounters(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for range in [18..<20, 24..<28, 92..<100] where bytes.count >= range.upperBound {
@@ -92,6 +92,6 @@ struct Backup {
     private func replaced(_ name: String) -> StoreError {
         .busy(
             FileName.sibling(name, of: paths.database),
-            "another program put a file in the place of the backup while it was written", retry: .afterSearching)
+            "another program replaced the backup while it was being written", retry: .afterSearching)
     }
 }

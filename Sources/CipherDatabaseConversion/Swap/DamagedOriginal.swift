@@ -1,11 +1,12 @@
 internal import CipherErrors
 package import CipherSystemFiles
 
-/// The damaged file whose place a recovered one takes, kept beside it with its log or journal.
+/// The damaged file that a recovered one replaces, kept beside it with its log or journal.
 ///
-/// It gets its second name (a hard link) before the recovered file is built, so that it is never without a name. Its log or
-/// journal follows right before the swap: SQLite looks for both by the database's name, and would write them into the new
-/// file. Whoever comes after a crash between the two finds the number of the name in the record, and undoes both.
+/// The file gets its second name (a hard link) before the recovered file is built, so that it is never without a name.
+/// Its log or journal is renamed right before the swap: SQLite looks for both by the database's name, and would write
+/// them into the new file. If a crash happens between the two steps, the next run finds the number of the name in the
+/// record, and undoes both.
 package struct DamagedOriginal {
     private let paths: DatabasePaths
     private let folder: Folder
@@ -15,17 +16,17 @@ package struct DamagedOriginal {
     private static let sidecars = ["-wal", "-journal"]
 
     private var name: String { paths.damagedName(number) }
-    /// Where it is kept.
+    /// The path under which it is kept.
     var path: String { FileName.sibling(name, of: paths.database) }
 
     // MARK: Keeping
 
-    /// Gives the damaged file the first of its names that is free, and whose log and journal would be free.
+    /// Gives the damaged file the first of its names that is free, and whose log and journal names are free.
     ///
     /// - Parameters:
-    ///   - original: The damaged file, and not what may have its name by now.
-    ///   - record: Told of the name before it is given.
-    /// - Throws: ``StoreError`` with `permission` where there are no hard links here.
+    ///   - original: The identity of the damaged file, as opposed to whatever may have its name by now.
+    ///   - record: The record, in which the name is noted before the file gets it.
+    /// - Throws: ``StoreError`` with `permission` if the file system does not support hard links.
     package static func keep(
         _ paths: DatabasePaths, _ folder: Folder, _ original: FileIdentity, _ record: inout AttemptRecord
     ) throws -> DamagedOriginal {
@@ -56,7 +57,7 @@ package struct DamagedOriginal {
                 .permission, path: paths.database,
                 "the damaged database is kept under a second name (a hard link), but \(error.detail)",
                 advice: "recover it into a new file (cipherstore recover --output, or "
-                    + "DatabaseConverter.recover(_:to:)), and put that in its place", changed: .nothing)
+                    + "DatabaseConverter.recover(_:to:)), and replace the database with it", changed: .nothing)
         }
         guard try folder.status(name)?.identity.inode == inode else {
             try folder.removeIfPresent(name)
@@ -68,7 +69,7 @@ package struct DamagedOriginal {
 
     /// Gives the log and the journal the names under which SQLite finds them beside the kept file.
     ///
-    /// No one has the file open. The index of a log is recreated.
+    /// Nobody may have the file open. The index of the log will be recreated.
     package func takeSidecars() throws {
         var isMoved = false
         for ending in Self.sidecars where try folder.status(paths.name + ending) != nil {
@@ -78,16 +79,17 @@ package struct DamagedOriginal {
             isMoved = true
         }
         try folder.removeIfPresent(paths.name + "-shm")
-        // The swap must not reach the disk before.
+        // The swap must not reach the disk before this.
         if isMoved { try folder.sync() }
     }
 
     // MARK: After the swap
 
-    /// Gives the damaged file its name where a power loss has taken it, on a file system that makes no name durable.
+    /// Restores the kept name of the damaged file if a power loss has removed it, on a file system that does not make
+    /// names durable.
     ///
     /// - Parameter name: The name that the swap gave it.
-    /// - Returns: Whether the file has it, so that the other name may go.
+    /// - Returns: Whether the file has its kept name, so that the other name can be removed.
     static func isKept(_ name: String, _ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> Bool
     {
         guard let number = record.keptAs, let inode = record.original else { return true }
@@ -100,9 +102,9 @@ package struct DamagedOriginal {
 
     // MARK: Undoing
 
-    /// Gives a damaged file that still has the database's name its log and journal back, and takes its second name away.
+    /// Returns the log and journal to a damaged file that still has the database's name, and removes its second name.
     ///
-    /// - Returns: What could not be given back, for another program's file has its name.
+    /// - Returns: Warnings about files that could not be returned because another program's file has their name.
     static func putBack(_ record: AttemptRecord, _ folder: Folder, _ paths: DatabasePaths) throws -> [String] {
         guard let number = record.keptAs, let inode = record.original,
             try folder.status(paths.name)?.identity.inode == inode
@@ -111,20 +113,20 @@ package struct DamagedOriginal {
     }
 
     private func putBack() throws -> [String] {
-        // Without the name nothing was moved.
+        // Without the second name, nothing was moved.
         guard try folder.status(name)?.identity.inode == inode else { return [] }
         var isMoved = false
         for ending in Self.sidecars {
             guard let own = try folder.status(name + ending) else { continue }
             if try folder.status(paths.name + ending)?.identity == own.identity {
-                // Where the system renames in two steps.
+                // The system renames in two steps and was interrupted between them.
                 try folder.removeIfPresent(name + ending)
                 continue
             }
             guard try folder.renameIfFree(name + ending, to: paths.name + ending) else {
                 return [
-                    "\(path + ending) belongs to \(paths.database), beside which another program has put a file of that "
-                        + "name: compare them, and put it back"
+                    "\(path + ending) belongs to \(paths.database), but another program has created a file with its "
+                        + "name: compare them, and move it back"
                 ]
             }
             isMoved = true

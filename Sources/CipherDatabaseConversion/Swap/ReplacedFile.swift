@@ -10,16 +10,17 @@ package import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// The file that the copy replaces, locked so that no one reads or writes it any more.
+/// The file that the copy replaces, locked so that nobody can read or write it any more.
 ///
-/// A connection that has it open when it loses its name continues using the names of the new file's journal and log: it
-/// would play the one into the old file and delete it, and copy the other into the old file and mark it as copied.
-/// SQLite looks for both before it reads the first page, so nothing written there keeps it from that; a lock does.
+/// A connection that has the file open when it loses its name continues to use the names of the new file's journal and
+/// log. It would roll back that journal into the old file and delete it, or copy that log into the old file and mark it
+/// as copied. SQLite looks for both before it reads the first page, so nothing written there can prevent this. A lock
+/// can.
 package final class ReplacedFile {
     private enum Hold {
-        /// No one else has the file open.
+        /// Nobody else has the file open.
         case lease(LeasedFile)
-        /// Whether somebody has is not known, for this reason.
+        /// It is unknown whether somebody else has the file open, for this reason.
         case lock(DatabaseFile, reason: String)
     }
 
@@ -31,11 +32,11 @@ package final class ReplacedFile {
     /// Takes the exclusive lock.
     ///
     /// - Parameters:
-    ///   - reserved: Has a writer's lock on the file. No other connection of this process is open to it.
-    ///   - state: What the file was when the copy was begun.
-    ///   - timeout: How long to wait for others to close or to end reading it.
-    ///   - check: Ends the waiting for others to close it by throwing.
-    /// - Throws: ``StoreError`` with `busy` if somebody opened it meanwhile, or reads it.
+    ///   - reserved: A file with a write lock on the database. No other connection of this process may be open to it.
+    ///   - state: The state of the file when the copy was begun.
+    ///   - timeout: How long to wait for others to close the file or to finish reading it.
+    ///   - check: Throws to stop the waiting for others to close the file.
+    /// - Throws: ``StoreError`` with `busy` if somebody opened the file meanwhile, or is reading it.
     package init(
         _ paths: DatabasePaths, _ identity: OriginalFile, _ ownership: SoleOwnership, reserved: DatabaseFile,
         state: OriginalFile.State, timeout: Duration, checking check: () throws -> Void = {}
@@ -49,7 +50,7 @@ package final class ReplacedFile {
             hold = .lock(reserved, reason: reason)
             return
         }
-        // A lease is for whoever has the only descriptor. Who wrote in between has changed the state.
+        // A lease requires that this is the only descriptor. A process that wrote in between has changed the state.
         reserved.close()
         switch try SoleOwnership.waiting(timeout, identity, checking: check) {
         case .granted(let leased):
@@ -63,9 +64,9 @@ package final class ReplacedFile {
         }
     }
 
-    /// Locks a file of 0 bytes, which is to be replaced.
+    /// Locks a file of 0 bytes that is to be replaced.
     ///
-    /// Through SQLite's file layer: a connection's write lock would write the first page.
+    /// This uses SQLite's file layer, because a connection's write lock would write the first page.
     package convenience init(empty paths: DatabasePaths, _ status: FileSystem.Status, timeout: Duration) throws {
         let identity = OriginalFile(paths.database, status)
         let ownership = try SoleOwnership.find(identity, timeout: timeout)
@@ -77,7 +78,7 @@ package final class ReplacedFile {
             paths, identity, ownership, reserved: file, state: try identity.state(start: []), timeout: timeout)
     }
 
-    /// Whether the file is what the copy was made from, has no sidecar, and no one is about to open it.
+    /// Returns whether the file is unchanged since the copy was made, has no sidecar, and nobody is about to open it.
     package func isAsItWas() throws -> Bool {
         let isSame: Bool
         switch hold {
@@ -88,12 +89,12 @@ package final class ReplacedFile {
         return try isSame && !paths.hasSidecar()
     }
 
-    /// Ends the lock where no one can have the nameless file open, and else keeps it for as long as this process lives.
+    /// Releases the lock if nobody can have the nameless file open. Otherwise keeps it as long as this process lives.
     ///
-    /// - Parameter isOverwritten: Whether page 1 is overwritten, so that whoever reads the file once the lock is gone fails
-    ///   instead of writing into a file that is gone. The file is never cut: SQLite deletes the journal and the log beside
-    ///   an empty one.
-    /// - Returns: What is to be told.
+    /// - Parameter isOverwritten: Whether to overwrite page 1, so that a process that reads the file after the lock is
+    ///   released fails instead of writing to a file that has no name any more. The file is never truncated: SQLite
+    ///   deletes the journal and the log beside an empty file.
+    /// - Returns: Warnings for the report.
     package func end(overwriting isOverwritten: Bool) -> [String] {
         var warnings: [String] = []
         do {
@@ -103,26 +104,27 @@ package final class ReplacedFile {
         }
         switch hold {
         case .lease(let file):
-            // Asked last: who was on the way to the old file has come to the lease by now.
+            // This is checked last: every process that was about to open the old file has been stopped by the lease by
+            // now.
             guard !file.isWhole else { return warnings }
             file.endLease()
             KeptFiles.shared.keep(file)
             warnings.append(
-                "another process was opening the file when it was replaced: it has the old file, which it can neither read nor "
-                    + "write it; restart it before this process ends")
+                "another process was opening the file when it was replaced: it has the old file open, but can "
+                    + "neither read nor write it; restart that process before this one ends")
         case .lock(let file, let reason):
             KeptFiles.shared.keep(file)
             warnings.append(
-                "it is not known whether another process has the database open (\(reason)): such a process is locked out of "
-                    + "the old file until this process ends and must be restarted before that; afterwards it could mistake the new "
-                    + "file's journal or log for its own")
+                "it is not known whether another process has the database open (\(reason)): such a process is locked "
+                    + "out of the old file until this process ends and must be restarted before that; afterwards it "
+                    + "could mistake the new file's journal or log for its own")
         }
         return warnings
     }
 
-    /// Ends the lock of a file that only has another name now.
+    /// Releases the lock of a file that was only renamed.
     ///
-    /// Returns what is to be told.
+    /// Returns warnings for the report.
     package func endAfterRenaming() -> [String] {
         switch hold {
         case .lease(let file):
@@ -130,8 +132,8 @@ package final class ReplacedFile {
         case .lock(let file, let reason):
             file.close()
             return [
-                "it is not known whether another process has \(paths.database) open (\(reason)), which has another name "
-                    + "now; one that has must be restarted"
+                "it is not known whether another process has \(paths.database) open (\(reason)); because the file has "
+                    + "another name now, such a process must be restarted"
             ]
         }
     }
@@ -147,11 +149,11 @@ package final class ReplacedFile {
     }
 }
 
-/// Old files that stay locked for as long as this process lives.
+/// The old files that stay locked as long as this process lives.
 ///
-/// Each costs a descriptor and the room of the old file, so the number has a limit: half of the descriptors that the process
-/// may have.
-// Unchecked, and safe between threads: `files` is read and written only under `lock`, and nobody uses what is in it any more.
+/// Each one uses a descriptor and the disk space of the old file, so the number is limited to half of the descriptors
+/// that the process may have.
+// Unchecked but safe across threads: `files` is accessed only under `lock`, and nothing uses its elements any more.
 final class KeptFiles: @unchecked Sendable {
     static let shared = KeptFiles()
 
@@ -162,7 +164,9 @@ final class KeptFiles: @unchecked Sendable {
         lock.withLock { files.append(file) }
     }
 
-    /// - Throws: ``StoreError`` with `busy` if the limit is reached, before the next file is converted.
+    /// Checks the limit before the next file is converted.
+    ///
+    /// - Throws: ``StoreError`` with `busy` if the limit is reached.
     func checkRoom(_ path: String) throws {
         let count = lock.withLock { files.count }
         guard count >= Int(getdtablesize()) / 2 else { return }

@@ -7,34 +7,35 @@ struct Swap {
     let copy: NewFile
     /// The name of the copy.
     let copyName: String
-    /// The file that is replaced, which somebody holds open, so that no other file gets its inode.
+    /// The file that is replaced. It must be kept open, so that no other file gets its inode.
     let original: FileIdentity
     private var folder: Folder { copy.folder }
 
-    /// Gives the copy what belonged to the original file.
+    /// Copies the metadata of the original file to the copy.
     ///
-    /// Returns what the system refused.
+    /// Returns warnings about what the system refused.
     func applyMetadata() throws -> [String] {
         let status = try current()
         try copy.setOwner(status.owner, status.group)
-        // Let go at once: a lease of the file is for whoever has the only descriptor.
+        // This is released at once: a lease of the file requires that its holder has the only descriptor.
         let pinned = try PinnedFile(paths.name, in: folder)
         guard pinned.status.identity == original else { throw replacedMeanwhile() }
         let refused = try copy.copyAttributes(of: pinned)
-        // Mode last: a change of owner clears bits of it.
+        // The mode is last, because a change of the owner clears some of its bits.
         try copy.setMode(status.mode)
         try copy.sync()
         try folder.sync()
-        return refused.map { "the extended attribute \($0) could not be kept" }
+        return refused.map { "the extended attribute \($0) could not be copied" }
     }
 
-    /// The commit: one rename.
+    /// Commits the swap with one rename.
     ///
-    /// Before it, the old database is whole; after it, the new one. If the file system can, the two files exchange
-    /// their names, so that nothing is ever lost that another program puts in the database's place at that moment.
+    /// Before the rename, the old database is complete; after it, the new one is. If the file system supports it, the
+    /// two files exchange their names, so that a file that another program puts in the database's place at that moment
+    /// is not lost.
     ///
-    /// - Parameter old: The original, of which this is the end.
-    /// - Returns: How many other names (hard links) the original has.
+    /// - Parameter old: The original, which is replaced by this.
+    /// - Returns: The number of other names (hard links) of the original.
     @discardableResult
     func commit(_ old: ReplacedFile) throws -> Int {
         guard try copy.hasName(copyName) else { throw copyReplaced(.nothing) }
@@ -57,18 +58,18 @@ struct Swap {
             guard try copy.hasName(paths.name) else { throw copyReplaced(.nothing) }
             replaced = status
         } catch {
-            // Another program's file had one of the names, or it cannot be told whose: each has its own again.
+            // Another program's file had one of the names, or the owner of a name is unknown: exchange them back.
             let isOriginalAside = try? folder.status(copyName)?.identity == original
             let isCopyThere = try? copy.hasName(paths.name)
             if isOriginalAside != false || isCopyThere != false { _ = try folder.exchange(copyName, paths.name) }
             throw error
         }
-        // Changed between the last look and the exchange.
+        // The access may have changed between the last check and the exchange.
         try? keepAccess(replaced)
         return replaced.links - 1
     }
 
-    /// The original as it is now.
+    /// Returns the current status of the original.
     private func current() throws -> FileSystem.Status {
         guard let status = try folder.status(paths.name), status.identity == original else {
             throw replacedMeanwhile()
@@ -76,11 +77,11 @@ struct Swap {
         return status
     }
 
-    /// A `chmod` or `chown` of the original during the upgrade stands.
+    /// Applies a `chmod` or `chown` of the original during the upgrade to the copy.
     private func keepAccess(_ status: FileSystem.Status) throws {
         let given = try copy.status()
         guard given.mode != status.mode || given.owner != status.owner || given.group != status.group else { return }
-        // Nobody who has access to neither gains any in between.
+        // Meanwhile, nobody gains access who lacks it under both settings.
         try copy.setMode(given.mode & status.mode)
         try copy.setOwner(status.owner, status.group)
         try copy.setMode(status.mode)
@@ -95,18 +96,19 @@ struct Swap {
 
     private func replacedMeanwhile() -> StoreError {
         .busy(
-            paths.database, "another program opened, wrote or replaced the file during the upgrade",
+            paths.database, "another program opened, changed or replaced the file during the upgrade",
             retry: .afterEndingProgram)
     }
 
-    /// What follows the commit: nothing here can undo it, so what fails is told and not thrown.
+    /// Completes the swap after the commit. Nothing here can undo the commit, so failures become warnings instead of
+    /// errors.
     ///
-    /// The old file is overwritten only when the rename is known to be durable: a power loss may bring its name back before,
-    /// and it is then the database.
+    /// The old file is overwritten only if the rename is known to be durable. Before that, a power loss may restore the
+    /// old name, and the old file is then the database.
     ///
     /// - Parameters:
-    ///   - otherNames: How many other names (hard links) the old file has.
-    ///   - isKept: Whether one of them is the name that it is kept under.
+    ///   - otherNames: The number of other names (hard links) of the old file.
+    ///   - isKept: Whether one of them is the name under which the old file is kept.
     func finish(_ old: ReplacedFile, otherNames: Int, isKept: Bool = false) -> [String] {
         let linked = otherNames - (isKept ? 1 : 0)
         var warnings: [String] = []
@@ -124,17 +126,17 @@ struct Swap {
         do {
             try removeOriginal()
         } catch {
-            warnings.append("the old file is still there as \(copyName); the next launch removes it: \(error)")
+            warnings.append("the old file still exists as \(copyName); the next launch removes it: \(error)")
         }
-        // Last: by now nobody comes to the old file by a name.
+        // This is last: by now nobody can reach the old file by a name.
         return warnings + old.end(overwriting: isDurable && otherNames == 0 && !isKept)
     }
 
-    /// Takes the original's last name of ours away, where the names were exchanged.
+    /// Removes the temporary name of the original, if the names were exchanged.
     private func removeOriginal() throws {
         guard try folder.status(copyName)?.identity == original else { return }
         try folder.removeIfPresent(copyName)
-        // The record of that name is removed next, and must not be gone before.
+        // The record of that name is removed next, and must not disappear before the name does.
         try folder.sync()
     }
 }

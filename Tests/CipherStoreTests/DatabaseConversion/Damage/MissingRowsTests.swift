@@ -118,7 +118,7 @@ struct MissingRowsTests {
         let upgrade = try EncryptionUpgrade(path: file.path, provider: TestKeys.provider())
         let error = try #require(try storeError { try upgrade.run() })
         #expect(error.code == .corrupt)
-        #expect(error.detail.contains("index \(index) of table t leads to records of 3 values"), "\(error.detail)")
+        #expect(error.detail.contains("index \(index) of table t refers to records with 3 values"), "\(error.detail)")
         #expect(try FolderDigest(file.folder.url) == before)
     }
 
@@ -132,7 +132,7 @@ struct MissingRowsTests {
             path: path, provider: TestKeys.provider(), formats: [CipherSettings()], options: ConversionOptions())
         let error = try #require(try storeError { try decryption.run() })
         #expect(error.code == .corrupt)
-        #expect(error.detail.contains("index i of table t leads to records of 3 values"), "\(error.detail)")
+        #expect(error.detail.contains("index i of table t refers to records with 3 values"), "\(error.detail)")
         #expect(try FolderDigest(folder.url) == before)
     }
 }
