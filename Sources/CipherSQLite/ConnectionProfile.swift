@@ -41,7 +41,7 @@ package struct ConnectionProfile {
         Self(.readOnly, .fileIsForeign(size: fileSize), .everywhere, isDefensive: true)
     }
 
-    /// The profile for a file whose log or journal is resolved, while no one else may have it open.
+    /// The profile for recovering a file's log or journal, while no one else may have the file open.
     package static func settling(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
     }
