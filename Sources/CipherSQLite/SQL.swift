@@ -339,36 +339,36 @@ extension SQL.Piece {
 // Values that cannot be bound, with advice on what to write instead. Without these declarations, the compiler's errors
 // would not explain that.
 extension SQL.Interpolation {
-    /// Is refused: SQLite's integers have a sign.
+    /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt64) {}
 
-    /// Is refused: SQLite's integers have a sign.
+    /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt) {}
 
-    /// Is refused: an enumeration is bound by its raw value.
+    /// Unavailable, because an enumeration is bound by its raw value.
     @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value) {}
 
-    /// Is refused: an enumeration is bound by its raw value.
+    /// Unavailable, because an enumeration is bound by its raw value.
     @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value?) {}
 
-    /// Is refused: the values of a list are bound one by one.
+    /// Unavailable, because the values of a list are bound one by one.
     @available(*, unavailable, message: "write (list: values) in the interpolation, between parentheses: IN (…)")
     @_disfavoredOverload
     public mutating func appendInterpolation<Values: Collection>(_ values: Values) {}
 
-    /// Is refused: its value to bind is unknown.
+    /// Unavailable, because the value to bind is unknown.
     @available(*, unavailable, message: "bind a number, text, Data, Date or UUID, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value>(_ value: Value) {}
