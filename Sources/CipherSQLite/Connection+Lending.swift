@@ -88,8 +88,8 @@ extension Connection {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "nothing can be registered on a connection inside a closure: it would outlast the closure, but on this connection "
-                    + "only")
+                "a closure cannot register anything on its connection: the registration would outlast the closure, "
+                    + "but only on this connection")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(

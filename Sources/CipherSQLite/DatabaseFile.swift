@@ -125,7 +125,7 @@ package final class DatabaseFile {
     /// Takes the write lock: others may read, but no one else can write.
     ///
     /// - Parameter timeout: How long to wait for it.
-    /// - Returns: Whether it was had.
+    /// - Returns: Whether the lock was taken.
     package func reserve(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)
     }
@@ -133,7 +133,7 @@ package final class DatabaseFile {
     /// Upgrades a write lock to an exclusive lock, which excludes readers; while it waits, no new reader can begin.
     ///
     /// - Parameter timeout: How long to wait for readers.
-    /// - Returns: Whether it was had.
+    /// - Returns: Whether the lock was taken.
     package func exclude(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: false)
     }
