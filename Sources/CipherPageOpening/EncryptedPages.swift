@@ -27,7 +27,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
     /// The salt with which page 1 must begin; `nil` if it may be damaged.
     private let salt: SecretBytes?
     private let decryption: AESCBC
-    /// `nil` in format 1.
+    /// The authenticator; `nil` in format 1.
     private let authenticator: PageAuthenticator?
     private let memory: UnsafeMutableRawBufferPointer
     /// If pages are requested in the order of their numbers, the following pages are authenticated together with them.

@@ -75,7 +75,7 @@ package final class PageAuthenticator {
     private let seal: PageSeal
     private let hmac: HMAC
     private let computed: UnsafeMutableRawBufferPointer
-    /// `nil` if pages are authenticated one after the other.
+    /// The lanes for several pages at once; `nil` if pages are authenticated one after the other.
     private let lanes: MessageLanes?
 
     /// - Parameter isForMany: Whether it is worthwhile to prepare for many pages.

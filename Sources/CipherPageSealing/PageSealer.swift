@@ -21,7 +21,7 @@ package final class PageSealer {
     private let encryption: AESCBC
     private let decryption: AESCBC
     private let authentication: HMAC
-    /// `nil` if pages are sealed one after the other.
+    /// The lanes for several pages at once; `nil` if pages are sealed one after the other.
     private let lanes: MessageLanes?
 
     /// Creates a sealer with the keys of one file, for one thread at a time.

@@ -176,7 +176,7 @@ extension URL: Bindable, ColumnReadable {
     /// The absolute URL as text.
     public var databaseValue: Value { .text(absoluteString) }
 
-    /// A TEXT column.
+    /// Reads a TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> URL {
         guard let url = URL(string: try String.read(from: row, at: index)) else {
             throw row.mismatch(at: index, wanted: URL.self)

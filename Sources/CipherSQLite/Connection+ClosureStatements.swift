@@ -53,7 +53,8 @@ extension Connection {
                     guard let context else { return SQLITE_DENY }
                     let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                     guard connection.isLent else { return SQLITE_OK }
-                    // It is only compared with ASCII names and shown; a name that is not valid UTF-8 is none of them.
+                    // It is only compared with ASCII names and shown; a name that is not valid UTF-8 matches none of
+                    // them.
                     let subject = first.map { String(cString: $0) } ?? ""
                     connection.refusal =
                         connection.requiresTransaction

@@ -18,7 +18,7 @@ extension Connection {
     /// Whether the database is encrypted.
     package var hasKey: Bool { keyState != .none }
 
-    /// Gives the key and pins the cipher format, before the first read.
+    /// Sets the key and the cipher format, before the first read.
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///

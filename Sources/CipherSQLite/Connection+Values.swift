@@ -91,7 +91,7 @@ extension Connection {
         case insert, upsert, update, delete
     }
 
-    /// A statement for values of one shape.
+    /// A statement for values with the same properties.
     struct ValueStatement {
         /// The properties for which it was created.
         let names: [String]
@@ -128,7 +128,7 @@ extension Connection {
         guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: nil) }
         let all = names.indices
         let keys = try keyIndexes(of: names, in: table.name)
-        // A table may be all key: then its row is only looked for.
+        // A table may consist of key columns only; then an update only finds its row.
         let rest = all.count == keys.count ? keys : all.filter { !keys.contains($0) }
         let match = keys.map { "\(columns[$0]) = ?" }.joined(separator: " AND ")
         switch change {

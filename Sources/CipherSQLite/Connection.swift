@@ -5,7 +5,7 @@ internal import CipherErrors
 ///
 /// It is synchronous and not Sendable: use it on one thread at a time.
 public final class Connection {
-    /// How a file is opened.
+    /// The way in which a file is opened.
     public enum Mode: Sendable {
         /// Opens the file for reading only.
         case readOnly

@@ -2,7 +2,7 @@
 ///
 /// Each way is a named profile below, so that one table shows what a connection may do and what it trusts.
 package struct ConnectionProfile {
-    /// What an untrusted file may make its reader do.
+    /// How far a file is trusted, which limits what it can make its reader do.
     package enum Trust {
         /// The schema is this process's own.
         case own
@@ -12,7 +12,7 @@ package struct ConnectionProfile {
         case fileIsForeign(size: Int64)
     }
 
-    /// Where a string may be in double quotes, as in old SQL.
+    /// The places in which a string may be in double quotes, as in old SQL.
     package enum DoubleQuotedStrings {
         /// As the engine was built.
         case asBuilt

@@ -172,7 +172,7 @@ extension Bool: ColumnReadable {
 }
 
 extension Double: ColumnReadable {
-    /// A REAL or INTEGER column.
+    /// Reads a REAL or INTEGER column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Double {
         switch row.value(at: index) {
         case .real(let real): return real
@@ -183,14 +183,14 @@ extension Double: ColumnReadable {
 }
 
 extension Float: ColumnReadable {
-    /// A REAL or INTEGER column.
+    /// Reads a REAL or INTEGER column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Float {
         Float(try Double.read(from: row, at: index))
     }
 }
 
 extension String: ColumnReadable {
-    /// A TEXT column.
+    /// Reads a TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> String {
         guard let text = row.text(at: index) else { throw row.mismatch(at: index, wanted: String.self) }
         return text

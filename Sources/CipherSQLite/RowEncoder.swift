@@ -123,7 +123,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: give the property its own type, which is stored as JSON"
+        row.fault = "the column \(key.stringValue) holds one value: give the property its own type, stored as JSON"
     }
 }
 

@@ -18,7 +18,7 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case claimedTwice
         /// Not a b-tree page, or a page of a table's tree in an index's tree or the other way round.
         case noTreePage
-        /// More cells than a page can hold, or none where there must be some.
+        /// More cells than a page can hold, or no cells if there must be some.
         case cellCount
         /// A cell that begins or ends outside the cell area.
         case cellBounds

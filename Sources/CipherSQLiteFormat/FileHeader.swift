@@ -32,8 +32,8 @@ package struct FileHeader {
 
     /// Returns whether a file that begins with these bytes is plaintext.
     ///
-    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, with random bytes from
-    /// offset 32 on.
+    /// The magic string alone does not prove that: an encrypted file with a plaintext header has it, too, with random
+    /// bytes from offset 32 on.
     ///
     /// SQLite writes zeros at offsets 72 to 91, but reads files that have other bytes there. For those files, the
     /// numbers in between and the beginning of the first b-tree page decide: random bytes pass with a chance of less

@@ -10,7 +10,7 @@ package struct JournalHeader {
     /// The size of the database before the transaction, in pages.
     package let initialPages: UInt32
     package let sector: Int64
-    /// 0 in journals of SQLite before 3.5.8.
+    /// The page size; 0 in journals of SQLite before 3.5.8.
     package let pageSize: Int
 
     package init?(_ journal: some ByteSource) throws {
@@ -46,7 +46,7 @@ package struct JournalHeader {
     /// Records are read only at the offsets where SQLite reads them, because at other offsets any page can look like
     /// another.
     ///
-    /// - Parameter pageSize: The database's, where the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal has none.
     package func segments(in journal: some ByteSource, pageSize other: Int = 0) throws -> [Segment] {
         let pageSize = pageSize == 0 ? other : pageSize
         guard isHot, pageSize.isPageSize, isSectorSize else { return [] }
@@ -70,7 +70,7 @@ package struct JournalHeader {
     /// The caller must find out whether the journal names a super-journal that no longer exists, because such a journal
     /// is void.
     ///
-    /// - Parameter pageSize: The database's, where the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal has none.
     package func originalPages(in journal: some ByteSource, pageSize: Int = 0) throws -> PageVersions? {
         let segments = try segments(in: journal, pageSize: pageSize)
         guard let pageSize = segments.first?.pageSize else { return nil }

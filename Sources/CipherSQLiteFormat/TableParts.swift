@@ -5,7 +5,7 @@
 package struct TableParts {
     /// A subtree.
     package struct Part: Sendable {
-        /// Its root, which was not read.
+        /// Its root page, which was not read.
         package let root: UInt32
         /// The bounds within which its rowids must be.
         package let bounds: RowIDBounds

@@ -1,6 +1,6 @@
 package import CipherSQLiteFormat
 
-/// The pages of a damaged file, in the versions that its log or journal holds where it has them.
+/// The pages of a damaged file; a page in its log or journal replaces the one in the file.
 ///
 /// The page count is what the existing bytes can hold. A larger count claimed by a header, a log or a journal is not
 /// believed, and pages that a header leaves out are included all the same.

@@ -24,8 +24,8 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     /// A whole payload.
     struct Payload {
         let bytes: UnsafeRawBufferPointer
-        /// Where in the payload the last overflow page begins that contains only zeros, and its number. A blob may end
-        /// in zeros, but a text does not.
+        /// The offset in the payload of the last overflow page that contains only zeros, and the number of that page. A
+        /// blob may end in zeros, but a text does not.
         let empty: (start: Int, page: UInt32)?
     }
 

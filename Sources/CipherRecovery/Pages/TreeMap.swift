@@ -64,7 +64,7 @@ struct TreeMap {
     ) throws {
         var steps = [Step(page: root, above: nil, upTo: nil, parent: root, depth: 0)]
         var unreadable: [Step] = []
-        // All leaves of a tree have one depth.
+        // All leaves of a tree have the same depth.
         var leafDepth: Int?
         while let step = steps.popLast() {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }

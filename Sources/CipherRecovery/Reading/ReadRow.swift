@@ -2,11 +2,11 @@ package import CipherSQLiteFormat
 
 /// A row that was found; its values are valid only while it is handed over.
 package struct ReadRow {
-    /// Where the row goes.
+    /// The destination of a row.
     package enum Destination {
         /// A table, by its position in the schema.
         case table(Int)
-        /// Apart from the tables.
+        /// Set aside, outside the schema's tables.
         case apart(Reason, tables: [Int])
     }
 
@@ -24,7 +24,7 @@ package struct ReadRow {
     package let destination: Destination
     /// The page that holds the row's cell.
     package let page: UInt32
-    /// `nil` in a table WITHOUT ROWID.
+    /// The rowid; `nil` in a table WITHOUT ROWID.
     package let rowid: Int64?
     /// The values of the record, in its order; fewer than the table has columns if columns were added later.
     package let values: [RecordValue]
