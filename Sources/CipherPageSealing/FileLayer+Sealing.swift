@@ -13,7 +13,8 @@ extension FileLayer {
     /// SQLCipher seals each page while the b-tree waits; this layer seals pages on other threads, many at once. It is
     /// only a second writer of SQLCipher's format: what it wrote counts only after SQLCipher has read all of it. It
     /// supports only SQLCipher's default format, a new file, and a connection without a journal, which would be
-    /// plaintext. Source: SQLCipher Design.
+    /// plaintext.
+    /// Source: SQLCipher Design.
     ///
     /// - Parameters:
     ///   - file: The new file.

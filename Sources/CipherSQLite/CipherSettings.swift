@@ -1,9 +1,9 @@
 /// The layout of an encrypted file: the SQLCipher format, deviations from its defaults, and how much of the header
 /// stays readable.
 ///
-/// The library never relies on an engine's defaults: each connection sets every value explicitly. Source: SQLCipher
-/// API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`, `PRAGMA cipher_hmac_algorithm`,
-/// `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
+/// The library never relies on an engine's defaults: each connection sets every value explicitly.
+/// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`, `PRAGMA
+/// cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
 public struct CipherSettings: Sendable, Equatable {
     /// A hash function for the authentication of pages and the derivation of keys.
     public enum Digest: String, Sendable, CaseIterable {

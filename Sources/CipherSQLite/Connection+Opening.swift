@@ -17,7 +17,8 @@ extension Connection {
     /// in WAL mode, in one process or in several, engines before SQLite 3.51.3 can lose acknowledged commits because of
     /// it: a commit may restart the log while another connection checkpoints. Let only one connection write, or set
     /// `PRAGMA wal_autocheckpoint = 0` on all connections and checkpoint while another connection holds `BEGIN
-    /// IMMEDIATE`, as a store does. Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
+    /// IMMEDIATE`, as a store does.
+    /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
     ///
     /// - Parameters:
     ///   - database: The database file.

@@ -14,8 +14,8 @@ extension Connection {
 
     /// Makes an unknown name in double quotes an error instead of a string, except in the schema of a file.
     ///
-    /// Engines before SQLite 3.29 do not have this setting. Source: SQLite, "Double-quoted String Literals Are
-    /// Accepted".
+    /// Engines before SQLite 3.29 do not have this setting.
+    /// Source: SQLite, "Double-quoted String Literals Are Accepted".
     package func refuseDoubleQuotedStrings() {
         _ = cs_config_double_quoted_strings(handle, 0, 0)
     }

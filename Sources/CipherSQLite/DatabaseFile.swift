@@ -5,8 +5,8 @@ internal import CipherSystemFiles
 /// The bytes of a database file, accessed through SQLite's own file layer.
 ///
 /// If this process opened, read and closed the file by other means, it would drop the POSIX locks that SQLite holds on
-/// the file in the same process. SQLite's layer knows about those locks and preserves them. Source: SQLite, "How To
-/// Corrupt An SQLite Database File", section 2.2.
+/// the file in the same process. SQLite's layer knows about those locks and preserves them.
+/// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 package final class DatabaseFile {
     package enum Access: Sendable { case readOnly, readWrite }
 

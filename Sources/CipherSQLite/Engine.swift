@@ -35,8 +35,8 @@ public struct Engine: Sendable {
     /// Whether a checkpoint can lose the commits of another writer to a file in WAL mode.
     ///
     /// A store checkpoints in a way that avoids this fault; another program that writes to the same file must set
-    /// `PRAGMA wal_autocheckpoint = 0`. SQLite 3.51.3 contains the fix, as does SQLCipher since 4.14. Source: SQLite,
-    /// "Write-Ahead Logging", "The WAL-Reset Bug".
+    /// `PRAGMA wal_autocheckpoint = 0`. SQLite 3.51.3 contains the fix, as does SQLCipher since 4.14.
+    /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
     public var hasWALResetFault: Bool { (3_007_000...3_051_002).contains(sqliteVersionNumber) }
 
     private init() {

@@ -13,8 +13,8 @@ package enum RecordValue {
 
 /// Reads a record value by value, without a copy.
 ///
-/// A record may have fewer values than its table has columns, if columns were added later. Source: SQLite, "Database
-/// File Format", section 2.
+/// A record may have fewer values than its table has columns, if columns were added later.
+/// Source: SQLite, "Database File Format", section 2.
 package struct RecordReader {
     private let payload: UnsafeRawBufferPointer
     private let page: UInt32

@@ -3,8 +3,8 @@
 /// It checks across pages what SQLite's `quick_check` does: each page is referenced once, the leaves of a tree are at
 /// one depth, rowids ascend and are between those of the pages above, overflow chains end where their payloads do, the
 /// free list is as long as the header says, and no page is unreferenced. It does not examine the free space within a
-/// page, and it is not meant for a database with virtual tables or a pointer map. Source: SQLite, "Database File
-/// Format", sections 1.5 and 1.6.
+/// page, and it is not meant for a database with virtual tables or a pointer map.
+/// Source: SQLite, "Database File Format", sections 1.5 and 1.6.
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
     @usableFromInline let claims = PageSet()

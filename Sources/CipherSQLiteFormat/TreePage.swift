@@ -1,7 +1,7 @@
 /// One page of a b-tree.
 ///
-/// Everything that it lends is valid only as long as the bytes that it was created from. Source: SQLite, "Database File
-/// Format", section 1.6.
+/// Everything that it lends is valid only as long as the bytes that it was created from.
+/// Source: SQLite, "Database File Format", section 1.6.
 package struct TreePage {
     package enum Kind: UInt8, Sendable {
         case indexInterior = 2

@@ -26,8 +26,8 @@ int cs_config_triggers(sqlite3 *db, int enabled);
 int cs_open_without_links(void);
 
 // Copies the header of the index of a database's log, which all connections share: 48 bytes in this machine's byte
-// order. The connection must be in a transaction. Returns SQLITE_NOTFOUND if it has no such index. Source: SQLite,
-// "WAL-mode File Format", section 4.1.
+// order. The connection must be in a transaction. Returns SQLITE_NOTFOUND if it has no such index.
+// Source: SQLite, "WAL-mode File Format", section 4.1.
 int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]);
 
 // Turns off the library's memory statistics. Returns SQLITE_MISUSE if the library is already in use.

@@ -3,8 +3,8 @@ internal import CipherSQLiteFormat
 /// The cells of a b-tree page, separated from those that contradict the rest of the page.
 ///
 /// SQLite maintains three invariants on every page, and a damaged page violates them: no two cells overlap, the rowids
-/// on a table page increase, and cells, free blocks and fragments fill the content area exactly. Source: SQLite,
-/// "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
+/// on a table page increase, and cells, free blocks and fragments fill the content area exactly.
+/// Source: SQLite, "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
 struct PageContent {
     let page: HeldPage
     let tree: TreePage

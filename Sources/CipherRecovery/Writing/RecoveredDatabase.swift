@@ -7,7 +7,8 @@ package import CipherSQLiteFormat
 ///
 /// Each table is first filled under a plain definition, which refuses no row and converts no value, and gets its real
 /// definition at the end. Each index is filled from the rows. The connection's file must be empty, and it is useless
-/// after any failure. Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
+/// after any failure.
+/// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 package final class RecoveredDatabase {
     private let connection: Connection
     let forms: SchemaForms

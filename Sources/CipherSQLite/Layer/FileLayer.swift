@@ -20,8 +20,8 @@ internal import CipherErrors
 /// databases that the connection has opened, and files that it has created, are removed: a hot journal may name any
 /// other file to be removed with it, and may be put there at any moment.
 ///
-/// Neither kind of layer reads a first page whose page size does not match that of the connection's key. Source:
-/// SQLite, "The SQLite OS Interface or VFS".
+/// Neither kind of layer reads a first page whose page size does not match that of the connection's key.
+/// Source: SQLite, "The SQLite OS Interface or VFS".
 package final class FileLayer {
     /// The name under which SQLite finds the layer.
     let name: String

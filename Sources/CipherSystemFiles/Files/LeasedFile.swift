@@ -14,8 +14,8 @@ internal import CipherErrors
 /// The kernel grants a write lease only while no other descriptor of the file is open in any process, and a later
 /// `open` waits until the lease has ended. Only Linux has such leases. The descriptor is not SQLite's. If it were
 /// opened and closed while SQLite has the file open in this process, SQLite's locks would be dropped, so this process's
-/// descriptors are examined first. Source: fcntl(2), "Leases"; SQLite, "How To Corrupt An SQLite Database File",
-/// section 2.2.
+/// descriptors are examined first.
+/// Source: fcntl(2), "Leases"; SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 package final class LeasedFile {
     /// The result of requesting the lease.
     package enum Answer {
