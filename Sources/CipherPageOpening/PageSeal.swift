@@ -67,7 +67,7 @@ package struct PageSeal: Hashable, Sendable {
 
 /// The HMAC of pages with one key.
 ///
-/// The HMAC is over the encrypted content, the initialisation vector and the page's number. Its key is derived in two
+/// The HMAC is over the encrypted content, the initialization vector and the page's number. Its key is derived in two
 /// rounds from the file's key and the file's salt, each byte of which is XORed with the mask.
 /// Source: SQLCipher Design, "Per-Page MAC".
 // Not `Sendable`: the context of the cryptographic library and the buffer belong to one thread.
