@@ -14,7 +14,7 @@ struct cs_lanes {
     DECLARE_ALIGNED(uint8_t decryption_keys[15 * 16], 16);
     DECLARE_ALIGNED(uint8_t inner[SHA512_DIGEST_SIZE_IN_BYTES], 16);
     DECLARE_ALIGNED(uint8_t outer[SHA512_DIGEST_SIZE_IN_BYTES], 16);
-    // Behind this structure, in memory of ours that can be erased.
+    // The manager follows this structure, in the same allocation, which can be erased.
     IMB_MGR *manager;
     size_t size;
 };
@@ -22,8 +22,8 @@ struct cs_lanes {
 static size_t (*manager_size)(void);
 static IMB_MGR *(*place_manager)(void *, uint64_t, unsigned);
 static void (*choose_instructions)(IMB_MGR *, IMB_ARCH *);
-// A manager as it is before its first job, without a key. The library tests itself whenever it makes one, which takes as
-// long as sealing a hundred pages, so that others are copies of it; null where the library cannot be used.
+// A manager before its first job, without a key. The library tests itself whenever it creates a manager, which takes as
+// long as sealing a hundred pages, so other managers are copies of this one. Null if the library cannot be used.
 static IMB_MGR *pristine;
 
 static IMB_MGR *make_pristine(void) {
@@ -33,7 +33,7 @@ static IMB_MGR *make_pristine(void) {
     IMB_MGR *manager = place_manager(memory, 0, 1);
     IMB_ARCH instructions = IMB_ARCH_NONE;
     if (manager) choose_instructions(manager, &instructions);
-    // With two lanes, as SSE has, it is no faster than libcrypto.
+    // With the two lanes of SSE, it is no faster than libcrypto.
     if (!manager || manager->imb_errno || instructions < IMB_ARCH_AVX2
         || (manager->features & IMB_FEATURE_SELF_TEST && !(manager->features & IMB_FEATURE_SELF_TEST_PASS))) {
         free(memory);
@@ -42,7 +42,7 @@ static IMB_MGR *make_pristine(void) {
     return manager;
 }
 
-// The structures of the library belong to one version of it: that of the header.
+// The library's structures are those of one version, which must be the header's.
 static void load(void) {
     void *library = dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
@@ -54,7 +54,7 @@ static void load(void) {
     if (manager_size && place_manager && choose_instructions) pristine = make_pristine();
 }
 
-// The state of SHA-512 behind the key's block. Source: RFC 2104, section 4.
+// Computes the state of SHA-512 after the key's block. Source: RFC 2104, section 4.
 static void absorb(const cs_lanes *lanes, const uint8_t *key, uint8_t pad, uint8_t *state) {
     uint8_t block[IMB_SHA_512_BLOCK_SIZE];
     memset(block, pad, sizeof block);
@@ -63,7 +63,7 @@ static void absorb(const cs_lanes *lanes, const uint8_t *key, uint8_t pad, uint8
     OPENSSL_cleanse(block, sizeof block);
 }
 
-// Erased memory that was used before, since the system clears new pages: each has the size of all.
+// Erased memory that was used before, kept because the system has to clear new pages. All pieces have the same size.
 enum { most_spare = 16 };
 static void *spare[most_spare];
 static int spare_count;
@@ -97,7 +97,7 @@ cs_lanes *cs_lanes_open(const uint8_t *encryption_key, const uint8_t *authentica
     memcpy((uint8_t *)memory + start, pristine, manager_size());
     cs_lanes *lanes = memory;
     lanes->size = size;
-    // Points at its own parts instead of the original's.
+    // Make the copy point at its own parts instead of the original's.
     IMB_MGR *manager = place_manager((uint8_t *)memory + start, pristine->flags, 0);
     if (!manager || manager->imb_errno) {
         free(memory);

@@ -2,8 +2,8 @@
 
 #ifndef __APPLE__
 
-// By default libcrypto frees all that it has when the process exits, while threads of ours may still encrypt. The system
-// takes the memory back anyway. It listens to the first call alone, so this one comes before main.
+// By default, libcrypto frees everything when the process exits, while threads of this library may still be encrypting.
+// The system reclaims the memory anyway. Only the first call has an effect, so this one runs before main.
 __attribute__((constructor)) static void keep_libcrypto_until_the_end(void) {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, 0);
 }

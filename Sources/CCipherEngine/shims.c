@@ -48,10 +48,10 @@ int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]) {
     int result = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
     if (result != SQLITE_OK) return result;
     if (!file || !file->pMethods || file->pMethods->iVersion < 2 || !file->pMethods->xShmMap) return SQLITE_NOTFOUND;
-    // The first region, which the connection has mapped already: nothing is made or extended.
+    // The first region is already mapped by the connection, so nothing is created or extended.
     result = file->pMethods->xShmMap(file, 0, 32768, 0, &index);
     if (result != SQLITE_OK || !index) return result == SQLITE_OK ? SQLITE_NOTFOUND : result;
-    // It is there twice; who writes it writes the second one first.
+    // The header is stored twice, and a writer writes the second copy first.
     unsigned char second[48];
     for (int tries = 0; tries < 1000; tries++) {
         __sync_synchronize();
@@ -73,7 +73,7 @@ int cs_open_without_links(void) {
 
 int cs_config_triggers(sqlite3 *db, int enabled) { return config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, enabled); }
 
-// An unknown function is the one error of these statements that is none.
+// For these statements, an unknown function is the only SQLITE_ERROR, and it is not a failure.
 static int prepared(sqlite3 *db, const char *sql, sqlite3_stmt **statement) {
     int result = sqlite3_prepare_v2(db, sql, -1, statement, 0);
     return result == SQLITE_ERROR ? SQLITE_NOTFOUND : result;
@@ -85,7 +85,7 @@ int cs_register_fts3_tokenizer(sqlite3 *db, const char *name, const cs_fts3_modu
     if (result == SQLITE_NOTFOUND) return SQLITE_OK;
     if (result == SQLITE_OK) result = sqlite3_bind_text(statement, 1, name, -1, SQLITE_TRANSIENT);
     if (result == SQLITE_OK) result = sqlite3_bind_blob(statement, 2, &module, sizeof module, SQLITE_TRANSIENT);
-    // The function takes any number for an address, so it is open for this one alone.
+    // The function takes any number for an address, so it is enabled for this statement only.
     if (result == SQLITE_OK) result = config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 1);
     if (result == SQLITE_OK) sqlite3_step(statement);
     int finished = sqlite3_finalize(statement);

@@ -27,8 +27,8 @@
 #include <sys/vfs.h>
 #endif
 
-// linkat(2) fails where the new name exists, so the pair below replaces nothing either; only a crash between the two
-// calls leaves both names, and the caller sweeps the old one.
+// linkat(2) fails if the new name exists, so the two calls below never replace a file either. Only a crash between them
+// leaves both names, and the caller removes the old one.
 static int rename_by_link(int folder, const char *from, const char *to) {
     if (linkat(folder, from, folder, to, 0) != 0) return -1;
     return unlinkat(folder, from, 0);
@@ -40,7 +40,7 @@ int cs_rename_noreplace(int folder, const char *from, const char *to) {
 #else
     long result = syscall(SYS_renameat2, folder, from, folder, to, RENAME_NOREPLACE);
     if (result == 0) return 0;
-    // Old kernels and some file systems do not know the flag.
+    // Old kernels and some file systems do not support the flag.
     if (errno == ENOSYS || errno == EINVAL) return rename_by_link(folder, from, to);
     return -1;
 #endif
@@ -65,7 +65,7 @@ int cs_open_nameless(int folder) {
 }
 
 int cs_name_nameless(int file, int folder, const char *name) {
-    // linkat(2) takes the descriptor itself (AT_EMPTY_PATH) from privileged processes only.
+    // linkat(2) accepts the descriptor itself (AT_EMPTY_PATH) only from privileged processes.
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     return linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW);
@@ -103,7 +103,7 @@ int cs_fremovexattr(int file, const char *name) { return fremovexattr(file, name
 #endif
 
 #if defined(__linux__)
-// FUSE and network file systems grant leases too, but know of this machine's openings only. Source: statfs(2).
+// FUSE and network file systems grant leases, too, but know only about descriptors on this machine. Source: statfs(2).
 int cs_lease_is_local(int descriptor) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return 0;
@@ -126,7 +126,7 @@ int cs_lease_is_local(int descriptor) {
     }
 }
 int cs_lease_take(int descriptor) {
-    // The default, SIGIO, ends a process that does not expect it.
+    // The default, SIGIO, would terminate a process that does not handle it.
     if (fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
     return fcntl(descriptor, F_SETLEASE, F_WRLCK);
 }
@@ -149,7 +149,8 @@ int cs_lease_is_whole(int descriptor) {
 void cs_lease_end(int descriptor) { (void)descriptor; }
 #endif
 
-// The pending byte, the reserved byte and the shared ones. Source: SQLite, "Database File Format", section 1.6, and os.h.
+// The range covers the pending byte, the reserved byte and the shared bytes. Source: SQLite, "Database File Format",
+// section 1.6, and os.h.
 int cs_lock_database(int descriptor) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
     return fcntl(descriptor, F_SETLK, &range);
@@ -175,7 +176,7 @@ struct thread_start {
     void (*body)(void *);
 };
 
-// On Apple platforms only a thread itself can take a name.
+// On Apple platforms, only the thread itself can set its name.
 static void *thread_main(void *context) {
     struct thread_start start = *(struct thread_start *)context;
     free(context);
@@ -211,7 +212,7 @@ int cs_thread_start(const char *name, size_t stack, void *argument, void (*body)
 
 void cs_open_standard_streams(void) {
     for (int stream = 0; stream <= 2; stream++) {
-        // open(2) gives the lowest free number.
+        // open(2) returns the lowest free number.
         if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
     }
 }
@@ -259,7 +260,8 @@ void cs_arguments_begin(void) {
 }
 
 struct cs_argument cs_arguments_next(int argc, char **argv, const struct option *options) {
-    // "-": operands come in their places, whatever POSIXLY_CORRECT says. ":": a missing value is told apart.
+    // "-": operands are returned in their order, whatever POSIXLY_CORRECT says. ":": a missing value is reported
+    // separately.
     int found = getopt_long(argc, argv, "-:", options, NULL);
     struct cs_argument result = {CS_ARGUMENT_OPTION, -1, optarg, 0, argc};
     if (found == -1) {

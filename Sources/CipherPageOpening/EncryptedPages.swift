@@ -3,44 +3,45 @@ internal import CipherPrimitives
 package import CipherSQLite
 package import CipherSQLiteFormat
 
-/// The pages of an encrypted database in any of SQLCipher's formats, each authenticated before it is opened: one that is not
-/// what its writer sealed is not there.
+/// The pages of an encrypted database in any of SQLCipher's formats. Each page is authenticated before it is opened,
+/// and a page that is not authentic counts as missing.
 ///
-/// For the proof, which reads what the page sealer wrote, and for files that may be damaged anywhere. It shares no code with
-/// the sealer but the cryptographic library's algorithms, and derives the key of the page HMACs by itself. Somebody else
-/// supplies the sealed pages, be they in the file, its log or its journal. Format 1 authenticates nothing.
+/// Used to verify what the page sealer wrote, and for files that may be damaged anywhere. It shares no code with the
+/// sealer except the cryptographic library's algorithms, and derives the key of the page HMACs itself. The caller
+/// supplies the sealed pages, whether they are in the file, its log or its journal. Format 1 authenticates nothing.
 /// Source: SQLCipher Design, "Database Encryption and Decryption", "Per-Page MAC" and "Key Derivation".
-// Not `Sendable`: the buffers and the contexts of the cryptographic library are one thread's.
+// Not `Sendable`: the buffers and the contexts of the cryptographic library belong to one thread.
 package final class EncryptedPages<Sealed: PageSource>: PageSource {
-    /// The sizes by the settings, until page 1 tells more reserved bytes, as it does in old formats that a newer SQLCipher
-    /// wrote.
+    /// The sizes in the settings, until page 1 gives more reserved bytes, as it does in old formats that a newer
+    /// SQLCipher wrote.
     package var geometry: PageGeometry
     package var pageCount: UInt32 { sealed.pageCount }
-    /// The first page that was asked for and is not authentic; `nil` while there was none.
+    /// The first requested page that is not authentic; `nil` if there was none yet.
     package private(set) var forgedPage: UInt32?
 
     private let sealed: Sealed
     private let seal: PageSeal
-    /// How much of page 1 is neither encrypted nor authenticated: the salt, or the part of the header that stays readable.
+    /// The length of the part of page 1 that is neither encrypted nor authenticated: the salt, or the plaintext part of
+    /// the header.
     private let firstStart: Int
     /// The salt with which page 1 must begin; `nil` if it may be damaged.
     private let salt: SecretBytes?
     private let decryption: AESCBC
-    /// `nil` in format 1.
+    /// The authenticator; `nil` in format 1.
     private let authenticator: PageAuthenticator?
     private let memory: UnsafeMutableRawBufferPointer
-    /// Where pages are asked for in the order of their numbers, those behind are authenticated with them.
+    /// If pages are requested in the order of their numbers, the following pages are authenticated together with them.
     private let run: PageRun
-    /// The page that was authenticated last without others.
+    /// The last page that was authenticated alone.
     private var lastAlone: UInt32 = 0
     private static var magic: [UInt8] { Array("SQLite format 3\0".utf8) }
 
     /// - Parameters:
-    ///   - sealed: The pages as they are in the files, of the size that the settings say.
+    ///   - sealed: The pages as they are in the files, with the page size in the settings.
     ///   - key: The raw key with the file's salt.
-    ///   - checksSalt: Whether page 1 counts as authentic only where it begins with that salt, from which whoever opens the
-    ///     file with a passphrase derives the key.
-    /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
+    ///   - checksSalt: Whether page 1 counts as authentic only if it begins with that salt, from which anyone who opens
+    ///     the file with a passphrase derives the key.
+    /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
     package init(_ sealed: Sealed, key: CipherKey, settings: CipherSettings, checksSalt: Bool = false) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
         let seal = PageSeal(settings)
@@ -82,11 +83,11 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         return UnsafeRawBufferPointer(rebasing: scratch[..<seal.pageSize])
     }
 
-    /// Whether a page was authenticated with others, which is done now where it follows the last one.
+    /// Returns whether a page was authenticated together with others; does that now if the page follows the last one.
     private func isInRun(_ page: UInt32) throws -> Bool {
         guard let authenticator, authenticator.takesMany else { return false }
         if run.contains(page) { return true }
-        // Page 1 is authenticated only in part.
+        // Only a part of page 1 is authenticated.
         guard page > 1, page == run.end || page - 1 == lastAlone else {
             lastAlone = page
             return false
@@ -100,7 +101,7 @@ package final class EncryptedPages<Sealed: PageSource>: PageSource {
         authenticator?.isAuthentic(page, number, from: start(of: number)) ?? true
     }
 
-    /// How much of a page is neither encrypted nor authenticated.
+    /// Returns the length of the part of a page that is neither encrypted nor authenticated.
     private func start(of number: UInt32) -> Int { number == 1 ? firstStart : 0 }
 
     private func open(

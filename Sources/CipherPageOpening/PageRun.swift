@@ -1,7 +1,7 @@
 internal import CipherSQLiteFormat
 
-/// Pages that follow each other in a file, read and authenticated together.
-// Not `Sendable`: one thread's, as the pages are.
+/// Consecutive pages of a file, which are read and authenticated together.
+// Not `Sendable`: it belongs to one thread, as the pages do.
 final class PageRun {
     private static let capacity = 16
 
@@ -9,7 +9,7 @@ final class PageRun {
     private let memory: UnsafeMutableRawBufferPointer
     private var first: UInt32 = 0
     private var count = 0
-    /// Of each page; empty where nothing is known of them.
+    /// Whether each page is authentic; empty if that is not known.
     var areAuthentic: [Bool] = []
 
     init(pageSize: Int) {
@@ -19,23 +19,24 @@ final class PageRun {
 
     deinit { memory.deallocate() }
 
-    /// The page behind them.
+    /// The number of the page after them.
     var end: UInt32 { first &+ UInt32(count) }
 
     var pages: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[..<(count * pageSize)]) }
 
     func contains(_ page: UInt32) -> Bool { page >= first && page - first < UInt32(count) && !areAuthentic.isEmpty }
 
-    /// A page that it contains, and whether it is authentic.
+    /// Returns a page that the run contains, and whether it is authentic.
     subscript(page: UInt32) -> (bytes: UnsafeRawBufferPointer, isAuthentic: Bool) {
         let index = Int(page - first)
         let start = index * pageSize
         return (UnsafeRawBufferPointer(rebasing: memory[start..<start + pageSize]), areAuthentic[index])
     }
 
-    /// Reads as many pages as there are and fit.
+    /// Reads as many pages as exist and fit.
     ///
-    /// - Throws: What keeps the first from being read; of those behind it is told when they are asked for.
+    /// - Throws: The error that keeps the first page from being read. Errors on later pages are reported when those
+    ///   pages are requested.
     func fill(from page: UInt32, upTo pageCount: UInt32, _ source: some PageSource) throws {
         (first, count, areAuthentic) = (page, 0, [])
         while count < Self.capacity, page <= pageCount, UInt32(count) <= pageCount - page {

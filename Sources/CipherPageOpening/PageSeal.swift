@@ -1,20 +1,21 @@
 package import CipherPrimitives
 package import CipherSQLite
 
-/// How the pages of a file are sealed: what ``CipherSettings`` says of it, and what SQLCipher's pragmas can set besides.
+/// How the pages of a file are sealed: the values from ``CipherSettings``, and those that SQLCipher's pragmas can set
+/// as well.
 ///
 /// Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC"; SQLCipher API,
 /// `PRAGMA cipher_use_hmac`, `PRAGMA cipher_hmac_salt_mask`, `PRAGMA cipher_hmac_pgno`.
 package struct PageSeal: Hashable, Sendable {
-    /// In bytes.
+    /// The size of a page in bytes.
     package let pageSize: Int
-    /// The hash function of the HMAC behind each page; `nil` where there is none.
+    /// The hash function of the HMAC at the end of each page; `nil` if there is no HMAC.
     package let hmac: CipherSettings.Digest?
-    /// The hash function by which the key of the HMAC is derived.
+    /// The hash function with which the HMAC's key is derived.
     package let kdf: CipherSettings.Digest
-    /// What each byte of the salt is changed by for the key of the HMAC.
+    /// The mask that each byte of the salt is XORed with to derive the HMAC's key.
     package let saltMask: UInt8
-    /// Whether the page's number goes into the HMAC with its highest byte first.
+    /// Whether the page number is big-endian in the HMAC's input.
     package let isBigEndian: Bool
 
     package static let vectorSize = 16
@@ -41,20 +42,20 @@ package struct PageSeal: Hashable, Sendable {
             kdf: settings.kdfAlgorithm)
     }
 
-    /// Bytes at the end of a page, in whole blocks of AES.
+    /// The number of reserved bytes at the end of a page, in whole AES blocks.
     package var reserved: Int { Self.vectorSize + ((hmac?.function.digestSize ?? 0) + 15) / 16 * 16 }
-    /// Where the initialisation vector begins.
+    /// The offset at which the initialization vector begins.
     package var contentEnd: Int { pageSize - reserved }
 
     package var isUsual: Bool { saltMask == Self.usualMask && !isBigEndian }
 
-    /// Opens the content of a page, without the bytes at its end.
+    /// Decrypts the content of a page, without the reserved bytes at its end.
     ///
     /// - Parameters:
     ///   - page: As many bytes as a page has.
-    ///   - start: How much of its begin is not encrypted.
-    ///   - content: Gets the bytes from `start` to `contentEnd`, at the same places.
-    /// - Returns: Whether the cryptographic library did it.
+    ///   - start: How many of its first bytes are not encrypted.
+    ///   - content: Receives the bytes from `start` to `contentEnd`, at the same offsets.
+    /// - Returns: Whether the cryptographic library succeeded.
     package func open(
         _ page: UnsafePointer<UInt8>, from start: Int, _ decryption: AESCBC, into content: UnsafeMutablePointer<UInt8>
     ) -> Bool {
@@ -64,21 +65,21 @@ package struct PageSeal: Hashable, Sendable {
     }
 }
 
-/// The HMAC of pages under one key.
+/// The HMAC of pages with one key.
 ///
-/// The HMAC is over the encrypted content, the initialisation vector and the page's number. Its key is derived from that of
-/// the file and the file's salt, each byte changed by the mask, in two rounds.
+/// The HMAC is over the encrypted content, the initialization vector and the page's number. Its key is derived in two
+/// rounds from the file's key and the file's salt, each byte of which is XORed with the mask.
 /// Source: SQLCipher Design, "Per-Page MAC".
-// Not `Sendable`: the context of the cryptographic library and the buffer are one thread's.
+// Not `Sendable`: the context of the cryptographic library and the buffer belong to one thread.
 package final class PageAuthenticator {
     private let seal: PageSeal
     private let hmac: HMAC
     private let computed: UnsafeMutableRawBufferPointer
-    /// `nil` if pages are authenticated one after the other.
+    /// The lanes for several pages at once; `nil` if pages are authenticated one after the other.
     private let lanes: MessageLanes?
 
-    /// - Parameter isForMany: Whether it is worth while to prepare for many pages.
-    /// - Returns: `nil` for a seal without an HMAC, or where the cryptographic library refuses.
+    /// - Parameter isForMany: Whether it is worthwhile to prepare for many pages.
+    /// - Returns: `nil` for a seal without an HMAC, or if the cryptographic library fails.
     package init?(_ seal: PageSeal, key: SecretBytes, salt: [UInt8], isForMany: Bool = false) {
         guard let digest = seal.hmac else { return nil }
         var isDerived = false
@@ -102,15 +103,15 @@ package final class PageAuthenticator {
             }
     }
 
-    /// Whether ``areAuthentic(_:from:count:)`` is there.
+    /// Whether ``areAuthentic(_:from:)`` can be used.
     var takesMany: Bool { lanes != nil }
 
-    /// Whether each of several pages, none of them the first, is what was sealed under this key.
+    /// Returns whether each of several pages, other than page 1, is what was sealed with this key.
     ///
     /// - Parameters:
-    ///   - pages: One page after the other, in memory where their HMACs are overwritten.
-    ///   - first: The number of the first of them.
-    /// - Returns: Nothing where ``takesMany`` is `false` or the cryptographic library refuses.
+    ///   - pages: The pages, one after the other, in memory in which their HMACs are overwritten.
+    ///   - first: The number of the first of these pages.
+    /// - Returns: An empty array if ``takesMany`` is `false` or the cryptographic library fails.
     func areAuthentic(_ pages: UnsafeMutableRawBufferPointer, from first: UInt32) -> [Bool] {
         guard let lanes, let start = pages.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return [] }
         let (count, length, size) = (pages.count / seal.pageSize, seal.contentEnd + PageSeal.vectorSize, computed.count)
@@ -135,11 +136,11 @@ package final class PageAuthenticator {
 
     deinit { computed.deallocate() }
 
-    /// Whether a page is what was sealed under this key.
+    /// Returns whether a page is what was sealed with this key.
     ///
     /// - Parameters:
     ///   - page: As many bytes as a page has.
-    ///   - start: How much of its begin is neither encrypted nor authenticated.
+    ///   - start: How many of its first bytes are neither encrypted nor authenticated.
     package func isAuthentic(_ page: UnsafeRawBufferPointer, _ number: UInt32, from start: Int) -> Bool {
         let mac = seal.contentEnd + PageSeal.vectorSize
         guard mac > start, page.count == seal.pageSize,
@@ -160,9 +161,9 @@ package final class PageAuthenticator {
 }
 
 extension PageSeal {
-    /// The content of a page, without the bytes at its end; nothing where the cryptographic library refuses.
+    /// Returns the content of a page, without the reserved bytes at its end; `nil` if the cryptographic library fails.
     ///
-    /// - Parameter start: How much of its begin is not encrypted.
+    /// - Parameter start: How many of its first bytes are not encrypted.
     package func opened(_ page: [UInt8], from start: Int, _ decryption: AESCBC) -> [UInt8]? {
         guard page.count == pageSize, contentEnd > start else { return nil }
         var content = Array(page[..<contentEnd])

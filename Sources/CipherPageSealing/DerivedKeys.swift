@@ -3,11 +3,11 @@ package import CipherPrimitives
 package import CipherSQLite
 internal import CipherSystemFiles
 
-/// The keys that were derived from passphrases and are in use in this process, so that a second store on a file pays no
-/// derivation of its own.
+/// The keys that were derived from passphrases and are in use in this process, so that a second store on a file need
+/// not derive its key again.
 ///
-/// A key stays known for as long as somebody holds it, and is erased with the last one who does. Of the passphrase only an
-/// HMAC is kept meanwhile, under a secret that this process made up: enough to tell whether another one is the same.
+/// A key stays known as long as something holds it, and is erased when the last holder releases it. Of the passphrase,
+/// only an HMAC is kept, made with a random secret of this process: enough to recognize the same passphrase.
 // Unchecked, and safe between threads: `known` is read and written only while `lock` is held; the rest never
 // changes.
 package final class DerivedKeys: @unchecked Sendable {
@@ -24,7 +24,8 @@ package final class DerivedKeys: @unchecked Sendable {
 
     package init() {}
 
-    /// The raw key that belongs to a key in the file with this salt, as ``CipherKey/rawKey(salt:settings:)`` gives it.
+    /// Returns the raw key that belongs to a key in the file with this salt, as ``CipherKey/rawKey(salt:settings:)``
+    /// does.
     package func rawKey(of key: CipherKey, salt: SecretBytes, settings: CipherSettings) throws -> CipherKey {
         guard key.form == .passphrase, let secret else { return try key.rawKey(salt: salt, settings: settings) }
         let origin = try Self.origin(of: key, salt, settings, secret)
@@ -41,7 +42,7 @@ package final class DerivedKeys: @unchecked Sendable {
         }
     }
 
-    /// One round of PBKDF2, which is an HMAC-SHA512 of what it is given as its salt.
+    /// Returns one round of PBKDF2, which is an HMAC-SHA512 of its salt argument.
     private static func origin(
         of key: CipherKey, _ salt: SecretBytes, _ settings: CipherSettings, _ secret: SecretBytes
     ) throws -> SecretBytes {
@@ -49,7 +50,7 @@ package final class DerivedKeys: @unchecked Sendable {
             for (part, start) in [(secret, 0), (salt, secret.count)] {
                 part.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: buffer[start...]).copyMemory(from: $0) }
             }
-            // The format decides on the digest and its rounds.
+            // The format determines the digest and the number of rounds.
             buffer[buffer.count - 1] = UInt8(truncatingIfNeeded: settings.compatibility)
         }
         return try SecretBytes(count: 64) { output in

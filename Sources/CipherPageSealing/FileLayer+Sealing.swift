@@ -1,25 +1,25 @@
 package import CipherSQLite
 
 extension FileLayer {
-    /// Whether the running engine and the settings allow a layer that seals pages.
+    /// Returns whether the running engine and the settings allow a layer that seals pages.
     package static func canSeal(_ settings: CipherSettings, engine: Engine = .current) -> Bool {
-        // The switch for bytes reserved at the end of each page came with SQLite 3.33.
+        // SQLite 3.33 introduced the setting for reserved bytes at the end of each page.
         engine.sqliteVersionNumber >= 3_033_000 && engine.defaultCompatibility == 4
             && settings == CipherSettings(compatibility: 4)
     }
 
-    /// A layer through which a connection without a key writes a database that SQLCipher 4 reads.
+    /// Creates a layer through which a connection without a key writes a database that SQLCipher 4 reads.
     ///
-    /// SQLCipher seals each page while the b-tree waits; here pages are sealed on other threads, many at once. It is a
-    /// second writer of SQLCipher's format and no more than that: whatever it wrote counts only once SQLCipher has read
-    /// all of it. Only for SQLCipher's default format, for a new file, and for a connection without a journal, which
-    /// would be plaintext.
+    /// SQLCipher seals each page while the b-tree waits; this layer seals pages on other threads, many at once. It is
+    /// only a second writer of SQLCipher's format: what it wrote counts only after SQLCipher has read all of it. It
+    /// supports only SQLCipher's default format, a new file, and a connection without a journal, which would be
+    /// plaintext.
     /// Source: SQLCipher Design.
     ///
     /// - Parameters:
     ///   - file: The new file.
     ///   - key: The raw key with the salt of the new file.
-    ///   - startThread: Starts a thread that runs a closure; `false` where there is none to be had.
+    ///   - startThread: Starts a thread that runs a closure; returns `false` if the system cannot start one.
     package convenience init(
         sealing file: DescriptorFile, key: CipherKey,
         startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
@@ -29,7 +29,7 @@ extension FileLayer {
     }
 }
 
-/// Pages of a sealed file, by number from 1.
+/// Access to the pages of a sealed file, numbered from 1.
 extension DescriptorFile {
     func write(_ bytes: UnsafePointer<UInt8>, count: Int, page: UInt32) -> Int32 {
         write(UnsafeRawPointer(bytes), count: count, offset: Self.offset(of: page))

@@ -2,19 +2,19 @@ internal import CCipherEngine
 internal import CipherPrimitives
 internal import CipherSQLite
 
-/// Pages on their way to the disk, sealed and written together on another thread.
+/// Pages that are sealed and written together on another thread.
 ///
-/// Filled by SQLite's thread. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs to the thread
-/// that seals it.
-// Unchecked, and safe between threads: the memory, `numbers` and `result` are touched by one at a time, as said above, and
-// the threads' lock orders them.
+/// SQLite's thread fills it. Between ``SealingThreads/submit(_:)`` and ``SealingThreads/settle(_:)`` it belongs to the
+/// thread that seals it.
+// Unchecked, and safe between threads: the memory, `numbers` and `result` are accessed by one thread at a time, as
+// described above, and the threads' lock orders the accesses.
 final class PageBatch: @unchecked Sendable {
     static let capacity = 64
 
-    /// Made for the first page: most files have fewer pages than there is room for in one batch.
+    /// Allocated for the first page: most files have fewer pages than one batch has room for.
     private var memory: (pages: UnsafeMutablePointer<UInt8>, sealed: UnsafeMutablePointer<UInt8>)?
     private var result = SQLITE_OK
-    /// The numbers of the pages, in the order of their arrival.
+    /// The numbers of the pages, in order of arrival.
     private(set) var numbers: [UInt32] = []
 
     deinit {
@@ -38,7 +38,7 @@ final class PageBatch: @unchecked Sendable {
 
     func page(at place: Int) -> UnsafeMutablePointer<UInt8> { buffers.pages + place * PageSealer.pageSize }
 
-    /// Takes a page in, and returns its place.
+    /// Adds a page, and returns its position.
     func append(_ number: UInt32, _ content: UnsafeRawPointer) -> Int {
         let place = numbers.count
         numbers.append(number)
@@ -50,9 +50,9 @@ final class PageBatch: @unchecked Sendable {
         UnsafeMutableRawPointer(page(at: place)).copyMemory(from: content, byteCount: PageSealer.pageSize)
     }
 
-    /// Forgets the pages, which are written.
+    /// Removes the pages, after they were written.
     ///
-    /// Returns SQLite's code of the failure to write them, or `SQLITE_OK`.
+    /// Returns SQLite's result code of a failed write, or `SQLITE_OK`.
     func reset() -> Int32 {
         numbers.removeAll(keepingCapacity: true)
         defer { result = SQLITE_OK }
@@ -61,7 +61,7 @@ final class PageBatch: @unchecked Sendable {
 
     /// Seals the pages and writes them.
     ///
-    /// - Parameter sealer: `nil` where there is none, which is a failure to write.
+    /// - Parameter sealer: The sealer; `nil` if there is none, which counts as a write failure.
     func seal(with sealer: PageSealer?, to disk: DescriptorFile) {
         result = sealer.map { write(sealedBy: $0, to: disk) } ?? DescriptorFile.writeFailure
     }
@@ -69,7 +69,7 @@ final class PageBatch: @unchecked Sendable {
     private func write(sealedBy sealer: PageSealer, to disk: DescriptorFile) -> Int32 {
         var vectors = [UInt8](repeating: 0, count: numbers.count * PageSealer.vectorSize)
         guard vectors.withUnsafeMutableBytes(Cryptography.randomize) else { return DescriptorFile.writeFailure }
-        // In the order of the file, so that neighbours are written at once.
+        // In file order, so that adjacent pages are written together.
         let places = numbers.indices.sorted { numbers[$0] < numbers[$1] }
         let areSealed = vectors.withUnsafeBufferPointer { vectors in
             vectors.baseAddress.map { vectors in

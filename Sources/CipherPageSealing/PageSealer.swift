@@ -4,13 +4,14 @@ internal import CipherSQLite
 
 /// Seals and opens single pages in the format of SQLCipher 4.
 ///
-/// A sealed page is its content under AES-256 in CBC mode, the initialisation vector, and an HMAC-SHA512 over both and
-/// the page's number, four bytes with the lowest first. The first page begins with the salt in place of SQLite's magic
-/// string, outside what is encrypted and authenticated. The algorithms are the cryptographic library's; only their
-/// order is here. Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page MAC".
+/// A sealed page is its content encrypted with AES-256 in CBC mode, the initialization vector, and an HMAC-SHA512 over
+/// both and the page number, which is four bytes, little-endian. The first page begins with the salt in place of
+/// SQLite's magic string, outside the encrypted and authenticated part. The algorithms are the cryptographic library's;
+/// this class only determines their order. Source: SQLCipher Design, "Database Encryption and Decryption" and "Per-Page
+/// MAC".
 package final class PageSealer {
     package static let pageSize = 4096
-    /// Behind the content: the initialisation vector and the HMAC.
+    /// The number of bytes after the content: the initialization vector and the HMAC.
     package static let reservedSize = vectorSize + macSize
     static let vectorSize = 16
     private static let macSize = 64
@@ -20,12 +21,12 @@ package final class PageSealer {
     private let encryption: AESCBC
     private let decryption: AESCBC
     private let authentication: HMAC
-    /// `nil` if pages are sealed one after the other.
+    /// The lanes for several pages at once; `nil` if pages are sealed one after the other.
     private let lanes: MessageLanes?
 
-    /// A sealer with the keys of one file, for one thread at a time.
+    /// Creates a sealer with the keys of one file, for one thread at a time.
     ///
-    /// - Throws: ``KeyError`` where the cryptographic library refuses.
+    /// - Throws: ``KeyError`` if the cryptographic library fails.
     init(_ keys: SealingKeys) throws {
         guard let encryption = keys.encryption.withUnsafeBytes({ AESCBC(.encrypt, key: $0) }),
             let decryption = keys.encryption.withUnsafeBytes({ AESCBC(.decrypt, key: $0) }),
@@ -46,11 +47,11 @@ package final class PageSealer {
         let number: UInt32
         /// 16 random bytes, never used before.
         let vector: UnsafePointer<UInt8>
-        /// Gets the sealed page.
+        /// Receives the sealed page.
         let sealed: UnsafeMutablePointer<UInt8>
     }
 
-    /// Writes the sealed forms of pages; `false` if the cryptographic library refuses.
+    /// Writes the sealed forms of pages; returns `false` if the cryptographic library fails.
     func seal(_ pages: [Page]) -> Bool {
         guard let lanes else {
             return pages.allSatisfy { seal($0.content, number: $0.number, vector: $0.vector, into: $0.sealed) }
@@ -68,14 +69,14 @@ package final class PageSealer {
                     let skipped = skippedBytes(of: page.number)
                     let mac = page.sealed + Self.contentSize + Self.vectorSize
                     (page.sealed + Self.contentSize).update(from: page.vector, count: Self.vectorSize)
-                    // In the place of the HMAC, which is written once it is computed.
+                    // The number is in the place of the HMAC, which is written after it is computed.
                     UnsafeMutableRawPointer(mac).storeBytes(of: page.number.littleEndian, as: UInt32.self)
                     return MessageLanes.Message(
                         page.sealed + skipped, count: Self.contentSize + Self.vectorSize + 4 - skipped, into: mac)
                 })
     }
 
-    /// Writes what is in front of the encrypted bytes of a page, and tells how much it is.
+    /// Writes what precedes the encrypted bytes of a page, and returns its length.
     private func begin(_ number: UInt32, _ sealed: UnsafeMutablePointer<UInt8>) -> Int {
         let skipped = skippedBytes(of: number)
         if skipped > 0 {
@@ -84,7 +85,7 @@ package final class PageSealer {
         return skipped
     }
 
-    /// Writes the sealed form of a page; `false` if the cryptographic library refuses.
+    /// Writes the sealed form of a page; returns `false` if the cryptographic library fails.
     ///
     /// - Parameter vector: 16 random bytes, never used before.
     func seal(
@@ -100,7 +101,7 @@ package final class PageSealer {
         return authenticate(sealed, number, into: sealed + Self.contentSize + Self.vectorSize)
     }
 
-    /// Writes the content of a sealed page; `false` if it is not authentic.
+    /// Writes the content of a sealed page; returns `false` if the page is not authentic.
     func open(_ sealed: UnsafePointer<UInt8>, number: UInt32, into page: UnsafeMutablePointer<UInt8>) -> Bool {
         var mac = [UInt8](repeating: 0, count: Self.macSize)
         let stored = sealed + Self.contentSize + Self.vectorSize
@@ -125,7 +126,7 @@ package final class PageSealer {
     /// Source: SQLite, "Database File Format", section 1.3.1.
     static let magic = Array("SQLite format 3\0".utf8)
 
-    /// How much of a page's begin is neither encrypted nor authenticated.
+    /// Returns how many bytes at the beginning of a page are neither encrypted nor authenticated.
     private func skippedBytes(of number: UInt32) -> Int { number == 1 ? salt.count : 0 }
 
     private func authenticate(

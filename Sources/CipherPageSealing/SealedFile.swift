@@ -1,12 +1,13 @@
 internal import CCipherEngine
 internal import CipherSQLite
 
-/// A database file that SQLite writes as plaintext pages and that lies on the disk sealed.
+/// A database file that SQLite writes as plaintext pages and that is stored sealed.
 ///
-/// Used by one thread, SQLite's. Full batches of pages are sealed and written on others; a page that is wanted again is
-/// taken from the batch that is being filled, or waited for and opened.
+/// It is used by one thread, SQLite's. Full batches of pages are sealed and written on other threads. If a page is
+/// needed again, it is taken from the batch that is being filled, or this thread waits for its batch, reads it and
+/// opens it.
 final class SealedFile: LayeredFile {
-    /// So many that each core has one to seal while another is filled, and that memory stays small.
+    /// Enough that each core has a batch to seal while another is filled, but little memory is used.
     private static let batchCount = 16
 
     private let disk: DescriptorFile
@@ -15,10 +16,10 @@ final class SealedFile: LayeredFile {
     private let threads: SealingThreads
     /// The batch that is being filled.
     private var current = 0
-    /// Where the pages are that may not have been written yet.
+    /// The locations of the pages that may not have been written yet.
     private var places: [UInt32: (batch: Int, place: Int)] = [:]
     private var size: Int64
-    /// The first failure; SQLite does not look at every result.
+    /// The first failure; SQLite does not check every result.
     private(set) var failure = SQLITE_OK
 
     init(
@@ -51,7 +52,7 @@ final class SealedFile: LayeredFile {
                 batches[current].replace(known.place, content)
                 return SQLITE_OK
             }
-            // Two threads could write the page in either order.
+            // Otherwise two threads could write the page in either order.
             settle(known.batch)
         }
         places[number] = (current, batches[current].append(number, content))
@@ -66,7 +67,7 @@ final class SealedFile: LayeredFile {
         settle(current)
     }
 
-    /// Waits until a batch is on the disk.
+    /// Waits until a batch is written.
     private func settle(_ batch: Int) {
         for number in batches[batch].numbers where places[number]?.batch == batch { places[number] = nil }
         threads.settle(batches[batch], with: sealer)
@@ -74,10 +75,10 @@ final class SealedFile: LayeredFile {
         if failure == SQLITE_OK { failure = result }
     }
 
-    /// Writes what is left, and waits for it.
+    /// Writes the remaining pages, and waits until all are written.
     func flush() -> Int32 {
         if !batches[current].isEmpty {
-            // It is waited for at once, so no thread is started for it.
+            // The batch is waited for at once, so no thread is started for it.
             threads.submit(batches[current], startsThread: false)
             current = (current + 1) % batches.count
         }
@@ -105,7 +106,7 @@ final class SealedFile: LayeredFile {
 
     // MARK: Reading
 
-    /// Reads a page or a part of one.
+    /// Reads a page or part of a page.
     func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
         let inPage = Int(offset % Int64(PageSealer.pageSize))
         guard inPage + count <= PageSealer.pageSize else { return DescriptorFile.readFailure }

@@ -1,11 +1,12 @@
 internal import CCipherEngine
 package import CipherSQLite
 
-/// The pages of a file that are written one by one, and sealed on several cores as SQLCipher 4 seals them.
+/// A file whose pages are written one by one and sealed on several cores, as SQLCipher 4 seals them.
 ///
-/// For a copy whose pages have the content of another file's. As with ``FileLayer/init(sealing:key:startThread:)``, what is
-/// written counts only once it was read by others. Only for ``FileLayer/canSeal(_:engine:)``.
-// Not `Sendable`: one thread's, as `SealedFile` is.
+/// Used for a copy whose pages have the content of another file's pages. As with
+/// ``FileLayer/init(sealing:key:startThread:)``, the result counts only after other code has read it. Use it only if
+/// ``FileLayer/canSeal(_:engine:)`` allows it.
+// Not `Sendable`: it belongs to one thread, as `SealedFile` does.
 package final class SealedPages {
     private let file: SealedFile
     private let disk: DescriptorFile
@@ -14,9 +15,9 @@ package final class SealedPages {
     /// - Parameters:
     ///   - disk: The file.
     ///   - key: The raw key with the salt of that file.
-    ///   - path: What errors name.
-    ///   - startThread: Starts a thread that runs a closure; `false` where there is none to be had.
-    /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
+    ///   - path: The path that errors name.
+    ///   - startThread: Starts a thread that runs a closure; returns `false` if the system cannot start one.
+    /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
     package init(
         _ disk: DescriptorFile, key: CipherKey, path: String,
         startThread: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
@@ -28,21 +29,21 @@ package final class SealedPages {
 
     deinit { _ = file.close() }
 
-    /// Cuts or extends the file; what is new are zeros.
+    /// Truncates or extends the file; the new part contains zeros.
     ///
-    /// - Throws: ``DatabaseError``, as every method here.
+    /// - Throws: ``DatabaseError``, as does every method here.
     package func resize(toPages count: UInt32) throws {
         try check(file.truncate(to: Int64(count) * Int64(PageSealer.pageSize)))
     }
 
-    /// Seals a page, which is on its way to the disk then.
+    /// Submits a page to be sealed and written.
     ///
-    /// - Parameter content: As many bytes as a page has; those at its end, where the seal is, do not count.
+    /// - Parameter content: As many bytes as a page has; those at its end, where the seal goes, are ignored.
     package func write(_ page: UInt32, _ content: UnsafeRawPointer) throws {
         try check(file.write(content, count: PageSealer.pageSize, offset: Self.offset(of: page)))
     }
 
-    /// Has zeros in the place of a page, as SQLCipher leaves one that was never written.
+    /// Writes zeros in place of a page, as SQLCipher leaves a page that was never written.
     package func clear(_ page: UInt32) throws {
         try flush()
         let zeros = [UInt8](repeating: 0, count: PageSealer.pageSize)

@@ -10,9 +10,10 @@ struct SealingKeys {
 
     /// Derives the key of the page HMACs from the file's raw key.
     ///
-    /// Source: SQLCipher Design, "Key Derivation": PBKDF2 with two rounds over the salt, each byte of it changed by 0x3a.
+    /// Source: SQLCipher Design, "Key Derivation": PBKDF2 with two rounds over the salt, each byte of which is XORed
+    /// with 0x3a.
     ///
-    /// - Throws: ``KeyError`` for a key without its salt, or where the cryptographic library refuses.
+    /// - Throws: ``KeyError`` for a key without its salt, or if the cryptographic library fails.
     init(_ key: CipherKey) throws {
         guard let salt = key.salt else { throw KeyError.malformed }
         self.salt = salt

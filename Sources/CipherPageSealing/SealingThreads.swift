@@ -9,19 +9,20 @@ internal import CipherSystemFiles
 
 /// The threads that seal and write batches of pages for one file, as many as there are processors.
 ///
-/// They are started when there is work for them and end with the file. Whoever waits for a batch that none of them has
-/// come to seals it himself: the system may have no thread to give. A dispatch queue would wait for one without end.
-// Unchecked, and safe between threads: what changes is touched only while `lock` is held, and the pages of a batch by
-// whoever took it from `submitted`.
+/// They are started when there is work for them and end with the file. If no thread has taken a batch, the caller that
+/// waits for the batch seals it itself, because the system may be unable to start a thread. A dispatch queue would wait
+/// for a thread forever.
+// Unchecked, and safe between threads: mutable state is accessed only while `lock` is held, and the pages of a batch
+// only by the thread that took it from `submitted`.
 final class SealingThreads: @unchecked Sendable {
-    /// Starts a thread that runs a closure; `false` where there is none to be had.
+    /// Starts a thread that runs a closure; returns `false` if the system cannot start one.
     typealias ThreadStart = @Sendable (@escaping @Sendable () -> Void) -> Bool
 
     private let lock = Lock()
     private let disk: DescriptorFile
     private let keys: SealingKeys
     private let startThread: ThreadStart
-    /// The batches that no one has begun to seal, in the order of their arrival.
+    /// The batches that no thread has begun to seal, in order of arrival.
     private var submitted: [PageBatch] = []
     private var sealing: [PageBatch] = []
     private var threads = 0
@@ -35,9 +36,9 @@ final class SealingThreads: @unchecked Sendable {
         self.startThread = startThread
     }
 
-    /// Has a batch sealed and written on another thread.
+    /// Submits a batch to be sealed and written on another thread.
     ///
-    /// - Parameter startsThread: Whether one may be started for it.
+    /// - Parameter startsThread: Whether a thread may be started for it.
     func submit(_ batch: PageBatch, startsThread: Bool = true) {
         let isThreadWanted = lock.withLock {
             submitted.append(batch)
@@ -54,9 +55,9 @@ final class SealingThreads: @unchecked Sendable {
         }
     }
 
-    /// Waits until a batch that was submitted, if it was, is written.
+    /// Waits until a batch is written, if it was submitted.
     ///
-    /// - Parameter sealer: Seals it here where no thread has come to it.
+    /// - Parameter sealer: Seals the batch on this thread if no other thread has taken it.
     func settle(_ batch: PageBatch, with sealer: PageSealer) {
         let isMine = lock.withLock {
             if let place = submitted.firstIndex(where: { $0 === batch }) {
@@ -69,7 +70,7 @@ final class SealingThreads: @unchecked Sendable {
         if isMine { batch.seal(with: sealer, to: disk) }
     }
 
-    /// Ends the threads and waits for their end; all batches must be settled.
+    /// Ends the threads and waits until they have ended; all batches must be settled.
     func end() {
         lock.withLock {
             hasEnded = true
@@ -79,7 +80,7 @@ final class SealingThreads: @unchecked Sendable {
     }
 
     private func work() {
-        // The contexts of the cryptographic library are one thread's.
+        // The contexts of the cryptographic library belong to one thread.
         let sealer = try? PageSealer(keys)
         while let batch = next() {
             batch.seal(with: sealer, to: disk)
@@ -94,7 +95,7 @@ final class SealingThreads: @unchecked Sendable {
         }
     }
 
-    /// The batch that is next, waited for; `nil` at the end.
+    /// Waits for the next batch and returns it; `nil` at the end.
     private func next() -> PageBatch? {
         lock.withLock {
             idleThreads += 1

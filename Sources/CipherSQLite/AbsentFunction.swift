@@ -2,10 +2,10 @@ internal import CCipherEngine
 internal import CipherErrors
 
 extension Connection {
-    /// Runs `body`, and again with a stand-in for each function that the schema names and no one has registered.
+    /// Runs `body`, and repeats it with a stand-in for each function that the schema names but no one has registered.
     ///
-    /// SQLite compiles the code that would compute an index entry or a generated column even where it then moves whole
-    /// records and never runs it. A stand-in lets that code compile; a call of it fails.
+    /// SQLite compiles the code that would compute an index entry or a generated column even if it then moves whole
+    /// records and never runs that code. A stand-in lets the code compile; calling it fails.
     ///
     /// - Throws: ``DatabaseError``, or what `body` throws.
     package func standingInForAbsentFunctions<Result>(_ body: () throws -> Result) throws -> Result {
@@ -16,7 +16,7 @@ extension Connection {
                 result = .success(try body())
                 break
             } catch let error as DatabaseError {
-                // Compared by byte: what Swift holds for equal can be two functions to SQLite.
+                // The names are compared by byte, because names that are equal in Swift can be two functions in SQLite.
                 guard case .function(let name) = error.unregistered,
                     !names.contains(where: { $0.utf8.elementsEqual(name.utf8) })
                 else {
@@ -30,7 +30,7 @@ extension Connection {
                 break
             }
         }
-        // Elsewhere a function that is missing is to be reported as missing.
+        // Elsewhere, a missing function must be reported as missing.
         for name in names { try setStandIn(for: name, present: false) }
         return try result.get()
     }
@@ -40,7 +40,8 @@ extension Connection {
             context, _, _ in
             sqlite3_result_error(context, "the schema calls a function that only the app has", -1)
         }
-        // Innocuous, for a schema that is not trusted may call no other; engines before SQLite 3.31 ignore the flag.
+        // It is innocuous, because an untrusted schema may call only innocuous functions; engines before SQLite 3.31
+        // ignore the flag.
         let innocuous: Int32 = 0x20_0000
         try check(
             sqlite3_create_function_v2(

@@ -1,29 +1,29 @@
 internal import CCipherEngine
 
-/// Writes the log of a connection in WAL mode into the database file, while no other connection can begin the log anew.
+/// Writes the log of a connection in WAL mode into the database file, while no other connection can restart the log.
 ///
-/// SQLite's own automatic checkpoint does not look whether it can. A connection that commits between the checkpointer's
-/// look at the log and its work may begin the log anew, and the checkpointer then marks commits as written that are
-/// only in the log: they are lost when the log starts again once more. So the writer holds the lock of a writer, and
-/// another connection checkpoints, for SQLite does not let one in a transaction do so. Source: SQLite, "Write-Ahead
-/// Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
+/// SQLite's own automatic checkpoint does not check whether another connection can. A connection that commits after the
+/// checkpointer has read the state of the log, but before it copies the log, may restart the log. The checkpointer then
+/// marks commits as written that are only in the log, and they are lost when the log is restarted again. So the writer
+/// holds the write lock while another connection checkpoints, because SQLite does not let a connection in a transaction
+/// do so. Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug": versions 3.7.0 to 3.51.2.
 package final class Checkpointer {
-    /// How many frames the log has when a commit is followed by a checkpoint, as by SQLite's default.
+    /// The number of frames in the log from which a commit is followed by a checkpoint, as in SQLite's default.
     private static let frames = 1_000
 
     private unowned let writer: Connection
     private let open: () throws -> Connection
     private var second: Connection?
-    /// How many frames the log had after the writer's latest commit, until that was looked at.
+    /// The number of frames in the log after the writer's latest commit; 0 after it was checked.
     private var framesInLog = 0
-    /// Is told how each checkpoint ended: whether the whole log is in the file.
+    /// Called with the result of each checkpoint: whether the whole log is in the file.
     package var didEnd: ((Result<Bool, any Error>) -> Void)?
 
-    /// Takes the place of SQLite's automatic checkpoint on a connection, which closes it.
+    /// Replaces SQLite's automatic checkpoint on a connection; the connection closes the checkpointer.
     ///
     /// The corresponding C function is `sqlite3_wal_hook`.
     ///
-    /// - Parameter open: Opens another connection to the same file, which waits for no one, when there is first a
+    /// - Parameter open: Opens another connection to the same file, which does not wait for locks; called for the first
     ///   checkpoint.
     fileprivate init(of writer: Connection, open: @escaping () throws -> Connection) {
         self.writer = writer
@@ -31,9 +31,10 @@ package final class Checkpointer {
         takeHook()
     }
 
-    /// Has SQLite tell of each commit of the writer, and checkpoint none by itself.
+    /// Makes SQLite report each of the writer's commits, and never checkpoint itself.
     func takeHook() {
-        // SQLite's automatic checkpoint is such a hook, and there is one: PRAGMA wal_autocheckpoint would remove it.
+        // SQLite's automatic checkpoint is also such a hook, and there is only one; PRAGMA wal_autocheckpoint would
+        // remove this one.
         _ = sqlite3_wal_hook(
             writer.handle,
             { context, _, _, frames in
@@ -43,9 +44,9 @@ package final class Checkpointer {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Checkpoints after a commit of the writer, where the log has grown long.
+    /// Checkpoints after a commit of the writer, if the log has grown long.
     ///
-    /// It waits for no one, and a failure is none of the commit: the next one tries again.
+    /// It does not wait for locks, and its failure is not a failure of the commit; the next commit tries again.
     package func didCommit() {
         let isLong = framesInLog >= Self.frames
         framesInLog = 0
@@ -54,12 +55,12 @@ package final class Checkpointer {
         didEnd?(outcome)
     }
 
-    /// Writes the log into the file, and truncates it to nothing where no connection reads it.
+    /// Writes the log into the file, and truncates the log to zero length if no connection is reading it.
     ///
-    /// Waits for the lock of a writer as the connection does.
+    /// Waits for the write lock as the connection does.
     ///
     /// - Returns: Whether the whole log is in the file.
-    /// - Throws: ``DatabaseError``, other than of locks.
+    /// - Throws: ``DatabaseError``, except for locks.
     package func truncateLog() throws -> Bool {
         let outcome = Result {
             do {
@@ -93,11 +94,11 @@ package final class Checkpointer {
         return isWhole
     }
 
-    /// Empties the log, where no connection reads it.
+    /// Truncates the log, if no connection is reading it.
     ///
-    /// TRUNCATE takes the lock of a writer itself, and continues without it where another has it. That the writer reads
-    /// makes it safe: while it reads the log that does not start again, and while it reads the file alone nothing is
-    /// copied there.
+    /// TRUNCATE takes the write lock itself, and continues without it if another connection has it. This is safe
+    /// because the writer has a read transaction: while the writer reads the log, the log is not restarted, and while
+    /// it reads only the file, nothing is copied to the file.
     private func truncate() throws {
         let second = try connection()
         try writer.execute("BEGIN DEFERRED")
@@ -113,21 +114,23 @@ package final class Checkpointer {
         return opened
     }
 
-    /// If it cannot, the connection's owner closes it.
+    /// Rolls back. If that fails, the connection's owner closes the connection.
     private func rollBack() {
         try? writer.execute("ROLLBACK")
     }
 }
 
 extension Connection {
-    /// Has ``checkpointer`` write the log into the file, and SQLite no more.
+    /// Makes ``checkpointer`` write the log into the file instead of SQLite.
     ///
-    /// - Parameter open: Opens another connection to the same file, which waits for no one, when it is first needed.
+    /// - Parameter open: Opens another connection to the same file, which does not wait for locks; called when it is
+    ///   first needed.
     package func checkpoint(by open: @escaping () throws -> Connection) {
         checkpointer = Checkpointer(of: self, open: open)
     }
 
-    /// Has commits never checkpoint; the last connection that closes does, alone with the file.
+    /// Prevents commits from checkpointing; only the last connection checkpoints, when it closes and no other one uses
+    /// the file.
     package func stopAutomaticCheckpoints() throws {
         try execute("PRAGMA wal_autocheckpoint = 0")
     }

@@ -11,13 +11,13 @@ public import CipherPrimitives
 ///
 /// Source of the forms: SQLCipher API, `PRAGMA key`.
 public struct CipherKey: Sendable, Equatable {
-    /// Which of SQLCipher's three forms a key has.
+    /// SQLCipher's three forms of a key.
     public enum Form: Sendable, Equatable {
-        /// Bytes from which SQLCipher derives the key with PBKDF2 over the file's salt.
+        /// Bytes from which SQLCipher derives the key, using PBKDF2 and the file's salt.
         case passphrase
         /// 32 bytes that are the key itself.
         case raw
-        /// 32 bytes of key and the file's 16 bytes of salt.
+        /// 32 bytes of key, followed by the file's 16 bytes of salt.
         case rawWithSalt
     }
 
@@ -26,9 +26,9 @@ public struct CipherKey: Sendable, Equatable {
     /// The length of a database's salt in bytes.
     public static let saltLength = 16
 
-    /// Which form the key has.
+    /// The form of the key.
     public let form: Form
-    /// What `sqlite3_key_v2` is given: the passphrase, or the `x'…'` form of a raw key.
+    /// The bytes for `sqlite3_key_v2`: the passphrase, or the `x'…'` form of a raw key.
     package let keyBytes: SecretBytes
 
     package init(form: Form, keyBytes: SecretBytes) {
@@ -36,24 +36,24 @@ public struct CipherKey: Sendable, Equatable {
         self.keyBytes = keyBytes
     }
 
-    /// A passphrase, given as the bytes of its text.
+    /// Returns a passphrase key, from the bytes of the passphrase.
     ///
-    /// - Throws: ``KeyError/empty`` for no bytes, and ``KeyError/malformed`` for bytes that begin with `x'`: SQLCipher
-    ///   would read them as a raw key.
+    /// - Throws: ``KeyError/empty`` for no bytes, and ``KeyError/malformed`` for bytes that begin with `x'`, because
+    ///   SQLCipher would read them as a raw key.
     public static func passphrase(_ bytes: SecretBytes) throws -> CipherKey {
         guard bytes.count > 0 else { throw KeyError.empty }
         guard !bytes.hasRawPrefix else { throw KeyError.malformed }
         return CipherKey(form: .passphrase, keyBytes: bytes)
     }
 
-    /// A passphrase, given as text; its UTF-8 bytes are the passphrase.
+    /// Returns a passphrase key, from text; its UTF-8 bytes are the passphrase.
     ///
     /// - Throws: As ``passphrase(_:)-swift.type.method``.
     public static func passphrase(_ text: String) throws -> CipherKey {
         try passphrase(SecretBytes(text.utf8))
     }
 
-    /// A raw key of 32 bytes, with the salt of 16 bytes where the file does not hold it.
+    /// Returns a raw key of 32 bytes, with the salt of 16 bytes if the file does not contain it.
     ///
     /// - Throws: ``KeyError/rawLength(key:salt:)`` for other lengths.
     public static func raw(_ key: SecretBytes, salt: SecretBytes? = nil) throws -> CipherKey {
@@ -78,20 +78,20 @@ public struct CipherKey: Sendable, Equatable {
         return CipherKey(form: salt == nil ? .raw : .rawWithSalt, keyBytes: form)
     }
 
-    /// A new random raw key.
+    /// Returns a new random raw key.
     ///
     /// - Throws: ``KeyError/noRandomness``.
     public static func random() throws -> CipherKey {
         try raw(SecretBytes.random(count: rawKeyLength))
     }
 
-    /// Reads a key as key files hold it: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
+    /// Reads a key as it is stored in a key file: a passphrase, or SQLCipher's `x'64 hex'` or `x'96 hex'` form.
     ///
     /// One trailing newline (LF or CR LF) is not part of the key.
     ///
-    /// - Throws: ``KeyError/empty``; ``KeyError/malformed`` for text that begins with `x'`, white space before it or not,
-    ///   and is neither raw form: it is never taken as a passphrase; ``KeyError/byteOrderMark`` for text that begins with
-    ///   the mark that some editors write.
+    /// - Throws: ``KeyError/empty``; ``KeyError/malformed`` for text that begins with `x'`, with or without white space
+    ///   before it, but has neither raw form, because it is never taken as a passphrase; ``KeyError/byteOrderMark`` for
+    ///   text that begins with the mark that some editors write.
     public init(text: SecretBytes) throws {
         guard !text.hasByteOrderMark else { throw KeyError.byteOrderMark }
         let trimmed = text.withoutTrailingNewline()
@@ -113,10 +113,10 @@ public struct CipherKey: Sendable, Equatable {
         }
     }
 
-    /// The key as a key file holds it, without a newline.
+    /// The key as it is stored in a key file, without a newline.
     public var text: SecretBytes { keyBytes }
 
-    /// Whether it is a passphrase that looks like a raw key whose `x'` and `'` were forgotten.
+    /// Whether it is a passphrase that looks like a raw key without its `x'` and `'`.
     package var isBareDigits: Bool {
         guard form == .passphrase else { return false }
         let lengths = [2 * Self.rawKeyLength, 2 * (Self.rawKeyLength + Self.saltLength)]
@@ -125,7 +125,7 @@ public struct CipherKey: Sendable, Equatable {
         }
     }
 
-    /// The salt that a raw key brings along.
+    /// The salt that is part of a raw key.
     package var salt: SecretBytes? {
         guard form == .rawWithSalt else { return nil }
         return keyBytes.withUnsafeBytes { bytes in
@@ -140,10 +140,11 @@ public struct CipherKey: Sendable, Equatable {
         }
     }
 
-    /// The raw key that belongs to this key in the file with this salt: derived from a passphrase, or itself.
+    /// Returns the raw key that belongs to this key in the file with this salt: derived from the passphrase, or this
+    /// key itself.
     ///
-    /// The derivation is PBKDF2 as SQLCipher does it, so that it is paid once for a database and not once for each
-    /// connection. Source: SQLCipher Design, "Key Derivation".
+    /// The derivation is PBKDF2, as in SQLCipher, so that it runs once for a database and not once for each connection.
+    /// Source: SQLCipher Design, "Key Derivation".
     package func rawKey(salt: SecretBytes, settings: CipherSettings) throws -> CipherKey {
         switch form {
         case .rawWithSalt: return self
@@ -192,7 +193,7 @@ extension SecretBytes {
         }
     }
 
-    /// White space before a raw key, which is no part of any passphrase that somebody means.
+    /// Whether there is white space before a raw key, which no one means as part of a passphrase.
     fileprivate var hasIndentedRawPrefix: Bool {
         withUnsafeBytes { bytes in
             let start = bytes.firstIndex { ![0x20, 0x09, 0x0a, 0x0d].contains($0) } ?? bytes.count
@@ -201,7 +202,7 @@ extension SecretBytes {
         }
     }
 
-    /// The mark of UTF-8 or of either UTF-16.
+    /// Whether the text begins with the byte order mark of UTF-8 or of either UTF-16.
     fileprivate var hasByteOrderMark: Bool {
         withUnsafeBytes { bytes in
             bytes.starts(with: [0xef, 0xbb, 0xbf]) || bytes.starts(with: [0xff, 0xfe])
@@ -222,7 +223,7 @@ extension SecretBytes {
 }
 
 extension CipherSettings.Digest {
-    /// The function that it names.
+    /// The hash function with this name.
     package var function: HashFunction {
         switch self {
         case .sha1: .sha1

@@ -1,7 +1,7 @@
 internal import CipherPrimitives
 
 extension CipherPages {
-    /// The pages of a file with a key.
+    /// Describes the pages of a file with a key.
     ///
     /// Format 1 authenticates nothing. Source: SQLCipher Design, "Database Encryption and Decryption".
     init(_ key: CipherKey, _ settings: CipherSettings) {

@@ -1,13 +1,13 @@
-/// How an encrypted file is laid out: the SQLCipher format, what differs from its defaults, and how much of the header
+/// The layout of an encrypted file: the SQLCipher format, deviations from its defaults, and how much of the header
 /// stays readable.
 ///
-/// The defaults of an engine are never relied on: each connection pins what it means.
-/// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`,
-/// `PRAGMA cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
+/// The library never relies on an engine's defaults: each connection sets every value explicitly.
+/// Source: SQLCipher API, `PRAGMA cipher_compatibility`, `PRAGMA cipher_page_size`, `PRAGMA kdf_iter`, `PRAGMA
+/// cipher_hmac_algorithm`, `PRAGMA cipher_kdf_algorithm`, `PRAGMA cipher_plaintext_header_size`.
 public struct CipherSettings: Sendable, Equatable {
-    /// A hash function, for the authentication of pages and for the derivation of keys.
+    /// A hash function for the authentication of pages and the derivation of keys.
     public enum Digest: String, Sendable, CaseIterable {
-        /// SHA-1, which the formats 1 to 3 use.
+        /// SHA-1, which formats 1 to 3 use.
         case sha1
         /// SHA-256.
         case sha256
@@ -15,23 +15,23 @@ public struct CipherSettings: Sendable, Equatable {
         case sha512
     }
 
-    /// SQLCipher's format, 1 to 4: 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages, HMAC-SHA512,
-    /// 256,000 rounds) can be written, the older ones opened.
+    /// SQLCipher's format, 1 to 4. Formats 3 (1024-byte pages, HMAC-SHA1, 64,000 rounds) and 4 (4096-byte pages,
+    /// HMAC-SHA512, 256,000 rounds) can be written, and the older ones can be opened.
     public let compatibility: Int
     /// The size of a page in bytes.
     public let pageSize: Int
-    /// The rounds of PBKDF2 by which a passphrase becomes a key.
+    /// The number of PBKDF2 rounds that derive a key from a passphrase.
     public let kdfIterations: Int
     /// The hash function of the pages' HMAC; format 1 has none.
     public let hmacAlgorithm: Digest
     /// The hash function of PBKDF2.
     public let kdfAlgorithm: Digest
-    /// How many bytes of the header stay readable: 0, or 32 where the system must recognise the file (iOS app groups).
+    /// The number of header bytes that stay readable: 0, or 32 if the system must recognize the file (iOS app groups).
     public var plaintextHeaderSize: Int
 
-    /// The format of `compatibility`, by default the newest that the running engine writes.
+    /// Creates the settings for a format, by default the newest that the running engine writes.
     ///
-    /// What is left out, or `nil`, is the format's default.
+    /// A parameter that is omitted or `nil` takes the format's default.
     public init(
         compatibility: Int = Engine.current.defaultCompatibility, pageSize: Int? = nil, kdfIterations: Int? = nil,
         hmacAlgorithm: Digest? = nil, kdfAlgorithm: Digest? = nil, plaintextHeaderSize: Int = 0
@@ -45,19 +45,19 @@ public struct CipherSettings: Sendable, Equatable {
         self.plaintextHeaderSize = plaintextHeaderSize
     }
 
-    /// Every format that an engine knows with its defaults, the newest first.
+    /// Returns every format that an engine supports, with its defaults, the newest first.
     package static func defaults(of engine: Engine = .current) -> [CipherSettings] {
         (1...engine.defaultCompatibility).reversed().map { CipherSettings(compatibility: $0) }
     }
 
-    /// Whether nothing but the header differs from the defaults of the format.
+    /// Whether everything except the header has the format's defaults.
     package var hasDefaults: Bool {
         var plain = CipherSettings(compatibility: compatibility)
         plain.plaintextHeaderSize = plaintextHeaderSize
         return self == plain
     }
 
-    /// Bytes at the end of each page that hold the initialisation vector and the HMAC, in whole blocks of AES.
+    /// The number of bytes at the end of each page for the initialization vector and the HMAC, in whole AES blocks.
     package var reservedBytes: Int {
         guard compatibility >= 2 else { return 16 }
         return switch hmacAlgorithm {
@@ -66,7 +66,7 @@ public struct CipherSettings: Sendable, Equatable {
         }
     }
 
-    /// The pragmas that pin these settings for a file that was given its key, without the word PRAGMA.
+    /// Returns the pragmas, without the word PRAGMA, that set these values for a file after its key was given.
     package func pragmas(engine: Engine) -> [String] {
         var statements: [String] = []
         if engine.hasCompatibilityPragma {
@@ -92,7 +92,7 @@ public struct CipherSettings: Sendable, Equatable {
 }
 
 extension CipherSettings {
-    /// Why there can be no such files, in words; `nil` where there can.
+    /// Returns the reason that files with these settings are impossible; `nil` if they are possible.
     ///
     /// - Parameter newest: The newest format that the engine writes.
     package func fault(newest: Int = Engine.current.defaultCompatibility) -> String? {
@@ -102,7 +102,7 @@ extension CipherSettings {
         guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else {
             return "a page size must be a power of two from 512 to 65536 bytes"
         }
-        // SQLite wants as much of each page. Source: "Database File Format", section 1.3.4.
+        // SQLite requires this much usable space on each page. Source: "Database File Format", section 1.3.4.
         guard pageSize - reservedBytes >= 480 else {
             return "a page of \(pageSize) bytes has no room for its HMAC; the minimum is 1024"
         }

@@ -1,13 +1,13 @@
 internal import CCipherEngine
 
-/// A comparison of texts that an app registers under a name and its schema uses.
+/// A comparison of texts that an app registers under a name for use in its schema.
 public struct Collation: Sendable {
     /// The name in the schema.
     public let name: String
-    /// Compares two texts, given as UTF-8: negative, 0 or positive.
+    /// Compares two texts, given as UTF-8; the result is negative, 0 or positive.
     public let compare: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
 
-    /// A collation with its comparison, which must be the one the database's indexes were built with.
+    /// Creates a collation from its comparison, which must be the one with which the database's indexes were built.
     public init(
         name: String, compare: @escaping @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Int
     ) {
@@ -21,10 +21,10 @@ extension Connection {
     ///
     /// The corresponding C function is `sqlite3_create_collation_v2`.
     ///
-    /// - Parameter compare: Negative, 0 or positive as the first text sorts before, with or after the second. It must be
-    ///   the comparison that the database's indexes were built with.
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a name
-    ///   that is empty or has a NUL character.
+    /// - Parameter compare: Negative, 0 or positive if the first text sorts before, with or after the second. It must
+    ///   be the comparison with which the database's indexes were built.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a
+    ///   name that is empty or contains a NUL character.
     public func register(_ collation: Collation) throws {
         try checkRegistration(of: collation.name)
         let box = Unmanaged.passRetained(CollationBox(collation))

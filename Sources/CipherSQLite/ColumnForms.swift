@@ -7,11 +7,11 @@ internal import CipherErrors
     public import Foundation
 #endif
 
-/// In which form dates and UUIDs are written to columns, and how numbers there are read as dates.
+/// The forms in which dates and UUIDs are written to columns, and in which numbers there are read as dates.
 ///
-/// Other forms are read as well, where the column itself tells which it is: text as a date of SQLite's, 16 bytes as a UUID.
-/// What a number means no column tells, so a date that is stored as one is read in the form that is set, also where a column
-/// of type TEXT has kept it as the text of its first 15 digits.
+/// Other forms are also read if the value itself shows its form: text as one of SQLite's date strings, 16 bytes as a
+/// UUID. A number does not show what it means, so a date stored as a number is read in the form that is set. This
+/// includes a number that a column of type TEXT has stored as text with its first 15 digits.
 ///
 /// | written by | dates | UUIDs |
 /// |---|---|---|
@@ -22,22 +22,22 @@ internal import CipherErrors
 public struct ColumnForms: Sendable, Equatable {
     /// The form of a date.
     public enum DateForm: String, Sendable, CaseIterable {
-        /// A REAL, the `unixepoch` of SQLite's date functions.
+        /// A REAL: the `unixepoch` of SQLite's date functions.
         case secondsSince1970
         /// An INTEGER, rounded.
         case millisecondsSince1970
-        /// A REAL, as `timeIntervalSinceReferenceDate`.
+        /// A REAL: the `timeIntervalSinceReferenceDate`.
         case secondsSince2001
-        /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time; rounded to milliseconds. A number that is
-        /// read is seconds since 1970.
+        /// Text in UTC, such as `2026-11-23 09:30:00.125`, which sorts by time and is rounded to milliseconds. A number
+        /// is read as seconds since 1970.
         case text
-        /// The same with a T between day and time, such as `2026-11-23T09:30:00.125`.
+        /// The same, with a T between day and time, such as `2026-11-23T09:30:00.125`.
         case textWithT
     }
 
     /// The form of a UUID.
     public enum UUIDForm: String, Sendable, CaseIterable {
-        /// Text in capitals.
+        /// Text in uppercase.
         case text
         /// Its 16 bytes.
         case blob
@@ -48,7 +48,7 @@ public struct ColumnForms: Sendable, Equatable {
     /// The form of UUIDs.
     public var uuids: UUIDForm
 
-    /// Seconds since 1970, and text, if nothing else is said.
+    /// Creates the forms; by default, dates are seconds since 1970 and UUIDs are text.
     public init(dates: DateForm = .secondsSince1970, uuids: UUIDForm = .text) {
         self.dates = dates
         self.uuids = uuids
@@ -60,7 +60,7 @@ public struct ColumnForms: Sendable, Equatable {
         switch dates {
         case .secondsSince1970: .real(date.timeIntervalSince1970)
         case .millisecondsSince1970:
-            // A date so far away has no integer; as a REAL it is read again.
+            // A date so distant does not fit an integer; as a REAL it can be read back.
             Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()).map(Value.integer)
                 ?? .real(date.timeIntervalSince1970 * 1_000)
         case .secondsSince2001: .real(date.timeIntervalSinceReferenceDate)
@@ -87,7 +87,7 @@ public struct ColumnForms: Sendable, Equatable {
         }
     }
 
-    /// The number that a column of type TEXT has made text of.
+    /// Returns the number that a column of type TEXT has converted to text.
     private static func number(_ text: String) -> Double? {
         guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x65].contains($0) }) else { return nil }
         return Double(text)
@@ -111,7 +111,7 @@ public struct ColumnForms: Sendable, Equatable {
         }
     }
 
-    /// The time strings that SQLite's date functions take, the one that is written first.
+    /// The time strings that SQLite's date functions accept, beginning with the one that is written.
     ///
     /// Source: SQLite, "Date And Time Functions", section 2.
     private static let texts: [Date.ISO8601FormatStyle] = {
@@ -125,7 +125,7 @@ public struct ColumnForms: Sendable, Equatable {
     private static let textWithT = texts[0].dateTimeSeparator(.standard)
 
     private static func date(_ text: String) -> Date? {
-        // The whole text: parsing alone takes what a text begins with.
+        // The whole text must match, because parsing alone accepts a matching prefix.
         for form in texts {
             if let found = try? form.consuming(text, startingAt: text.startIndex, in: text.startIndex..<text.endIndex),
                 found.upperBound == text.endIndex
@@ -138,10 +138,10 @@ public struct ColumnForms: Sendable, Equatable {
 }
 
 extension Date: Bindable, ColumnReadable {
-    /// Seconds since 1970 as a REAL; interpolated into SQL it is bound in the connection's ``ColumnForms`` instead.
+    /// Seconds since 1970 as a REAL; a date interpolated into SQL is bound in the connection's ``ColumnForms`` instead.
     public var databaseValue: Value { ColumnForms().value(self) }
 
-    /// A date in the connection's form, or text.
+    /// Reads a date in the connection's form, or as text.
     public static func read(from row: borrowing Row, at index: Int) throws -> Date {
         guard let date = row.forms.date(row.value(at: index)) else { throw row.mismatch(at: index, wanted: Date.self) }
         return date
@@ -149,10 +149,10 @@ extension Date: Bindable, ColumnReadable {
 }
 
 extension UUID: Bindable, ColumnReadable {
-    /// The text form, in capitals; interpolated into SQL it is bound in the connection's ``ColumnForms`` instead.
+    /// The text form, in uppercase; a UUID interpolated into SQL is bound in the connection's ``ColumnForms`` instead.
     public var databaseValue: Value { ColumnForms().value(self) }
 
-    /// Text or 16 bytes.
+    /// Reads text or 16 bytes.
     public static func read(from row: borrowing Row, at index: Int) throws -> UUID {
         guard let uuid = row.forms.uuid(row.value(at: index)) else { throw row.mismatch(at: index, wanted: UUID.self) }
         return uuid
@@ -163,7 +163,7 @@ extension Data: Bindable, ColumnReadable {
     /// The bytes.
     public var databaseValue: Value { .blob([UInt8](self)) }
 
-    /// A BLOB or TEXT column.
+    /// Reads a BLOB or TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Data {
         switch sqlite3_column_type(row.statement.handle, Int32(index)) {
         case SQLITE_BLOB, SQLITE_TEXT: row.withBytes(at: index) { Data($0) }
@@ -173,10 +173,10 @@ extension Data: Bindable, ColumnReadable {
 }
 
 extension URL: Bindable, ColumnReadable {
-    /// The whole of it, as text.
+    /// The absolute URL as text.
     public var databaseValue: Value { .text(absoluteString) }
 
-    /// A TEXT column.
+    /// Reads a TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> URL {
         guard let url = URL(string: try String.read(from: row, at: index)) else {
             throw row.mismatch(at: index, wanted: URL.self)
@@ -186,16 +186,16 @@ extension URL: Bindable, ColumnReadable {
 }
 
 extension Decimal: Bindable, ColumnReadable {
-    /// Its digits, as text: a REAL would round them.
+    /// The digits as text, because a REAL would round them.
     public var databaseValue: Value { .text(description) }
 
-    /// A TEXT column of a number, or an INTEGER or REAL one.
+    /// Reads a TEXT column that contains a number, or an INTEGER or REAL column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Decimal {
         switch row.value(at: index) {
         case .integer(let number): return Decimal(number)
         case .real(let number): return Decimal(number)
         case .text(let text):
-            // The whole text: digits that are followed by others are no number.
+            // The whole text must be a number, not only its beginning.
             guard text.utf8.allSatisfy({ 0x30...0x39 ~= $0 || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains($0) }),
                 let number = Decimal(string: text)
             else { fallthrough }

@@ -4,9 +4,9 @@
     internal import Foundation
 #endif
 
-/// The JSON in which a column holds a structure, an array or a dictionary.
+/// The JSON in which a column stores a structure, an array or a dictionary.
 ///
-/// Dates in it are numbers, of seconds since 1970, and keys are sorted, so that equal values make equal text.
+/// Dates in it are numbers of seconds since 1970. Keys are sorted, so that equal values give equal text.
 enum ColumnJSON {
     static func text(_ value: some Encodable) throws -> Value {
         let encoder = JSONEncoder()
@@ -21,7 +21,7 @@ enum ColumnJSON {
         return try decoder.decode(Grabbed.self, from: Data(text)).decoder
     }
 
-    /// The decoder of a text, which no one gives out otherwise.
+    /// Captures the decoder of a text, which is not available otherwise.
     private struct Grabbed: Decodable {
         let decoder: any Decoder
 

@@ -1,12 +1,12 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Attaches a file that is empty yet: plaintext, unless it is given a key before its first page is written.
+    /// Attaches a file that is still empty. It is plaintext, unless it gets a key before its first page is written.
     ///
     /// - Parameters:
-    ///   - layer: Leads to the file.
-    ///   - pages: Their size and how many bytes at their ends are left free, both in bytes, of a file that gets no key
-    ///     because the layer encrypts its pages.
+    ///   - layer: The file layer for the file.
+    ///   - pages: The page size and the number of bytes left free at the end of each page, both in bytes, for a file
+    ///     that gets no key because the layer encrypts its pages.
     package func attachEmpty(
         _ layer: FileLayer, as schema: String, pages: (size: Int, reserved: Int)? = nil
     ) throws {
@@ -21,9 +21,9 @@ extension Connection {
 
     /// Attaches a plaintext file that exists.
     ///
-    /// - Parameter isReadOnly: For a file that must not even have its journal rolled back.
+    /// - Parameter isReadOnly: Set this for a file whose journal must not even be rolled back.
     package func attachPlaintext(_ path: String, as schema: String, isReadOnly: Bool = false) throws {
-        // Its pages are not those of the main file, whose layer it would be opened through.
+        // Without its own layer, it would be opened through that of the main file, whose pages are different.
         let layer = try FileLayer(guarding: path)
         layers[schema] = layer
         let mode = isReadOnly ? "mode=ro" : "mode=rw"

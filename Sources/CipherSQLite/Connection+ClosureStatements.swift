@@ -1,6 +1,6 @@
 internal import CCipherEngine
 
-/// What SQLite asks of each statement that it compiles.
+/// The callback that SQLite calls for each statement that it compiles.
 struct Authorizer {
     let callback:
         @convention(c) (
@@ -11,7 +11,7 @@ struct Authorizer {
 }
 
 extension Connection {
-    /// Has SQLite ask another one, or none.
+    /// Replaces the authorizer; `nil` removes it.
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     func setAuthorizer(_ authorizer: Authorizer?) throws {
@@ -20,16 +20,17 @@ extension Connection {
     }
 }
 
-/// Which statements an app's closure may not run.
+/// The statements that an app's closure may not run.
 extension Connection {
-    /// Has SQLite refuse, while the connection is lent, what would outlast the transaction, before it runs.
+    /// Makes SQLite refuse statements that would outlast the transaction, before they run, while the connection is
+    /// lent.
     ///
-    /// Those are the transaction's own statements, ATTACH, temporary tables, views and triggers, which would continue
-    /// hiding and changing what the names of others mean, and pragmas that set more than the transaction undoes. They
-    /// are refused when they are compiled, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey` encrypts
-    /// the whole file again.
+    /// These are transaction statements; ATTACH; temporary tables, views and triggers, which would continue to hide
+    /// other objects of the same name or change what they do; and pragmas that set more than the transaction undoes.
+    /// They are refused during compilation, because SQLCipher runs some of its pragmas then, and `PRAGMA rekey`
+    /// re-encrypts the whole file.
     ///
-    /// Not for a connection on which statements are judged otherwise: SQLite asks one judge.
+    /// Do not use it on a connection that has another authorizer, because SQLite calls only one.
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     package func refuseWhatOutlastsLoans() throws {
@@ -40,8 +41,8 @@ extension Connection {
                         Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                             .recordAccess(code, first, second, isOfTrigger: cause != nil)
                     }
-                    // SQLite tells of the database, whether it is named or TEMP is said. Its own name for that one is ASCII,
-                    // and no other database can have it.
+                    // SQLite reports the database, whether the statement names it or says TEMP. SQLite's own name for
+                    // the temporary database is ASCII, and no other database can have that name.
                     let isTemporary =
                         (SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW ~= code || code == SQLITE_CREATE_VTABLE)
                         && third.map { String(cString: $0) } == "temp"
@@ -52,12 +53,13 @@ extension Connection {
                     guard let context else { return SQLITE_DENY }
                     let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                     guard connection.isLent else { return SQLITE_OK }
-                    // Compared with ASCII names alone, and shown: where it is no Unicode it is none of them.
+                    // It is only compared with ASCII names and shown; a name that is not valid UTF-8 matches none of
+                    // them.
                     let subject = first.map { String(cString: $0) } ?? ""
                     connection.refusal =
                         connection.requiresTransaction
                         ? Connection.refusal(of: code, subject, hasValue: second != nil)
-                        // VACUUM attaches a file as it runs.
+                        // VACUUM attaches a file while it runs.
                         : connection.isCompiling
                             ? Connection.refusalWithoutTransaction(of: code, subject, hasValue: second != nil) : nil
                     return connection.refusal == nil ? SQLITE_OK : SQLITE_DENY
@@ -65,7 +67,8 @@ extension Connection {
         tellsOfSchemaChanges = true
     }
 
-    /// Why a lent connection does not run a statement; never with a pragma's value, which may be a key.
+    /// Returns the reason that a lent connection does not run a statement, without a pragma's value, which may be a
+    /// key.
     private static func refusal(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
         switch code {
         case SQLITE_TRANSACTION:
@@ -82,12 +85,13 @@ extension Connection {
         }
     }
 
-    /// Why a connection does not run a statement that is lent without a transaction, and closed afterwards.
+    /// Returns the reason that a connection that is lent without a transaction, and closed afterwards, does not run a
+    /// statement.
     private static func refusalWithoutTransaction(of code: Int32, _ subject: String, hasValue: Bool) -> String? {
         switch code {
         case SQLITE_PRAGMA:
             let name = subject.lowercased()
-            // Not safe beside other connections: see ``Checkpointer``.
+            // A checkpoint is not safe if there are other connections: see ``Checkpointer``.
             if name == "wal_checkpoint" {
                 return "PRAGMA wal_checkpoint may not run here: call the store's checkpoint()"
             }
@@ -100,7 +104,7 @@ extension Connection {
     }
 
     private static func isAllowed(pragma name: String, hasValue: Bool) -> Bool {
-        // SQLCipher's own, of which some act without a value.
+        // SQLCipher's own pragmas, some of which have an effect without a value.
         if name.hasPrefix("cipher_") || name.hasSuffix("kdf_iter") || name.hasSuffix("key") {
             return !hasValue && readingCipherPragmas.contains(name)
         }
@@ -112,14 +116,14 @@ extension Connection {
         "cipher_integrity_check",
     ]
 
-    /// Pragmas whose value says what to read, or that the transaction undoes or ends with.
+    /// Pragmas whose value selects what to read, or whose effect the transaction undoes or ends.
     private static let pragmasOfTransaction: Set = [
         "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "integrity_check",
         "quick_check", "foreign_key_list", "foreign_key_check", "defer_foreign_keys", "user_version", "application_id",
         "incremental_vacuum", "optimize",
     ]
 
-    /// Pragmas that end with the connection, and upon which no promise of a store rests.
+    /// Pragmas whose effect ends with the connection, and on which no guarantee of a store depends.
     private static let pragmasOfConnection: Set = [
         "foreign_keys", "ignore_check_constraints", "recursive_triggers", "reverse_unordered_selects",
         "case_sensitive_like", "automatic_index", "cache_size", "cache_spill", "analysis_limit", "auto_vacuum",

@@ -1,35 +1,37 @@
 internal import CCipherEngine
 internal import CipherErrors
 
-/// What a file that no one has vouched for may make its reader do.
+/// Limits on what an untrusted file can make its reader do.
 extension Connection {
-    /// Functions in the schema that are not innocuous may not run.
+    /// Prevents functions in the schema from running unless they are innocuous.
     ///
-    /// Engines before SQLite 3.31 do not know the switch.
+    /// Engines before SQLite 3.31 do not have this setting.
     package func distrustSchema() {
         _ = cs_config_trusted_schema(handle, 0)
     }
 
-    /// Lets the schema run no function that is not innocuous, and nothing make a value that the file could not hold.
+    /// Prevents functions in the schema from running unless they are innocuous, and prevents values that the file could
+    /// not hold.
     ///
-    /// A few bytes of schema can ask for gigabytes: `zeroblob(1000000000)` in a generated column or an index. What is
-    /// stored is smaller than the file, so the bound is met by nothing that is stored, in the file or as computed from it.
+    /// A few bytes of schema can request gigabytes: `zeroblob(1000000000)` in a generated column or an index. Stored
+    /// values are smaller than the file, so no value that is stored in the file or computed from it reaches the limit.
     /// The corresponding C function is `sqlite3_limit`.
     ///
     /// - Parameter fileSize: The size of the file and of its log, in bytes.
     package func distrust(fileSize: Int64) {
         distrustSchema()
         let bound = min(max(fileSize, 2 << 20), Int64(Int32.max) / 8) * 8
-        // Answers with the bound that was in force, and never raises it beyond the library's own.
+        // The call returns the previous limit, and never raises it above the library's own.
         _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bound))
     }
 
-    /// Runs `body` with values beyond a length refused, where a lower bound is not in force anyway.
+    /// Runs `body` and refuses values beyond a length, unless a lower limit is already in effect.
     ///
     /// The corresponding C function is `sqlite3_limit`.
     ///
     /// - Parameter bytes: The greatest length, in bytes.
-    /// - Throws: What `body` throws, and ``DatabaseError`` that ``DatabaseError/isTooBig`` where SQLite met a longer one.
+    /// - Throws: What `body` throws, and ``DatabaseError`` with ``DatabaseError/isTooBig`` if SQLite encountered a
+    ///   longer value.
     package func refusingValues<Result>(longerThan bytes: Int32, _ body: () throws -> Result) rethrows -> Result {
         let before = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, -1)
         _ = sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, min(bytes, before))
@@ -37,10 +39,10 @@ extension Connection {
         return try body()
     }
 
-    /// Runs `body` and ends it where it takes more steps of SQLite's virtual machine than an honest file needs.
+    /// Runs `body` and ends it if it takes more steps of SQLite's virtual machine than an undamaged file needs.
     ///
-    /// Pages that refer to each other make a small tree endless: SQLite notices a tree that is too deep, and not one whose
-    /// branches all lead to the same leaves. Meanwhile no other progress handler is asked.
+    /// Pages that refer to each other can make a small tree endless: SQLite detects a tree that is too deep, but not
+    /// one whose branches all lead to the same leaves. Meanwhile no other progress handler is called.
     ///
     /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_CORRUPT` if it was ended.
     package func withinSteps<Result>(_ steps: Int = 20_000_000, _ body: () throws -> Result) throws -> Result {
@@ -53,7 +55,7 @@ extension Connection {
         return result
     }
 
-    /// The same, with `nil` if it was ended.
+    /// Does the same, but returns `nil` if `body` was ended.
     package func finishing<Result>(within steps: Int, _ body: () throws -> Result) throws -> Result? {
         let stride = Self.stride
         var left = steps / Int(stride)
@@ -70,18 +72,20 @@ extension Connection {
         }
     }
 
-    /// Reads the schema, which fails with `SQLITE_NOTADB` under a wrong key.
+    /// Reads the schema, which fails with `SQLITE_NOTADB` if the key is wrong.
     ///
-    /// Nothing is counted: to count, SQLite walks through a tree without asking anybody, however long that takes.
+    /// It does not count anything, because SQLite counts by walking through a tree without calling the progress
+    /// handler, however long that takes.
     package func proveReadable() throws {
         try withinSteps { try readSchema() }
     }
 
-    /// The same of a schema that no one has vouched for: SQLite's time for it grows with the square of its entries.
+    /// Does the same for an untrusted schema, for which SQLite's time grows with the square of the number of entries.
     ///
-    /// Returns `false` where there are more than `entries` of them.
+    /// Returns `false` if there are more than `entries` entries.
     package func proveReadable(entries: Int) throws -> Bool {
-        // SQLite takes five to seven steps for an entry, by its version. A stride more, for it is asked at whole ones.
+        // SQLite takes five to seven steps for an entry, depending on its version. One stride is added, because the
+        // handler is called only after whole strides.
         try finishing(within: 8 * entries + Int(Self.stride)) { try readSchema() } != nil
     }
 

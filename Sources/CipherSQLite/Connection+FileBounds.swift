@@ -2,14 +2,15 @@ internal import CipherErrors
 internal import CipherSystemFiles
 
 extension Connection {
-    /// Reads the schema, of a plaintext file within bounds: anybody may have written more into it than SQLite can read in
-    /// time.
+    /// Reads the schema. For a plaintext file the number of its entries is limited, because anyone may have written
+    /// more of them than SQLite can read in a reasonable time.
     ///
-    /// A table or an index has a page of its own, and no page is smaller than 512 bytes. A view, a trigger or a virtual
-    /// table has none and may be as short as forty: of these there may be 2,000, and more where the file has the room.
+    /// Each table or index has its own page, and a page has at least 512 bytes. A view, a trigger or a virtual table
+    /// has no page and may be as short as 40 bytes. There may be 2,000 of these, and more if the file is large enough.
     ///
-    /// - Parameter path: The database, whose log and journal count too.
-    /// - Throws: `DatabaseError` if it cannot be read, and ``StoreError`` with `corrupt` where there are more entries.
+    /// - Parameter path: The database; its log and journal count, too.
+    /// - Throws: `DatabaseError` if the schema cannot be read, and ``StoreError`` with `corrupt` if it has more
+    ///   entries.
     package func proveReadable(_ path: String, isPlaintext: Bool) throws {
         guard isPlaintext else { return try proveReadable() }
         let size = try Self.size(path) + (FileSystem.size(path + "-journal") ?? 0)
@@ -22,9 +23,9 @@ extension Connection {
         }
     }
 
-    /// Runs `body` and ends it where it takes more steps than any number of walks through the rows of an honest file.
+    /// Runs `body` and ends it if it takes more steps than walks through all rows of an undamaged file can need.
     ///
-    /// What a transaction has added counts too, which may not be in the file yet.
+    /// Rows that the transaction has added count, too, although they may not be in the file yet.
     ///
     /// - Throws: What `body` throws, and `DatabaseError` with `SQLITE_CORRUPT` if it was ended.
     package func withinStepsForRows<Result>(_ body: () throws -> Result) throws -> Result {
@@ -33,7 +34,7 @@ extension Connection {
 
     private func pagesSize() throws -> Int64 {
         let pages = try value(Int64.self, "PRAGMA main.page_count") ?? 0
-        // SQLCipher 4 answers for SQLite where the file is encrypted, and with text.
+        // For an encrypted file, SQLCipher 4 answers instead of SQLite, and with text.
         switch try value(Value.self, "PRAGMA main.page_size") {
         case .integer(let size): return pages * size
         case .text(let size): return pages * (Int64(size) ?? 0)
@@ -41,10 +42,10 @@ extension Connection {
         }
     }
 
-    /// A row of three bytes may have 2,000 columns that were added later.
+    /// The number of steps allowed for each byte: a row of three bytes may have 2,000 columns that were added later.
     package static let stepsForByte = 400
 
-    /// The size of a database with its log, in bytes.
+    /// Returns the size of a database and its log, in bytes.
     package static func size(_ path: String) throws -> Int64 {
         try (FileSystem.size(path) ?? 0) + (FileSystem.size(path + "-wal") ?? 0)
     }

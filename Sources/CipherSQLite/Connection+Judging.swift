@@ -1,21 +1,21 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Runs `body` while `isAllowed` judges what every statement that is compiled would do.
+    /// Runs `body` while `isAllowed` decides on every action of the statements that are compiled.
     ///
-    /// Not to be nested.
+    /// Calls must not be nested.
     ///
     /// The corresponding C function is `sqlite3_set_authorizer`.
     ///
-    /// - Parameter compiled: Called with a statement's text once it is compiled and before it runs. What it runs itself is
-    ///   judged too.
+    /// - Parameter compiled: Called with a statement's text after it is compiled and before it runs. `isAllowed` also
+    ///   decides on the statements that this closure runs itself.
     /// - Throws: What `body` throws; a statement that is not allowed fails with `SQLITE_AUTH`.
     package func judging<Result>(
         by isAllowed: @escaping (StatementAction) -> Bool, compiled: (([UInt8]) throws -> Void)? = nil,
         _ body: () throws -> Result
     ) throws -> Result {
         let judge = Judge(isAllowed)
-        // Each statement of `body` is compiled there.
+        // The caches are emptied, so that each statement of `body` is compiled while it is judged.
         cache.removeAll()
         lentCache.removeAll()
         tellsOfSchemaChanges = false

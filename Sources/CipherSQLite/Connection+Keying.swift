@@ -3,30 +3,31 @@ internal import CipherErrors
 internal import CipherPrimitives
 
 extension Connection {
-    /// What is known of a connection's key.
+    /// What is known about a connection's key.
     enum KeyState {
         case none
         case given
         /// The first page was read with it.
         case used
-        /// SQLCipher copies a key with its pointers first, and where it then has no memory for what they point to, closing
-        /// frees it twice (4.6.1, `sqlcipher_cipher_ctx_copy`). A connection left open costs less than that.
+        /// When SQLCipher copies a key, it first copies its pointers. If there is then no memory for what they point
+        /// to, closing the connection frees it twice (4.6.1, `sqlcipher_cipher_ctx_copy`). Leaving the connection open
+        /// costs less than that.
         case damaged
     }
 
     /// Whether the database is encrypted.
     package var hasKey: Bool { keyState != .none }
 
-    /// Gives the key and pins the cipher format, before the first read.
+    /// Sets the key and the cipher format, before the first read.
     ///
     /// The corresponding C function is `sqlite3_key_v2`, with the key's length explicit.
     ///
-    /// SQLCipher takes settings that cannot be for others, or makes a file with them that no one can open, so those are
-    /// refused here, for every way of opening.
+    /// SQLCipher replaces impossible settings with others, or creates a file with them that no one can open. So such
+    /// settings are refused here, for every way of opening.
     ///
-    /// - Parameter schema: The name of the file in this connection.
-    /// - Throws: ``StoreError`` with `configuration` where there can be no file with these settings, and with
-    ///   `saltMissing` if it would not hold the salt and the key does not either; ``DatabaseError``.
+    /// - Parameter schema: The schema name of the file in this connection.
+    /// - Throws: ``StoreError`` with `configuration` if no file can have these settings, and with `saltMissing` if
+    ///   neither the file nor the key would contain the salt; ``DatabaseError``.
     package func setKey(_ key: CipherKey, settings: CipherSettings, schema: String = "main") throws {
         try key.checkFits(settings, path: path)
         if schema == "main" { keyState = .given }
@@ -34,8 +35,9 @@ extension Connection {
         try key.keyBytes.withUnsafeBytes { bytes in
             try check(cs_key(handle, schema, bytes.baseAddress, Int32(bytes.count)))
         }
-        // SQLCipher 4.6 writes to stderr at every wrong key, and a library is silent. The level is the process's, and
-        // falls back when SQLCipher starts again after its last connection, so it is set here, behind the key.
+        // SQLCipher 4.6 writes to stderr for every wrong key, but a library must be silent. The log level applies to
+        // the whole process and is reset when SQLCipher starts again after its last connection, so it is set here,
+        // after the key.
         if Engine.current.cipherMajor >= 4 { try execute("PRAGMA cipher_log_level = NONE") }
         for pragma in settings.pragmas(engine: .current) {
             try execute(SQL(text: "PRAGMA \(schema).\(pragma)"))
@@ -44,7 +46,7 @@ extension Connection {
 }
 
 extension CipherKey {
-    /// Whether there can be a file with these settings that nothing but this key opens.
+    /// Checks that a file can have these settings and can be opened with this key alone.
     ///
     /// - Throws: ``StoreError`` with `configuration` or `saltMissing`.
     func checkFits(_ settings: CipherSettings, path: String) throws {
@@ -56,7 +58,7 @@ extension CipherKey {
         try checkSalt(for: settings, path: path)
     }
 
-    /// Whether a file with these settings can be opened with nothing but this key.
+    /// Checks that a file with these settings can be opened with this key alone.
     ///
     /// - Throws: ``StoreError`` with `saltMissing`.
     package func checkSalt(for settings: CipherSettings, path: String) throws {

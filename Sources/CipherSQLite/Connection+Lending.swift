@@ -1,29 +1,29 @@
 internal import CCipherEngine
 internal import CipherErrors
 
-/// What holds for a connection while a closure of an app has it.
+/// The rules for a connection while it is lent to an app's closure.
 ///
-/// The closure gets the connection for one transaction on one thread. Nothing that it runs may outlast the transaction, and
-/// a name that it misspells is an error.
+/// The closure gets the connection for one transaction on one thread. No effect of its statements may outlast the
+/// transaction, and a misspelled name is an error.
 extension Connection {
     /// Runs `body`, an app's closure, with the connection lent to it.
     ///
-    /// Meanwhile statements run only inside the transaction that is open, where one is required, and a name in double
-    /// quotes is never taken for a string, except that engines before SQLite 3.29 do so in definitions. On a connection
-    /// with ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the
+    /// Meanwhile, statements run only inside the open transaction, if one is required, and a name in double quotes is
+    /// never taken for a string, except in definitions on engines before SQLite 3.29. On a connection with
+    /// ``refuseWhatOutlastsLoans()``, statements that would outlast the transaction are refused. From here on the
     /// connection belongs to the calling thread, until ``takeBack()``.
     ///
-    /// - Parameter inTransaction: `false` if statements commit one by one, and the connection is closed after the loan:
-    ///   only what would outlast the connection is refused then, and what the promises of a commit rest on.
+    /// - Parameter inTransaction: `false` if statements commit one by one and the connection is closed after the loan.
+    ///   Then only statements are refused that would outlast the connection or weaken the guarantees of a commit.
     /// - Throws: What `body` throws, and ``DatabaseError`` with `SQLITE_MISUSE` if it closed the connection, or ended
-    ///   the transaction by the connection's handle.
+    ///   the transaction through the raw handle.
     package func lend<Result>(
         inTransaction: Bool = true, _ body: (Connection) throws -> Result
     ) throws -> Result {
         claim()
         let before = (isLent, requiresTransaction)
         (isLent, requiresTransaction) = (true, inTransaction)
-        // Others may have changed the schema.
+        // Other connections may have changed the schema.
         valueStatements = [:]
         let acceptsStrings = acceptsStringsInDefinitions
         if acceptsStrings { allowDoubleQuotedStrings(inDefinitions: false) }
@@ -37,11 +37,11 @@ extension Connection {
         return result
     }
 
-    /// Throws where the work was cancelled for which the connection was lent.
+    /// Throws if the work for which the connection was lent was cancelled.
     ///
-    /// For closures that work long between two statements: a running statement ends by itself, and `Task.isCancelled`
-    /// tells nothing inside a closure, which runs outside the task. If nothing can be cancelled, as in the hooks and
-    /// steps of an opening, it never throws.
+    /// Use it in closures that work for a long time between two statements. A running statement ends by itself, and
+    /// `Task.isCancelled` is of no use inside a closure, which runs outside the task. If the work cannot be cancelled,
+    /// as in the hooks and steps of an opening, it never throws.
     ///
     /// - Throws: `CancellationError`; ``DatabaseError`` with `SQLITE_MISUSE` outside the closure.
     public func checkCancellation() throws {
@@ -51,18 +51,18 @@ extension Connection {
 
     // MARK: Threads
 
-    /// Makes the connection the calling thread's alone.
+    /// Reserves the connection for the calling thread.
     package func claim() {
         cs_store(holder, cs_this_thread())
     }
 
-    /// Makes the connection no one's, until it is claimed again.
+    /// Makes the connection unusable for all threads until it is claimed again.
     package func takeBack() {
         cs_store(holder, Self.nobody)
     }
 
     static let anyone: UInt = 0
-    /// No thread's number, which is an address.
+    /// A number that no thread has, because a thread's number is an address.
     static let nobody: UInt = 1
 
     /// Whether the calling thread may use the connection.
@@ -71,7 +71,7 @@ extension Connection {
         return holder == Self.anyone || holder == cs_this_thread()
     }
 
-    /// Refuses a thread that may not use the connection.
+    /// Throws if the calling thread may not use the connection.
     func checkThread() throws {
         guard !isUsable else { return }
         throw misuse("the connection was closed, or it belongs to a closure that has ended or runs on another thread")
@@ -81,15 +81,15 @@ extension Connection {
         DatabaseError(extendedCode: DatabaseError.misuse, message: message, path: path)
     }
 
-    /// Refuses to register what would outlast a loan, and a name that SQLite would cut.
+    /// Throws if a registration would outlast a loan, or if SQLite would truncate the name.
     ///
-    /// - Parameter limit: The greatest length of the name, in bytes of UTF-8.
+    /// - Parameter limit: The greatest length of the name, in UTF-8 bytes.
     func checkRegistration(of name: String, limit: Int = .max) throws {
         try checkThread()
         guard !isLent else {
             throw misuse(
-                "nothing can be registered on a connection inside a closure: it would outlast the closure, on this connection "
-                    + "alone")
+                "a closure cannot register anything on its connection: the registration would outlast the closure, "
+                    + "but only on this connection")
         }
         guard !name.isEmpty, !name.utf8.contains(0), name.utf8.count <= limit else {
             throw misuse(
@@ -98,7 +98,7 @@ extension Connection {
         }
     }
 
-    /// The same, and refuses what would run outside a transaction that is required.
+    /// Does the same, and also throws if a statement would run outside a required transaction.
     func checkUse(_ sql: @autoclosure () -> String) throws {
         try checkThread()
         guard requiresTransaction, !isInTransaction else { return }
@@ -109,9 +109,10 @@ extension Connection {
 }
 
 extension Connection {
-    /// What SQLite says against a statement in which no name in double quotes may be a string; `nil` if it takes it.
+    /// Returns SQLite's error message for a statement in which no name in double quotes may be a string; `nil` if
+    /// SQLite accepts it.
     ///
-    /// The statement compiles where that is allowed.
+    /// The statement must compile if such strings are allowed.
     package func complaint(aboutNamesIn sql: SQL) throws -> String? {
         do {
             try lend { _ = try Statement(sql, on: $0) }

@@ -1,22 +1,22 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// What the connections to a database in WAL mode agree on as its log.
+    /// The state of the log on which all connections to a database in WAL mode agree.
     package struct LogState: Equatable, Sendable {
-        /// How many frames have been committed.
+        /// The number of committed frames.
         ///
-        /// After them there may be others, of a transaction that was not.
+        /// More frames may follow, of a transaction that was not committed.
         package let frameCount: Int
         /// The size of the database, in pages.
         package let pageCount: UInt32
-        /// What the header of this log and its frames hold.
+        /// The salt in the header of this log and in its frames.
         package let salt: [UInt8]
     }
 
-    /// The state of the log, of which no commit is left out.
+    /// Returns the state of the log, including every commit.
     ///
-    /// The sums in the log are not enough: SQLite commits frames with sums of zeros after some rollbacks to a savepoint, which
-    /// other connections read by the index all the same.
+    /// The checksums in the log are not sufficient: after some rollbacks to a savepoint, SQLite commits frames whose
+    /// checksums are zero, and other connections read these frames through the index nevertheless.
     ///
     /// - Returns: `nil` if the database has no log.
     /// - Throws: ``DatabaseError``.
@@ -28,7 +28,7 @@ extension Connection {
         try check(result)
         return header.withUnsafeBytes { bytes in
             func number(_ offset: Int) -> UInt32 { bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
-            // The version of the format, and whether the index was made.
+            // The format version, and whether the index was initialized.
             guard number(0) == 3_007_000, bytes[12] != 0 else { return nil }
             return LogState(
                 frameCount: Int(number(16)), pageCount: number(20), salt: Array(bytes[32..<40]))

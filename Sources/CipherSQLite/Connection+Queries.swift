@@ -12,16 +12,17 @@ extension Connection {
 
     /// Runs several statements without values.
     ///
-    /// The text is the program's own: a value that was pasted into it could be anything, and belongs into ``execute(_:)``.
+    /// The text must be in the program's source. A value pasted into it could contain anything; use ``execute(_:)`` for
+    /// values.
     ///
     /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
     public func executeScript(_ script: StaticString) throws {
         try executeScript(text: script.description)
     }
 
-    /// Runs several statements without values, of a text that was made or read while the program runs.
+    /// Runs several statements without values, from text that is created or read at run time.
     ///
-    /// Nothing of a user's may be in it. Names that are pasted into it are quoted by the caller.
+    /// It must not contain any user input. The caller must quote names that are pasted into it.
     ///
     /// - Throws: ``DatabaseError`` of the statement that failed; those before it have run.
     public func executeScript(text script: String) throws {
@@ -47,13 +48,13 @@ extension Connection {
             let row = Row(of: statement)
             while try statement.step() {
                 try body(row)
-                // It may have closed the connection.
+                // `body` may have closed the connection.
                 try checkThread()
             }
         }
     }
 
-    /// The first column of every row.
+    /// Returns the first column of every row.
     ///
     /// - Throws: ``DatabaseError``.
     public func values<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> [Column] {
@@ -62,30 +63,32 @@ extension Connection {
         return result
     }
 
-    /// The first column of the first row, `nil` where there is no row.
+    /// Returns the first column of the first row; `nil` if there is no row.
     ///
     /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL and the type is not an optional.
     public func value<Column: ColumnReadable>(_ type: Column.Type, _ sql: SQL) throws -> Column? {
         var result: Column?
-        // The type is named, for what is inferred here is the optional, which takes NULL for a missing row.
+        // The type is explicit, because the inferred type would be the optional, which would make NULL the same as a
+        // missing row.
         try withFirstRow(sql) { row in result = try row.get(Column.self, at: 0) }
         return result
     }
 
-    /// The first column of every row, of the type that is expected.
+    /// Returns the first column of every row, with the type inferred from the context.
     ///
     /// - Throws: ``DatabaseError``.
     public func values<Column: ColumnReadable>(_ sql: SQL) throws -> [Column] { try values(Column.self, sql) }
 
-    /// The first column of the first row, of the type that is expected; `nil` where there is no row.
+    /// Returns the first column of the first row, with the type inferred from the context; `nil` if there is no row.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL: for a column that may be, name an optional as
-    ///   the type.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISMATCH` if it is NULL. For a column that may be NULL, use
+    ///   ``value(_:_:)`` with an optional type.
     public func value<Column: ColumnReadable>(_ sql: SQL) throws -> Column? { try value(Column.self, sql) }
 
-    /// Lends the first row of a query to `body`, where there is one.
+    /// Lends the first row of a query to `body`, if there is one.
     ///
-    /// On its own because no type is generic here: if one is, Swift 6.3's optimizer cannot make a row.
+    /// This is a separate function without generic types, because Swift 6.3's optimizer cannot create a row in a
+    /// generic one.
     private func withFirstRow(_ sql: SQL, _ body: (borrowing Row) throws -> Void) throws {
         try withStatement(sql) { statement in
             let row = Row(of: statement)
@@ -94,12 +97,12 @@ extension Connection {
         }
     }
 
-    /// The rowid of the latest insert.
+    /// The rowid of the latest insertion.
     ///
     /// The corresponding C function is `sqlite3_last_insert_rowid`.
     public var lastInsertedRowID: Int64 { isUsable ? sqlite3_last_insert_rowid(handle) : 0 }
 
-    /// How many rows the latest statement changed.
+    /// The number of rows that the latest statement changed.
     ///
     /// The corresponding C function is `sqlite3_changes`.
     public var changes: Int { isUsable ? Int(sqlite3_changes(handle)) : 0 }
@@ -111,7 +114,7 @@ extension Connection {
         _ sql: SQL, isKept: Bool = true, _ body: (Statement) throws -> Result
     ) throws -> Result {
         try checkUse(sql.text)
-        // Who is told of statements is told of each run.
+        // A callback for compiled statements must be called for each run.
         let isKept = isKept && hasCompiled == nil
         let isLent = isLent
         let statement =
@@ -119,8 +122,8 @@ extension Connection {
         record(statement)
         defer {
             statement.reset()
-            // What was compiled anew reads and writes other than what is known of it. And a schema is asked about table by
-            // table, which would push all else out of the cache.
+            // A statement that was compiled again may read and write something other than recorded. Pragmas are not
+            // cached, because the schema is queried table by table, which would push everything else out of the cache.
             if recordLateAccess(statement), isKept, !statement.isPragma {
                 if isLent { lentCache.put(statement) } else { cache.put(statement) }
             }

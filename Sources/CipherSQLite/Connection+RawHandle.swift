@@ -1,22 +1,23 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Gives `body` the handle by which C knows the connection, for what this library does not wrap.
+    /// Lends the connection's C handle to `body`, for functions that this library does not wrap.
     ///
-    /// The handle is for functions of the SQLCipher library that this one uses, on this thread, and until `body` returns.
-    /// What may not be done with it, because it cannot be undone:
-    /// - Close it, or leave a statement, a blob or a backup unfinished on it.
-    /// - End or begin a transaction. If one was lent it is still open afterwards, or everything is rolled back.
-    /// - Change the key or the cipher format.
-    /// - Change what has the library's place: the authorizer, the busy, progress, commit, rollback, update and write-ahead
-    ///   log hooks. They are set again afterwards, those of `body` end.
-    /// - Register what keeps hold of something that ends before the connection.
+    /// Use the handle only with functions of the SQLCipher library that this library uses, on this thread, and until
+    /// `body` returns. The following must not be done with it, because it cannot be undone:
+    /// - Closing it, or leaving a statement, a blob or a backup unfinished on it.
+    /// - Ending or beginning a transaction. If the connection was lent with one, that transaction must still be open
+    ///   afterwards; otherwise everything is rolled back.
+    /// - Changing the key or the cipher format.
+    /// - Replacing the library's own callbacks: the authorizer, and the busy, progress, commit, rollback, update and
+    ///   write-ahead log hooks. The library sets them again afterwards, and those of `body` are removed.
+    /// - Registering anything that refers to something with a shorter lifetime than the connection.
     ///
-    /// It is unknown what is read and written, so observers are notified that anything may have changed.
+    /// The library does not know what is read and written, so observers are notified that anything may have changed.
     ///
-    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_MISUSE` if it ended the transaction that the
-    ///   connection was lent for, inside another such `body`, and for a connection that is closed or was lent to a
-    ///   closure that has ended.
+    /// - Throws: What `body` throws; ``DatabaseError`` with `SQLITE_MISUSE` if it ended the transaction for which the
+    ///   connection was lent, inside another such `body`, and for a connection that is closed or was lent to a closure
+    ///   that has ended.
     public func withRawHandle<Result>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
         try checkUse("")
         guard !isRawHandleLent else {
@@ -34,14 +35,14 @@ extension Connection {
         writes?.isEverything = true
         guard !hasEnded else {
             let message = "the transaction was ended through the raw handle; remove that statement; nothing was changed"
-            // Whatever the closure makes of the error.
+            // The closure fails with this error even if it handles the error that is thrown here.
             if isLent { misuseInLoan = message }
             throw misuse(message)
         }
         return try outcome.get()
     }
 
-    /// Puts in place what C may have replaced.
+    /// Restores the callbacks that C code may have replaced.
     private func takeHooksBack() throws {
         sqlite3_extended_result_codes(handle, 1)
         refusal = nil
@@ -55,7 +56,7 @@ extension Connection {
     }
 }
 
-/// Notices the end of a transaction, and keeps it from being a commit.
+/// Detects the end of a transaction, and prevents a commit.
 private final class TransactionWatch {
     private var hasEnded = false
 
@@ -65,7 +66,7 @@ private final class TransactionWatch {
             handle,
             { context in
                 TransactionWatch.note(context)
-                // Rolls back.
+                // A result other than 0 turns the commit into a rollback.
                 return 1
             }, context)
         _ = sqlite3_rollback_hook(handle, { TransactionWatch.note($0) }, context)
@@ -76,7 +77,7 @@ private final class TransactionWatch {
         Unmanaged<TransactionWatch>.fromOpaque(context).takeUnretainedValue().hasEnded = true
     }
 
-    /// Notices no more, and returns whether the transaction ended.
+    /// Stops watching, and returns whether the transaction ended.
     func end(_ handle: OpaquePointer) -> Bool {
         _ = sqlite3_commit_hook(handle, nil, nil)
         _ = sqlite3_rollback_hook(handle, nil, nil)

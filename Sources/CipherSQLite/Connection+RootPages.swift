@@ -1,7 +1,7 @@
 extension Connection {
-    /// The root pages of the b-trees of the main database that a query reads, in order.
+    /// Returns the root pages of the main database's b-trees that a query reads, in order.
     ///
-    /// A name tells which table SQLite reads; its root page tells which b-tree that is.
+    /// The name determines which table SQLite reads, and the table's root page determines the b-tree.
     /// Source: SQLite, "The SQLite Bytecode Engine", OpenRead.
     package func rootPages(of query: SQL) throws -> [Int64] {
         var roots: [Int64] = []

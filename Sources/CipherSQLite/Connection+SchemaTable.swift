@@ -1,16 +1,16 @@
-/// What SQLite knows of a schema, and the rows that it read it from.
+/// SQLite's representation of a schema, and the rows from which SQLite read it.
 ///
 /// Source: SQLite, "The Schema Table".
 extension Connection {
-    /// Runs `make` a number of times, each of which may make an object of a schema.
+    /// Runs `make` a number of times; each run may create an object in a schema.
     ///
-    /// SQLite reads the whole schema table after each CREATE. It needs the rows no more once it has read them, so where
-    /// these are taken away now and then, the time is proportional to the number of objects.
+    /// SQLite reads the whole schema table after each CREATE. It does not need the rows after it has read them, so if
+    /// they are removed from time to time, the time is proportional to the number of objects.
     ///
     /// - Parameters:
-    ///   - make: Is given the number, from 0.
-    ///   - takeRows: Takes the rows away. Until they are back, nothing may make SQLite read them anew that needs what was
-    ///     made, as a rollback does.
+    ///   - make: Called with the number of the run, from 0.
+    ///   - takeRows: Removes the rows. Until they are restored, nothing that needs the new objects may make SQLite read
+    ///     the rows again, as a rollback does.
     package func makeObjects(_ count: Int, _ make: (Int) throws -> Void, takeRows: () throws -> Void) throws {
         for number in 0..<count {
             try make(number)
@@ -18,19 +18,19 @@ extension Connection {
         }
     }
 
-    /// Makes SQLite read the schema of one file anew.
+    /// Makes SQLite read the schema of one file again.
     ///
-    /// After each CREATE SQLite also looks at every table that it knows of the schema. Engines that cannot forget one
-    /// schema alone continue knowing it, which costs them time.
+    /// After each CREATE, SQLite also examines every table that it knows in the schema. Engines that cannot forget a
+    /// single schema keep it, which costs time.
     package func forgetSchema(_ schema: String) throws {
         let name = SQL.quoted(identifier: schema)
         let version = try value(Int.self, SQL(text: "PRAGMA \(name).schema_version")) ?? 0
         try execute(SQL(text: "PRAGMA \(name).schema_version = \(version + 1)"))
     }
 
-    /// Makes SQLite read the schemas of all files anew, whose rows were written as rows.
+    /// Makes SQLite read the schemas of all files again, after rows of a schema table were written directly.
     ///
-    /// SQLite forgets them when a change of any schema is rolled back, also to a savepoint.
+    /// SQLite forgets them if a change of any schema is rolled back, even to a savepoint.
     package func forgetSchemas() throws {
         guard isInTransaction else {
             try execute("BEGIN")

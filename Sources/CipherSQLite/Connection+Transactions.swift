@@ -1,7 +1,7 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// How a transaction takes its lock.
+    /// The way in which a transaction takes its lock.
     ///
     /// Source: SQLite, "Transaction".
     public enum TransactionKind: String, Sendable {
@@ -9,7 +9,7 @@ extension Connection {
         case deferred = "DEFERRED"
         /// Takes the write lock at once.
         case immediate = "IMMEDIATE"
-        /// Takes the write lock at once and keeps readers out too, except in WAL mode.
+        /// Takes the write lock at once and excludes readers, too, except in WAL mode.
         case exclusive = "EXCLUSIVE"
     }
 
@@ -18,9 +18,9 @@ extension Connection {
     /// The corresponding C function is `sqlite3_get_autocommit`.
     public var isInTransaction: Bool { isUsable && sqlite3_get_autocommit(handle) == 0 }
 
-    /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+    /// Runs `body` in a transaction, which is committed if `body` returns and rolled back if it throws.
     ///
-    /// Inside of a transaction it is a savepoint.
+    /// Inside another transaction, it is a savepoint.
     ///
     /// - Throws: ``DatabaseError``, or what `body` throws.
     public func transaction<Result>(
@@ -33,22 +33,22 @@ extension Connection {
             try execute("COMMIT")
             return result
         } catch {
-            // SQLite may have rolled back by itself, for instance on a full disk.
+            // SQLite may already have rolled back, for example if the disk is full.
             if isInTransaction { try execute("ROLLBACK") }
             throw error
         }
     }
 
-    /// Begins a transaction that sees what is committed now, whatever others commit later.
+    /// Begins a transaction that sees the current committed state, whatever other connections commit later.
     ///
-    /// In WAL mode these others continue writing; in any other they wait until it ends.
+    /// In WAL mode other connections continue to write; in any other mode they wait until the transaction ends.
     package func pinSnapshot() throws {
         try execute("BEGIN DEFERRED")
         // The transaction begins with the first read.
         try proveReadable()
     }
 
-    /// Runs `body` in a savepoint: kept when it returns, undone when it throws.
+    /// Runs `body` in a savepoint, which is released if `body` returns and rolled back if it throws.
     ///
     /// - Throws: ``DatabaseError``, or what `body` throws.
     public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
@@ -65,7 +65,7 @@ extension Connection {
             if isInTransaction {
                 try execute(SQL(text: "ROLLBACK TO \(name)"))
                 try execute(SQL(text: "RELEASE \(name)"))
-                // The schema is that of before, too.
+                // The schema has been rolled back, too.
                 valueStatements = [:]
             }
             throw error

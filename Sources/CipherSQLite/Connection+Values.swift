@@ -1,16 +1,16 @@
 internal import CipherErrors
 
-/// Inserting, updating and deleting Encodable values: a property for each column, found by its name.
+/// Inserting, updating and deleting Encodable values, with a property for each column, matched by name.
 ///
-/// A property that is `nil` is NULL. Dates and UUIDs have the connection's ``Connection/columnForms``; enumerations are stored
-/// by their raw values; structures, arrays and dictionaries as JSON text. What a value has no property for gets the table's
-/// default when it is inserted, and is left as it is when it is updated.
+/// A property that is `nil` is stored as NULL. Dates and UUIDs have the forms in the connection's
+/// ``Connection/columnForms``; enumerations are stored as their raw values; structures, arrays and dictionaries as JSON
+/// text. A column without a property gets the table's default in an insertion, and stays unchanged in an update.
 extension Connection {
     /// Inserts a value as a new row.
     ///
-    /// - Returns: The rowid: if an INTEGER PRIMARY KEY was `nil`, the key that SQLite chose.
-    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if a row is in its way; `EncodingError` for a value that
-    ///   makes no row.
+    /// - Returns: The rowid; if an INTEGER PRIMARY KEY was `nil`, this is the key that SQLite chose.
+    /// - Throws: ``DatabaseError``, with `SQLITE_CONSTRAINT` if it conflicts with an existing row; `EncodingError` for
+    ///   a value that cannot be a row.
     @discardableResult
     public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
         let row = try RowEncoder(value, forms: columnForms)
@@ -20,13 +20,13 @@ extension Connection {
 
     /// Inserts a value as a new row, or updates the row with its primary key.
     ///
-    /// A row that another unique column brings into its way is an error, as in ``insert(_:into:)``.
+    /// A conflict in another unique column is an error, as in ``insert(_:into:)``.
     ///
-    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` if the table has no primary key, or the value no
-    ///   property for it.
+    /// - Throws: As ``insert(_:into:)``; ``StoreError`` with `misuse` if the table has no primary key, or the value has
+    ///   no property for it.
     public func upsert(_ value: some Encodable, into table: String) throws {
         let row = try RowEncoder(value, forms: columnForms)
-        // NULL is no key that a row could have.
+        // No row can have NULL as its key.
         guard try !keyValues(of: row, in: table).contains(.null) else { return try execute(row, .insert, table) }
         guard !Engine.current.hasUpsert else { return try execute(row, .upsert, table) }
         try execute(row, .update, table)
@@ -36,8 +36,8 @@ extension Connection {
     /// Updates the row that has a value's primary key.
     ///
     /// - Returns: Whether there is such a row.
-    /// - Throws: ``DatabaseError``; `EncodingError` for a value that makes no row; ``StoreError`` with `misuse` if the
-    ///   table has no primary key, or the value no property for it or `nil` in one.
+    /// - Throws: ``DatabaseError``; `EncodingError` for a value that cannot be a row; ``StoreError`` with `misuse` if
+    ///   the table has no primary key, or the value has no property for it or `nil` in one.
     @discardableResult
     public func update(_ value: some Encodable, in table: String) throws -> Bool {
         let row = try RowEncoder(value, forms: columnForms)
@@ -58,7 +58,8 @@ extension Connection {
         return changes > 0
     }
 
-    /// Inserts a value as a new row, and reads the row as it is then, with defaults and what triggers changed before.
+    /// Inserts a value as a new row, and returns the row as inserted, with defaults and with changes by BEFORE
+    /// triggers.
     ///
     /// - Throws: As ``insert(_:into:)`` and ``rows(_:_:)``; ``StoreError`` with `unsupported` if the engine is older
     ///   than SQLite 3.35 and the table has no rowid.
@@ -85,17 +86,17 @@ extension Connection {
 
     // MARK: Statements
 
-    /// What is done with a row.
+    /// A change to a row.
     enum RowChange: Hashable {
         case insert, upsert, update, delete
     }
 
-    /// A statement for values of one shape.
+    /// A statement for values with the same properties.
     struct ValueStatement {
-        /// The properties that it was made for.
+        /// The properties for which it was created.
         let names: [String]
         let sql: String
-        /// The value that each parameter takes; `nil` where they are in the order of the properties.
+        /// The index of the value for each parameter; `nil` if they are in the order of the properties.
         let order: [Int]?
     }
 
@@ -106,7 +107,7 @@ extension Connection {
 
     private func statement(_ change: RowChange, _ names: [String], _ table: String) throws -> ValueStatement {
         let key = ValueStatementKey(change: change, table: table)
-        // Whether the key of a table is still the same is only known while SQLite tells of changes of the schema.
+        // Whether a table's key is still the same is known only while SQLite reports schema changes.
         if isLent && tellsOfSchemaChanges || change == .insert, let known = valueStatements[key], known.names == names {
             return known
         }
@@ -127,7 +128,7 @@ extension Connection {
         guard change != .insert else { return ValueStatement(names: names, sql: insertion(), order: nil) }
         let all = names.indices
         let keys = try keyIndexes(of: names, in: table.name)
-        // A table may be all key: then its row is only looked for.
+        // A table may consist of key columns only; then an update only finds its row.
         let rest = all.count == keys.count ? keys : all.filter { !keys.contains($0) }
         let match = keys.map { "\(columns[$0]) = ?" }.joined(separator: " AND ")
         switch change {
@@ -147,7 +148,7 @@ extension Connection {
 
     // MARK: Keys
 
-    /// Where the columns of the primary key stand among the properties.
+    /// Returns the positions of the primary key's columns among the properties.
     private func keyIndexes(of names: [String], in table: String) throws -> [Int] {
         var keys: [String] = []
         try forEachRow("PRAGMA main.table_info(\(identifier: table))") { row in
@@ -164,15 +165,15 @@ extension Connection {
                     ?? names.firstIndex(where: { TableAccess.folded($0) == TableAccess.folded(key) })
             else {
                 throw StoreError(
-                    .misuse, path: path, "the value has no property for \(key), of the primary key of \(table)",
-                    advice: "add the property, or write the SQL")
+                    .misuse, path: path, "the value has no property for \(key), part of the primary key of \(table)",
+                    advice: "add the property, or write the SQL statement")
             }
             return index
         }
     }
 
     private func keyValues(of row: RowEncoder, in table: String) throws -> [Value] {
-        // The order of a deletion's values is that of the key.
+        // The values of a DELETE are in the order of the key.
         try statement(.delete, row.names, table).order?.map { row.values[$0] } ?? row.values
     }
 
@@ -184,7 +185,7 @@ extension Connection {
     }
 }
 
-/// What a statement for values is found by.
+/// The key by which a statement for values is found.
 struct ValueStatementKey: Hashable {
     let change: Connection.RowChange
     let table: String

@@ -2,10 +2,11 @@ internal import CCipherEngine
 internal import CipherSystemFiles
 
 extension Connection {
-    /// Has statements wait for other connections' locks up to the busy timeout, or until ``isCancelled``.
+    /// Makes statements wait for other connections' locks until the busy timeout has passed or ``isCancelled`` returns
+    /// `true`.
     ///
-    /// Waits as `sqlite3_busy_timeout` does, which asks no one meanwhile. The corresponding C function is
-    /// `sqlite3_busy_handler`.
+    /// The pauses are those of `sqlite3_busy_timeout`, which does not check for a cancellation meanwhile. The
+    /// corresponding C function is `sqlite3_busy_handler`.
     func waitForLocks() {
         sqlite3_busy_handler(
             handle,
@@ -20,14 +21,14 @@ extension Connection {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Runs `body`, and tells how long it waited for locks, from the first one that another connection had.
+    /// Runs `body`, and reports how long it waited for locks, from the first lock that another connection held.
     package func measuringWaits<Result>(_ tell: (Duration) -> Void, _ body: () throws -> Result) rethrows -> Result {
         waitingSince = nil
         defer { if let waitingSince { tell(waitingSince.duration(to: .now)) } }
         return try body()
     }
 
-    /// Runs `body` while no statement waits for a lock.
+    /// Runs `body` without letting any statement wait for a lock.
     func withoutWaiting<Result>(_ body: () throws -> Result) rethrows -> Result {
         let before = isCancelled
         isCancelled = { true }
@@ -35,7 +36,7 @@ extension Connection {
         return try body()
     }
 
-    /// How long to wait before the next try, in milliseconds; none where the time is over.
+    /// Returns how long to wait before the next attempt, in milliseconds; 0 or less if the time is over.
     private static func pause(after tries: Int, within timeout: Int) -> Int {
         let pauses = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50]
         let spent = pauses.prefix(tries).reduce(0, +) + max(0, tries - pauses.count) * 100

@@ -3,15 +3,15 @@ internal import CipherErrors
 
 /// An open database.
 ///
-/// Synchronous, and not Sendable: one thread at a time.
+/// It is synchronous and not Sendable: use it on one thread at a time.
 public final class Connection {
-    /// How a file is opened.
+    /// The way in which a file is opened.
     public enum Mode: Sendable {
-        /// Only to read.
+        /// Opens the file for reading only.
         case readOnly
-        /// To read and write a file that is there.
+        /// Opens an existing file for reading and writing.
         case readWrite
-        /// Read and write, and made where there is none.
+        /// Opens the file for reading and writing, and creates it if it does not exist.
         case create
     }
 
@@ -19,82 +19,86 @@ public final class Connection {
     public let path: String
     /// Whether the file is read without its log or journal, and without locks.
     package let ignoresLog: Bool
-    /// In which form dates and UUIDs are written and read.
+    /// The forms in which dates and UUIDs are written and read.
     @exclusivity(unchecked) public var columnForms = ColumnForms()
     /// How long a statement waits for another connection's lock.
     package let busyTimeout: Duration
-    /// What C calls the connection.
+    /// The connection's C handle.
     let handle: OpaquePointer
-    // Exclusive without a check at each use: nothing that the cache does comes back to it.
+    // There is no exclusivity check at each use, because nothing that the cache does accesses it again.
     @exclusivity(unchecked) var cache = StatementCache(capacity: 64)
-    /// What closures compiled while the connection was lent to them.
+    /// The statements that closures compiled while the connection was lent to them.
     ///
-    /// Apart from ``cache``: they may not run all that the connection itself may, and SQLite is asked while it compiles.
+    /// It is separate from ``cache``, because closures may not run everything that the connection itself may, and
+    /// SQLite's authorizer is called only during compilation.
     @exclusivity(unchecked) var lentCache = StatementCache(capacity: 64)
-    /// The statements of ``insert(_:into:)`` and its kin, while the schema stays.
+    /// The statements of ``insert(_:into:)`` and related methods, valid until the schema changes.
     @exclusivity(unchecked) var valueStatements: [ValueStatementKey: ValueStatement] = [:]
     var savepointDepth = 0
     var progressHandler: ProgressHandler?
-    /// Who judges statements while they are compiled.
+    /// The authorizer of statements while they are compiled.
     var authorizer: Authorizer?
-    /// What writes the log into the file, where that is not SQLite.
+    /// Writes the log into the file; `nil` if SQLite does that itself.
     package internal(set) var checkpointer: Checkpointer?
-    /// The file layers of ours that it uses, by the schemas of their files; they must outlive it.
+    /// The library's own file layers that the connection uses, by the schema names of their files; they must outlive
+    /// it.
     var layers: [String: FileLayer] = [:]
-    /// The tokenizers of FTS3 that it uses; they must outlive it.
+    /// The FTS3 tokenizers that the connection uses; they must outlive it.
     var tokenizers: [FTS3Module] = []
-    /// What is known of the key.
+    /// What is known about the key.
     var keyState = KeyState.none
     /// Whether statements run only inside a transaction.
     ///
-    /// SQLite ends a transaction by itself when the disk is full or a write is interrupted. Whoever overlooks that
-    /// error would continue outside it, and each of the next statements would be committed alone.
+    /// SQLite ends a transaction itself if the disk is full or a write is interrupted. Code that overlooks the error
+    /// would continue outside the transaction, and each of its next statements would be committed separately.
     @exclusivity(unchecked) package var requiresTransaction = false
 
-    /// Whether a string in double quotes may stand in a new definition.
+    /// Whether a new definition may contain a string in double quotes.
     var acceptsStringsInDefinitions = false
-    /// Whether a closure of an app has the connection.
+    /// Whether the connection is lent to an app's closure.
     @exclusivity(unchecked) var isLent = false
-    /// What that closure did to it which no closure may do, in words.
+    /// A description of a forbidden operation that the closure performed on the connection.
     var misuseInLoan: String?
-    /// Whether C has its handle.
+    /// Whether the raw handle is lent to a closure.
     var isRawHandleLent = false
-    /// Whether the work was cancelled for which the connection is used.
+    /// Returns whether the work that uses the connection was cancelled.
     package var isCancelled: () -> Bool = { false }
-    /// When a statement first found another connection's lock in its way, while that is measured.
+    /// The time when a statement was first blocked by another connection's lock, while that is measured.
     var waitingSince: ContinuousClock.Instant?
-    /// Why the statement that is compiled was refused.
+    /// The reason that the statement being compiled was refused.
     var refusal: String?
-    /// Called with a statement's text once it is compiled and before it runs.
+    /// Called with a statement's text after it is compiled and before it runs.
     @exclusivity(unchecked) var hasCompiled: (([UInt8]) throws -> Void)?
-    /// Whether a statement of the caller's is being compiled, and not one that a running one compiles, as modules do.
+    /// Whether a statement of the caller is being compiled, as opposed to one that a running statement compiles, as
+    /// modules do.
     package internal(set) var isCompiling = false
-    /// Whether SQLite tells what the statements that are compiled do, while the connection is lent.
+    /// Whether SQLite reports what compiled statements do while the connection is lent.
     var tellsOfSchemaChanges = false
-    /// What the statement that was compiled last reads and writes, where the connection is lent.
+    /// What the last compiled statement reads and writes, if the connection is lent.
     var compiledAccess: StatementAccess?
-    /// The same of what SQLite compiled while a statement ran: that statement anew, after a change of the schema, or one of
-    /// a module's.
+    /// The same for what SQLite compiled while a statement ran: that statement again, after a schema change, or a
+    /// statement of a module.
     @exclusivity(unchecked) var lateAccess: StatementAccess?
-    /// What was read and written, while that is recorded.
+    /// What was read and written, while it is recorded.
     @exclusivity(unchecked) var reads: TableAccess?
     @exclusivity(unchecked) var writes: TableAccess?
-    /// The statement that was recorded last: in a loop it is the next one, too.
+    /// The last statement that was recorded; in a loop, it is also the next one.
     @exclusivity(unchecked) var latestRecorded: Statement?
-    /// The thread that may use the connection, by its number.
+    /// The number of the thread that may use the connection.
     let holder = UnsafeMutablePointer<UInt>.allocate(capacity: 1)
 
     /// Opens a file without touching it: SQLite reads it at the first statement.
     ///
-    /// Sorters and temporary tables stay in memory (SQLCipher's Debian build would spill plaintext to a temporary
+    /// Sorters and temporary tables stay in memory (SQLCipher's Debian build would write plaintext to a temporary
     /// folder). The corresponding C function is `sqlite3_open_v2`.
     ///
     /// - Parameters:
     ///   - busyTimeout: How long a statement waits for another connection's lock.
-    ///   - leavesIndex: Whether the index of a log (`-shm`), which must be there, is only read. No other connection of
-    ///     this process may be opened to the file meanwhile: it would get an index that it cannot write.
-    ///   - ignoresLog: Whether the file is read without its log or journal, and without locks: not what the database holds.
-    ///   - layer: Leads to the file; `nil` for SQLite's own, which opens whatever the path leads to.
+    ///   - leavesIndex: Whether the index of the log (`-shm`), which must exist, is only read. Meanwhile, no other
+    ///     connection of this process may open the file, because it would get an index that it cannot write.
+    ///   - ignoresLog: Whether the file is read without its log or journal, and without locks. What is read may differ
+    ///     from the database's content.
+    ///   - layer: The file layer; `nil` for SQLite's own, which opens whatever the path leads to.
     package init(
         path: String, mode: Mode, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false,
         ignoresLog: Bool = false, through layer: FileLayer? = nil
@@ -137,9 +141,9 @@ public final class Connection {
         try execute("PRAGMA temp_store = MEMORY")
     }
 
-    /// Opens an encrypted file and proves the key by reading the schema.
+    /// Opens an encrypted file and verifies the key by reading the schema.
     ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_NOTADB` where the key does not fit or the file is damaged.
+    /// - Throws: ``DatabaseError`` with `SQLITE_NOTADB` if the key does not fit or the file is damaged.
     package convenience init(
         path: String, mode: Mode, key: CipherKey, settings: CipherSettings, busyTimeout: Duration = .seconds(5),
         through layer: FileLayer? = nil
@@ -156,7 +160,7 @@ public final class Connection {
 
     private var isClosed = false
 
-    /// Reports what failed in a file layer of ours where SQLite and SQLCipher do not look.
+    /// Reports failures in the library's own file layers that SQLite and SQLCipher do not check for.
     ///
     /// - Throws: ``DatabaseError``.
     package func checkLayers() throws {
@@ -165,20 +169,21 @@ public final class Connection {
 
     /// Closes the connection.
     ///
-    /// A second call does nothing; whatever is asked of the connection afterwards is refused. A connection that is lent to a
-    /// closure, or was, is closed by who lent it: there a call closes nothing, and the closure fails with `SQLITE_MISUSE`.
+    /// A second call does nothing, and any later use of the connection is refused. A connection that is or was lent to
+    /// a closure is closed by its owner: in the closure, this call closes nothing, and the closure fails with
+    /// `SQLITE_MISUSE`.
     ///
     /// The corresponding C function is `sqlite3_close_v2`.
     public func close() {
         guard isUsable else { return }
         guard !isLent else {
-            misuseInLoan = "a closure closed a connection that it does not own: remove the call of close()"
+            misuseInLoan = "a closure closed a connection that it does not own: remove the call to close()"
             return
         }
         end()
     }
 
-    /// Closes the connection, whoever had it last: for its owner.
+    /// Closes the connection, whichever thread used it last. Only its owner may call this.
     package func end() {
         guard !isClosed else { return }
         isClosed = true
@@ -193,7 +198,7 @@ public final class Connection {
     func error(_ code: Int32, sql: String? = nil) -> DatabaseError {
         if code & 0xff == SQLITE_NOMEM, keyState == .given { keyState = .damaged }
         if code & 0xff == SQLITE_AUTH, let refusal {
-            // Without the SQL, which may hold a key.
+            // The error omits the SQL, which may contain a key.
             self.refusal = nil
             return DatabaseError(extendedCode: code, message: refusal, path: path)
         }

@@ -1,22 +1,22 @@
-/// What the ways of opening a database differ in.
+/// The settings in which the ways of opening a database differ.
 ///
-/// Each way is a named profile below, so that one table shows what a connection may do and whom it believes.
+/// Each way is a named profile below, so that one table shows what a connection may do and what it trusts.
 package struct ConnectionProfile {
-    /// What a file that no one has vouched for may make its reader do.
+    /// How far a file is trusted, which limits what it can make its reader do.
     package enum Trust {
         /// The schema is this process's own.
         case own
-        /// Functions in the schema that are not innocuous may not run.
+        /// Functions in the schema may run only if they are innocuous.
         case schemaIsForeign
-        /// The same, and no value may be longer than such a file can hold; the size is in bytes, with the log.
+        /// The same, and no value may be longer than such a file can store; the size is in bytes and includes the log.
         case fileIsForeign(size: Int64)
     }
 
-    /// Where a string may stand in double quotes, as old SQL has it.
+    /// The places in which a string may be in double quotes, as in old SQL.
     package enum DoubleQuotedStrings {
         /// As the engine was built.
         case asBuilt
-        /// Nowhere but in the schema that the file has.
+        /// Only in the schema that the file already has.
         case refused
         /// In statements.
         case inStatements
@@ -30,59 +30,60 @@ package struct ConnectionProfile {
     package var doubleQuotedStrings: DoubleQuotedStrings
     /// Whether SQL that can damage the file is refused.
     package var isDefensive: Bool
-    /// Whether a commit may checkpoint, which is not safe beside other writers: see ``Checkpointer``.
+    /// Whether a commit may checkpoint, which is not safe if there are other writers: see ``Checkpointer``.
     package var checkpointsByItself = true
     package var extensions = SQLExtensions()
-    /// The size of the page cache in KiB; `nil` for the engine's own.
+    /// The size of the page cache in KiB; `nil` for the engine's default.
     package var cacheSize: Int?
 
-    /// The file is read and not changed: it may be anybody's.
+    /// The profile for a file that is read and not changed; the file may come from anyone.
     package static func inspecting(_ fileSize: Int64) -> Self {
         Self(.readOnly, .fileIsForeign(size: fileSize), .everywhere, isDefensive: true)
     }
 
-    /// The file is brought to rest, and no one else may have it meanwhile.
+    /// The profile for recovering a file's log or journal, while no one else may have the file open.
     package static func settling(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
     }
 
-    /// The file is the source of a copy.
+    /// The profile for a file that is the source of a copy.
     ///
-    /// Not defensive: the copy's schema is written as rows, and tables that belong to modules are filled as any other.
-    /// Not for reading only: SQLite leaves the CHECK constraints of such a file out of its picture of the schema, takes its
-    /// tables for other than their copies, and copies row by row instead of record by record.
+    /// It is not defensive, because the copy's schema is written as rows, and tables that belong to modules are filled
+    /// like any other. It is not read-only, because SQLite then leaves the CHECK constraints out of its representation
+    /// of the schema, takes the file's tables to differ from their copies, and copies row by row instead of record by
+    /// record.
     package static func building(_ fileSize: Int64) -> Self {
         Self(.readWrite, .fileIsForeign(size: fileSize), .refused, isDefensive: false)
     }
 
-    /// The copy and the original are compared.
+    /// The profile for comparing the copy with the original.
     package static func proving(_ fileSize: Int64) -> Self {
         var profile = Self(.readOnly, .fileIsForeign(size: fileSize), .refused, isDefensive: true)
         profile.cacheSize = 2_000
         return profile
     }
 
-    /// The schema of the file is planned or changed.
+    /// The profile for planning or changing the schema of a file.
     package static var migrating: Self {
         var profile = Self(.readWrite, .schemaIsForeign, .everywhere, isDefensive: false)
-        // What a migration asks of a table, copies and counts is then read and authenticated once for most.
+        // With this cache, most pages that a migration queries, copies and counts are read and authenticated only once.
         profile.cacheSize = 16_000
         // Others may have the file open.
         profile.checkpointsByItself = false
         return profile
     }
 
-    /// An app reads and writes.
+    /// The profile for an app that reads and writes.
     ///
-    /// Its statements, views and triggers may have strings in double quotes, and no new definition.
+    /// The app's statements, views and triggers may contain strings in double quotes, but new definitions may not.
     package static var storing: Self {
         Self(.readWrite, .schemaIsForeign, .inStatements, isDefensive: true)
     }
 
-    /// A database of this process's own, such as one that is tried on.
+    /// The profile for a database of this process's own, such as a scratch database.
     package static var scratch: Self { Self(.create, .own, .everywhere, isDefensive: false) }
 
-    /// A file is opened for what is no question of its content: its key, its journal, its journal mode.
+    /// The profile for opening a file for purposes other than its content: its key, its journal, its journal mode.
     package static func plain(_ mode: Connection.Mode) -> Self { Self(mode, .own, .asBuilt, isDefensive: false) }
 
     private init(
@@ -94,7 +95,7 @@ package struct ConnectionProfile {
         self.isDefensive = isDefensive
     }
 
-    /// The same under a key, with an app's extensions.
+    /// Returns the same profile with a key and an app's extensions.
     package func with(
         key: CipherKey? = nil, format: CipherSettings = CipherSettings(), extensions: SQLExtensions = SQLExtensions()
     ) -> Self {
@@ -106,11 +107,12 @@ package struct ConnectionProfile {
 
     /// Opens a file and sets the connection up.
     ///
-    /// Whether the key fits is not known before something is read.
+    /// Whether the key fits is known only after something was read.
     ///
     /// - Parameters:
-    ///   - layer: Leads to the file; `nil` for one that opens the path and follows no link in its place.
-    ///   - leavesIndex, ignoresLog: As ``Connection`` takes them.
+    ///   - layer: The file layer for the file; `nil` for one that opens the path without following a symbolic link
+    ///     there.
+    ///   - leavesIndex, ignoresLog: As in ``Connection``'s initializer.
     package func open(
         _ path: String, busyTimeout: Duration = .seconds(5), leavesIndex: Bool = false, ignoresLog: Bool = false,
         through layer: FileLayer? = nil

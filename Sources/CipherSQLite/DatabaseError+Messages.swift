@@ -2,24 +2,24 @@ internal import CCipherEngine
 package import CipherErrors
 
 extension DatabaseError {
-    /// Whether SQLite has no words for what failed.
+    /// Whether SQLite gives no explanation of the failure.
     ///
-    /// So SQLCipher ends the reading of a first page that is not authentic, where its header is readable.
+    /// This is how SQLCipher reports a first page that is not authentic if its header is readable.
     package var isUnexplained: Bool {
         code == Self.generic && message == String(cString: sqlite3_errstr(SQLITE_ERROR))
     }
 
-    /// Whether a text of the schema cannot be parsed, as one of a newer SQLite may be.
+    /// Whether SQL in the schema cannot be parsed, for example because a newer SQLite wrote it.
     ///
-    /// Damaged pages have the same code. What makes the difference is told in the message alone.
+    /// Damaged pages give the same code. Only the message shows the difference.
     package var isMalformedSchema: Bool {
         code == Self.corrupt && message.hasPrefix("malformed database schema")
     }
 
-    /// Whether a view was to be changed that has no trigger for it.
+    /// Whether the statement would change a view that has no trigger for that.
     ///
-    /// Every statement that cannot be compiled has the same code, and which triggers a view has is told by their texts
-    /// alone.
+    /// Every statement that cannot be compiled gives the same code, and only the SQL of the triggers shows which ones a
+    /// view has.
     package var isOfViewWithoutTrigger: Bool {
         code == Self.generic && message.hasSuffix("because it is a view")
     }

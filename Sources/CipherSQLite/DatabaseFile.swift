@@ -2,10 +2,10 @@ internal import CCipherEngine
 internal import CipherErrors
 internal import CipherSystemFiles
 
-/// The bytes of a database file, reached through SQLite's own file layer.
+/// The bytes of a database file, accessed through SQLite's own file layer.
 ///
-/// A file that this process opened, read and closed by other means would drop the POSIX locks that SQLite holds on it
-/// in the same process. SQLite's layer knows of those locks and keeps them.
+/// If this process opened, read and closed the file by other means, it would drop the POSIX locks that SQLite holds on
+/// the file in the same process. SQLite's layer knows about those locks and preserves them.
 /// Source: SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 package final class DatabaseFile {
     package enum Access: Sendable { case readOnly, readWrite }
@@ -13,13 +13,13 @@ package final class DatabaseFile {
     private let file: UnsafeMutablePointer<sqlite3_file>
     private let memory: UnsafeMutableRawPointer
     private var isOpen = true
-    // SQLite's file layer keeps the pointer to the name for as long as the file is open.
+    // SQLite's file layer keeps the pointer to the name as long as the file is open.
     private let name: UnsafeMutablePointer<CChar>
     private let path: String
 
     /// Opens a file that exists.
     ///
-    /// Takes no lock and changes nothing.
+    /// It takes no lock and changes nothing.
     package init(path: String, access: Access = .readOnly) throws {
         let flags = SQLITE_OPEN_MAIN_DB | (access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
         guard let vfs = sqlite3_vfs_find(nil), let open = vfs.pointee.xOpen else {
@@ -28,7 +28,8 @@ package final class DatabaseFile {
         }
         let bytes = SystemPath.bytes(path)
         let name = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 4)
-        // A name that SQLite made ends in several NULs: its parameters and the names of its sidecars follow.
+        // A name created by SQLite ends with several NULs, because its parameters and the names of its sidecar files
+        // may follow.
         name.initialize(repeating: 0, count: bytes.count + 4)
         for (index, byte) in bytes.enumerated() { name[index] = CChar(bitPattern: byte) }
         let memory = UnsafeMutableRawPointer.allocate(byteCount: Int(vfs.pointee.szOsFile), alignment: 16)
@@ -52,7 +53,7 @@ package final class DatabaseFile {
 
     deinit { close() }
 
-    /// Ends every lock and closes the file.
+    /// Releases every lock and closes the file.
     ///
     /// A second call does nothing; no other method may be called afterwards.
     package func close() {
@@ -79,7 +80,7 @@ package final class DatabaseFile {
         return size
     }
 
-    /// Up to `count` bytes from `offset`: fewer where the file ends.
+    /// Returns up to `count` bytes from `offset`; fewer if the file ends first.
     package func read(at offset: Int64, count: Int) throws -> [UInt8] {
         let available = Int(max(0, min(Int64(count), try size() - offset)))
         guard available > 0 else { return [] }
@@ -91,7 +92,7 @@ package final class DatabaseFile {
 
     /// Fills a buffer.
     ///
-    /// - Returns: Whether the file has as many bytes from `offset` on.
+    /// - Returns: Whether the file has that many bytes from `offset` on.
     package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Bool {
         let result = methods.xRead(file, buffer.baseAddress, Int32(buffer.count), offset)
         guard result != DescriptorFile.shortRead else { return false }
@@ -113,31 +114,31 @@ package final class DatabaseFile {
 
     /// Runs `body` while no one else, in any process, has the file open in WAL mode or is reading or writing it.
     ///
-    /// - Parameter timeout: How long to wait for that.
-    /// - Returns: `nil`, and `body` did not run, where somebody has all the time.
+    /// - Parameter timeout: How long to wait until that is the case.
+    /// - Returns: `nil` if the file was in use all the time; `body` did not run then.
     package func whileUnused<Result>(timeout: Duration = .zero, _ body: () throws -> Result) rethrows -> Result? {
         guard lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: true) else { return nil }
         defer { unlock() }
         return try body()
     }
 
-    /// Takes the lock of a writer: others may read, no one can write.
+    /// Takes the write lock: others may read, but no one else can write.
     ///
     /// - Parameter timeout: How long to wait for it.
-    /// - Returns: Whether it was had.
+    /// - Returns: Whether the lock was taken.
     package func reserve(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_SHARED, SQLITE_LOCK_RESERVED], timeout: timeout, lettingGo: true)
     }
 
-    /// Makes a writer's lock an exclusive one, which no one reads beside; meanwhile no further reader begins.
+    /// Upgrades a write lock to an exclusive lock, which excludes readers; while it waits, no new reader can begin.
     ///
     /// - Parameter timeout: How long to wait for readers.
-    /// - Returns: Whether it was had.
+    /// - Returns: Whether the lock was taken.
     package func exclude(timeout: Duration) -> Bool {
         lock([SQLITE_LOCK_EXCLUSIVE], timeout: timeout, lettingGo: false)
     }
 
-    /// Ends every lock.
+    /// Releases every lock.
     package func unlock() {
         _ = methods.xUnlock(file, SQLITE_LOCK_NONE)
     }
@@ -155,7 +156,7 @@ package final class DatabaseFile {
 }
 
 extension Connection {
-    /// SQLite's own form of the database file.
+    /// Returns SQLite's own structure for the database file.
     ///
     /// The corresponding C call is `sqlite3_file_control` with `SQLITE_FCNTL_FILE_POINTER`.
     func mainFile() throws -> UnsafeMutablePointer<sqlite3_file> {

@@ -1,8 +1,8 @@
 internal import CCipherEngine
 
-/// What the linked SQLCipher library is and can do, asked from the library itself.
+/// The versions and capabilities of the linked SQLCipher library, as the library itself reports them.
 public struct Engine: Sendable {
-    /// The SQLCipher version, such as `4.6.1 community`; empty when plain SQLite was linked by mistake.
+    /// The SQLCipher version, such as `4.6.1 community`; empty if plain SQLite was linked by mistake.
     public let cipherVersion: String
     /// The SQLite version, such as `3.46.1`.
     public let sqliteVersion: String
@@ -12,35 +12,36 @@ public struct Engine: Sendable {
     /// The engine of this process.
     public static let current = Engine()
 
-    /// SQLCipher's major version, 0 for plain SQLite.
+    /// SQLCipher's major version; 0 for plain SQLite.
     package var cipherMajor: Int { Int(cipherVersion.prefix { $0.isNumber }) ?? 0 }
     /// The newest file format that the engine writes.
     public var defaultCompatibility: Int { cipherMajor >= 4 ? 4 : 3 }
     package var hasCompatibilityPragma: Bool { cipherMajor >= 4 }
     package var hasCipherIntegrityCheck: Bool { cipherMajor >= 4 }
-    /// Whether `PRAGMA table_xinfo` is known; before it no ordinary table could have a column that `table_info` leaves out.
+    /// Whether `PRAGMA table_xinfo` exists; before it did, no ordinary table could have a column that `table_info`
+    /// omits.
     package var listsHiddenColumns: Bool { sqliteVersionNumber >= 3_026_000 }
     package var hasGeneratedColumns: Bool { sqliteVersionNumber >= 3_031_000 }
     /// Whether a log can be read without its index.
     package var readsLogWithoutIndex: Bool { sqliteVersionNumber >= 3_022_000 }
-    /// Whether SQLite tells of a table of which a query reads no column; the engines before SQLite 3.19 do not.
+    /// Whether SQLite reports a table of which a query reads no column; engines before SQLite 3.19 do not.
     package var tellsOfCountedTables: Bool { sqliteVersionNumber >= 3_026_000 }
     package var hasUpsert: Bool { sqliteVersionNumber >= 3_024_000 }
-    /// Whether one table alone can be checked.
+    /// Whether a single table can be checked.
     package var checksTables: Bool { sqliteVersionNumber >= 3_033_000 }
     package var hasReturning: Bool { sqliteVersionNumber >= 3_035_000 }
     package var hasStrictTables: Bool { sqliteVersionNumber >= 3_037_000 }
 
-    /// Whether a checkpoint can lose commits of another writer of a file in WAL mode.
+    /// Whether a checkpoint can lose the commits of another writer to a file in WAL mode.
     ///
-    /// A store checkpoints in a way that avoids it; another program that writes the same file must set
-    /// `PRAGMA wal_autocheckpoint = 0`. SQLite 3.51.3 has the correction, and so does SQLCipher from 4.14 on.
+    /// A store checkpoints in a way that avoids this fault; another program that writes to the same file must set
+    /// `PRAGMA wal_autocheckpoint = 0`. SQLite 3.51.3 contains the fix, as does SQLCipher since 4.14.
     /// Source: SQLite, "Write-Ahead Logging", "The WAL-Reset Bug".
     public var hasWALResetFault: Bool { (3_007_000...3_051_002).contains(sqliteVersionNumber) }
 
     private init() {
-        // The statistics put a lock of the whole process around every allocation, and the proof works on two threads. An
-        // app that has SQLite in use by now keeps them.
+        // The memory statistics take a process-wide lock at every allocation, and the verification uses two threads. If
+        // the app already uses SQLite, they stay on.
         _ = cs_config_no_memory_statistics()
         sqliteVersion = String(cString: sqlite3_libversion())
         sqliteVersionNumber = Int(sqlite3_libversion_number())

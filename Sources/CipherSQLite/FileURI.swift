@@ -1,13 +1,13 @@
 internal import CipherErrors
 
-/// The name of a file as SQLite takes it together with settings.
+/// A file name in the form in which SQLite accepts it together with settings.
 ///
 /// Source: SQLite, "URI Filenames".
 enum FileURI {
-    /// A `file:` URI, in which every byte that means something in a URI is escaped.
+    /// Returns a `file:` URI in which every byte with a special meaning in a URI is escaped.
     static func text(_ path: String, query: String = "") -> String {
         let digits = Array("0123456789ABCDEF".utf8)
-        // Behind two slashes the first part of a relative name would be the name of a machine.
+        // After two slashes, the first part of a relative name would be a host name.
         var bytes: [UInt8] = Array((path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:").utf8)
         for byte in SystemPath.bytes(path) {
             switch byte {

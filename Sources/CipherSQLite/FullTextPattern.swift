@@ -1,25 +1,25 @@
-/// A pattern for MATCH that is made from a user's text, whatever it contains.
+/// A pattern for MATCH that is created from a user's text, whatever the text contains.
 ///
 /// ```swift
 /// guard let pattern = FullTextPattern(allOf: text, completesLast: true) else { return [] }
 /// return try db.rows(Note.self, "SELECT note.* FROM note JOIN search ON search.rowid = note.id WHERE search MATCH \(pattern)")
 /// ```
 ///
-/// Words are letters, digits and marks that stand together; everything else only separates them. They are in lower case, so
-/// that none is an operator. It fits FTS5, FTS4 and FTS3.
+/// Words are sequences of letters, digits and marks; everything else only separates them. Words are put in lower case,
+/// so that none is an operator. The pattern works with FTS5, FTS4 and FTS3.
 ///
 /// Source: SQLite, "SQLite FTS5 Extension", section 3, and "SQLite FTS3 and FTS4 Extensions", section 3.
 public struct FullTextPattern: Sendable, Equatable, Bindable {
     private let text: String
 
-    /// A pattern that finds all of the words, in any order; `nil` where there is no word.
+    /// Creates a pattern that finds all of the words, in any order; returns `nil` if there is no word.
     ///
     /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
     public init?(allOf text: String, completesLast: Bool = false) {
         self.init(text, separator: " ", completesLast)
     }
 
-    /// A pattern that finds at least one of the words; `nil` where there is no word.
+    /// Creates a pattern that finds at least one of the words; returns `nil` if there is no word.
     ///
     /// - Parameter completesLast: Whether the last word may be the beginning of a word, as while a user types.
     public init?(anyOf text: String, completesLast: Bool = false) {

@@ -1,8 +1,8 @@
 internal import CCipherEngine
 
-/// Ends the running statement of a connection from any thread.
-// Unchecked, and safe between threads: `sqlite3_interrupt` may be called from any while the connection is open, which the
-// holder ensures.
+/// Interrupts the running statement of a connection from any thread.
+// Unchecked, and safe between threads: `sqlite3_interrupt` may be called from any thread while the connection is open,
+// which the owner ensures.
 package struct Interrupter: @unchecked Sendable {
     fileprivate let handle: OpaquePointer
 
@@ -12,6 +12,6 @@ package struct Interrupter: @unchecked Sendable {
 }
 
 extension Connection {
-    /// Makes the statement that runs in another thread fail with `SQLITE_INTERRUPT`.
+    /// A handle that makes the running statement fail with `SQLITE_INTERRUPT` from another thread.
     package var interrupter: Interrupter { Interrupter(handle: handle) }
 }

@@ -1,18 +1,18 @@
 internal import CCipherEngine
 
-/// A database in memory that outlives its connections, of which there is one at a time.
+/// A database in memory that outlives its connections; it has one connection at a time.
 package final class MemoryDatabase: @unchecked Sendable {
-    // Used by one connection at a time, which whoever opens it sees to.
+    // It is used by one connection at a time, which the code that opens the connections must ensure.
     private let file: OverlayFile
 
-    /// An empty one.
+    /// Creates an empty database.
     package init() throws {
         file = try OverlayFile(over: nil, OverlayBudget(.max))
     }
 
-    /// Opens a connection; the one before must be closed.
+    /// Opens a connection; the previous one must be closed.
     ///
-    /// - Parameter profile: How it is set up.
+    /// - Parameter profile: The settings of the connection.
     package func connect(_ profile: ConnectionProfile) throws -> Connection {
         let layer = try FileLayer { [file] flags in
             flags & SQLITE_OPEN_MAIN_DB != 0 ? file : try OverlayFile(over: nil, OverlayBudget(.max))

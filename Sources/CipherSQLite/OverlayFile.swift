@@ -1,12 +1,12 @@
 internal import CCipherEngine
 internal import CipherErrors
 
-/// How much of a database may be changed in memory.
+/// A limit on how much of a database may be changed in memory.
 final class OverlayBudget {
-    /// In bytes.
+    /// The number of bytes left.
     private var left: Int
     private var isEnded = false
-    /// Whether more was wanted.
+    /// Whether more was requested.
     private(set) var isExceeded = false
 
     init(_ bytes: Int) {
@@ -26,20 +26,20 @@ final class OverlayBudget {
         if !isEnded { left += bytes }
     }
 
-    /// Nothing more may be changed.
+    /// Prevents further changes.
     func end() { (left, isEnded) = (0, true) }
 }
 
-/// A file whose changes stay in memory: what was not written is read from the file beneath, which is never written.
+/// A file whose changes stay in memory. What was not changed is read from the underlying file, which is never written.
 final class OverlayFile: LayeredFile {
     private static let blockSize = 4096
 
-    /// Another connection's file, which stays open meanwhile; `nil` for an empty one.
+    /// Another connection's file, which must stay open meanwhile; `nil` for an empty file.
     private let base: UnsafeMutablePointer<sqlite3_file>?
     private let budget: OverlayBudget
     private var blocks: [Int64: UnsafeMutableRawPointer] = [:]
     private var size: Int64 = 0
-    /// How much of the file beneath still shows.
+    /// The length of the underlying file that is still visible.
     private var baseSize: Int64 = 0
 
     init(over base: UnsafeMutablePointer<sqlite3_file>?, _ budget: OverlayBudget) throws {
@@ -124,7 +124,7 @@ final class OverlayFile: LayeredFile {
         return (offset / Int64(Self.blockSize), start, min(count, Self.blockSize - start))
     }
 
-    /// What the file beneath has there, and zeros where it has nothing.
+    /// Reads the bytes of the underlying file, and zeros beyond its end.
     private func readBase(into buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
         let available = base == nil ? 0 : Int(max(0, min(Int64(count), baseSize - offset)))
         (buffer + available).initializeMemory(as: UInt8.self, repeating: 0, count: count - available)
@@ -134,16 +134,16 @@ final class OverlayFile: LayeredFile {
 }
 
 extension Connection {
-    /// Lends a connection to the same database whose changes stay in memory and are gone afterwards.
+    /// Lends a connection to the same database whose changes stay in memory and are discarded afterwards.
     ///
-    /// Neither the file nor anything beside it is written. This connection must be in a read transaction, which keeps
-    /// the file as it is. In WAL mode other connections continue writing; what they commit meanwhile shows in `PRAGMA
-    /// data_version` once the transaction has ended, and the result is then worth nothing. Source: SQLite, "Write-Ahead
-    /// Logging", section 8: a log is used without shared memory in exclusive locking mode.
+    /// Neither the file nor any file beside it is written. This connection must be in a read transaction, which
+    /// prevents changes to the file. In WAL mode, other connections continue to write; what they commit meanwhile
+    /// appears in `PRAGMA data_version` after the transaction has ended, and the result is then invalid. Source:
+    /// SQLite, "Write-Ahead Logging", section 8: a log is used without shared memory in exclusive locking mode.
     ///
     /// - Parameters:
-    ///   - limit: How many bytes may be changed.
-    ///   - prepare: Readies the connection before it reads, such as with the key.
+    ///   - limit: The number of bytes that may be changed.
+    ///   - prepare: Prepares the connection before it reads, for example with the key.
     /// - Returns: `nil` if more would be changed.
     package func rehearsing<Result>(
         limit: Int, _ prepare: (Connection) throws -> Void, _ body: (Connection) throws -> Result
@@ -157,12 +157,12 @@ extension Connection {
         }
         let connection = try Connection(path: path, mode: .create, through: layer)
         defer {
-            // Or closing would copy the log into the database.
+            // Otherwise closing would copy the log into the database.
             budget.end()
             connection.close()
         }
         _ = try connection.value(String.self, "PRAGMA locking_mode = EXCLUSIVE")
-        // The layer's own files, in memory too, and within the limit.
+        // These are the layer's own files, which are also in memory and count toward the limit.
         try connection.execute("PRAGMA temp_store = FILE")
         try prepare(connection)
         if log == nil { _ = try connection.value(String.self, "PRAGMA journal_mode = MEMORY") }
@@ -175,7 +175,7 @@ extension Connection {
         }
     }
 
-    /// SQLite's own form of the database file, or of its journal or log; `nil` if it is not open.
+    /// Returns SQLite's own structure for the database file, or for its journal or log; `nil` if it is not open.
     private func openFile(_ which: Int32) -> UnsafeMutablePointer<sqlite3_file>? {
         var file: UnsafeMutablePointer<sqlite3_file>?
         guard sqlite3_file_control(handle, "main", which, &file) == SQLITE_OK, let file, file.pointee.pMethods != nil

@@ -1,6 +1,6 @@
 internal import CCipherEngine
 
-/// What is asked, every so many steps of SQLite's virtual machine, whether a statement may continue.
+/// A closure that decides, after a number of steps of SQLite's virtual machine, whether a statement may continue.
 final class ProgressHandler {
     fileprivate let steps: Int32
     fileprivate let body: () -> Bool
@@ -12,17 +12,17 @@ final class ProgressHandler {
 }
 
 extension Connection {
-    /// Calls `body` every `steps` steps of SQLite's virtual machine; `false` ends the statement with
+    /// Calls `body` every `steps` steps of SQLite's virtual machine; if it returns `false`, the statement ends with
     /// `SQLITE_INTERRUPT`.
     ///
-    /// `nil` removes it.
+    /// `nil` removes the handler.
     ///
     /// The corresponding C function is `sqlite3_progress_handler`.
     package func setProgressHandler(every steps: Int32, _ body: (() -> Bool)?) {
         setProgressHandler(body.map { ProgressHandler(steps: steps, body: $0) })
     }
 
-    /// The same, of a handler that was in force before.
+    /// Sets a handler that was in use before; `nil` removes it.
     func setProgressHandler(_ handler: ProgressHandler?) {
         progressHandler = handler
         guard let progressHandler else {

@@ -3,11 +3,11 @@ public import CipherErrors
 
 /// The current row of a running query, lent to a closure.
 ///
-/// Copy out what must outlive it.
+/// Copy the values that must outlive it.
 public struct Row: ~Copyable {
     let statement: Statement
 
-    /// The current row of a statement, at each step anew.
+    /// Creates a view of a statement's current row; each step changes its content.
     package init(of statement: Statement) {
         self.statement = statement
     }
@@ -15,12 +15,12 @@ public struct Row: ~Copyable {
     /// The number of columns.
     public var count: Int { statement.columnCount }
 
-    /// The name of a column, from 0.
+    /// Returns the name of a column; the first column has index 0.
     public func name(at index: Int) -> String { statement.columnName(index) }
 
-    /// The value of a column, from 0.
+    /// Returns the value of a column; the first column has index 0.
     ///
-    /// The corresponding C functions are `sqlite3_column_value` and `sqlite3_value_type` with its family.
+    /// The corresponding C functions are `sqlite3_column_value`, `sqlite3_value_type` and related ones.
     public func value(at index: Int) -> Value {
         let cell = cell(at: index)
         return switch sqlite3_value_type(cell) {
@@ -32,24 +32,25 @@ public struct Row: ~Copyable {
         }
     }
 
-    /// Whether a column holds text; it stays in the encoding of the database.
+    /// Returns whether a column holds text, which stays in the encoding of the database.
     package func isText(at index: Int) -> Bool { sqlite3_value_type(cell(at: index)) == SQLITE_TEXT }
 
-    /// Whether a column is NULL.
+    /// Returns whether a column is NULL.
     public func isNull(at index: Int) -> Bool { sqlite3_value_type(cell(at: index)) == SQLITE_NULL }
 
-    /// A column, from 0, as a Swift value.
+    /// Returns a column as a Swift value; the first column has index 0.
     ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` where the storage class does not fit or a number is out of
-    ///   range: nothing is cut or guessed.
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` if the storage class does not fit or a number is out of
+    ///   range. Nothing is truncated or guessed.
     @inlinable
     public func get<Column: ColumnReadable>(_ type: Column.Type = Column.self, at index: Int) throws -> Column {
         try Column.read(from: self, at: index)
     }
 
-    /// A column by its name, in any case where no other is closer, as a Swift value.
+    /// Returns a column as a Swift value, by its name. An exact match takes precedence over one that differs in case.
     ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH` as ``get(_:at:)``, and where there is no column of that name.
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISMATCH`, as ``get(_:at:)`` does, and if there is no column with that
+    ///   name.
     public func get<Column: ColumnReadable>(_ type: Column.Type = Column.self, named name: String) throws -> Column {
         try get(type, at: index(of: name))
     }
@@ -70,24 +71,24 @@ public struct Row: ~Copyable {
     /// Lends the bytes of a text or blob column; those of a text are UTF-8 in every database.
     public func withBytes<Result>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         let cell = cell(at: index)
-        // Without this the bytes of a UTF-16 database would depend on whether the column was read as text before.
+        // Without this, the bytes in a UTF-16 database would depend on whether the column was read as text before.
         if sqlite3_value_type(cell) == SQLITE_TEXT { _ = sqlite3_value_text(cell) }
         let start = sqlite3_value_blob(cell)
         let count = sqlite3_value_bytes(cell)
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(count)))
     }
 
-    /// Whether a text column holds an ASCII word, in any case.
+    /// Returns whether a text column contains an ASCII word, in any case.
     ///
-    /// `LIKE` would run the function of that name, which may be the app's own.
+    /// `LIKE` would call the function with that name, which may be the app's own.
     package func holds(_ word: StaticString, at index: Int) -> Bool { withBytes(at: index) { $0.containsWord(word) } }
 
-    /// A column where it stands in the row, looked up once for its type and its content.
+    /// Returns a column's value in the row, looked up once for both its type and its content.
     ///
-    /// Source: SQLite, "Protected And Unprotected SQL Values": a connection without a mutex knows no difference.
+    /// Source: SQLite, "Protected And Unprotected SQL Values": for a connection without a mutex there is no difference.
     private func cell(at index: Int) -> OpaquePointer? { sqlite3_column_value(statement.handle, Int32(index)) }
 
-    /// Text, with explicit length: text may hold NUL characters.
+    /// Returns a text by its explicit length, because text may contain NUL characters.
     private static func text(of cell: OpaquePointer?) -> String? {
         // Text before bytes: the first call may convert from UTF-16, and the second then counts the result.
         guard let start = sqlite3_value_text(cell) else { return nil }
@@ -95,19 +96,19 @@ public struct Row: ~Copyable {
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
     }
 
-    /// An INTEGER column; `nil` for any other.
+    /// Returns an INTEGER column; `nil` for any other.
     @usableFromInline func integer(at index: Int) -> Int64? {
         let cell = cell(at: index)
         return sqlite3_value_type(cell) == SQLITE_INTEGER ? sqlite3_value_int64(cell) : nil
     }
 
-    /// A TEXT column; `nil` for any other.
+    /// Returns a TEXT column; `nil` for any other.
     func text(at index: Int) -> String? {
         let cell = cell(at: index)
         return sqlite3_value_type(cell) == SQLITE_TEXT ? Self.text(of: cell) : nil
     }
 
-    /// The bytes of a TEXT column in UTF-8, valid or not; `nil` for any other.
+    /// Returns the bytes of a TEXT column in UTF-8, valid or not; `nil` for any other.
     func textBytes(at index: Int) -> [UInt8]? {
         let cell = cell(at: index)
         // Text before bytes, as for a `String`.
@@ -134,12 +135,12 @@ public struct Row: ~Copyable {
 
 /// A type that can be read from a column of a row.
 public protocol ColumnReadable {
-    /// Reads a column, from 0, or throws where it does not fit.
+    /// Reads a column, or throws if its value does not fit; the first column has index 0.
     static func read(from row: borrowing Row, at index: Int) throws -> Self
 }
 
 extension ColumnReadable where Self: FixedWidthInteger {
-    /// An INTEGER column that fits the type.
+    /// Reads an INTEGER column whose value fits the type.
     @inlinable
     public static func read(from row: borrowing Row, at index: Int) throws -> Self {
         guard let integer = row.integer(at: index), let value = Self(exactly: integer) else {
@@ -161,7 +162,7 @@ extension UInt32: ColumnReadable {}
 extension UInt64: ColumnReadable {}
 
 extension Bool: ColumnReadable {
-    /// An INTEGER column: 0 is false, others are true.
+    /// Reads an INTEGER column: 0 is false, other values are true.
     public static func read(from row: borrowing Row, at index: Int) throws -> Bool {
         guard let integer = row.integer(at: index) else {
             throw row.mismatch(at: index, wanted: Bool.self)
@@ -171,7 +172,7 @@ extension Bool: ColumnReadable {
 }
 
 extension Double: ColumnReadable {
-    /// A REAL or INTEGER column.
+    /// Reads a REAL or INTEGER column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Double {
         switch row.value(at: index) {
         case .real(let real): return real
@@ -182,14 +183,14 @@ extension Double: ColumnReadable {
 }
 
 extension Float: ColumnReadable {
-    /// A REAL or INTEGER column.
+    /// Reads a REAL or INTEGER column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Float {
         Float(try Double.read(from: row, at: index))
     }
 }
 
 extension String: ColumnReadable {
-    /// A TEXT column.
+    /// Reads a TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> String {
         guard let text = row.text(at: index) else { throw row.mismatch(at: index, wanted: String.self) }
         return text
@@ -197,7 +198,7 @@ extension String: ColumnReadable {
 }
 
 extension [UInt8]: ColumnReadable {
-    /// A BLOB or TEXT column.
+    /// Reads a BLOB or TEXT column.
     public static func read(from row: borrowing Row, at index: Int) throws -> [UInt8] {
         switch sqlite3_column_type(row.statement.handle, Int32(index)) {
         case SQLITE_BLOB, SQLITE_TEXT: row.withBytes(at: index) { [UInt8]($0) }
@@ -207,12 +208,12 @@ extension [UInt8]: ColumnReadable {
 }
 
 extension Value: ColumnReadable {
-    /// Any column.
+    /// Reads any column.
     public static func read(from row: borrowing Row, at index: Int) throws -> Value { row.value(at: index) }
 }
 
 extension Optional: ColumnReadable where Wrapped: ColumnReadable {
-    /// NULL is `nil`.
+    /// Reads a column; NULL becomes `nil`.
     @inlinable
     public static func read(from row: borrowing Row, at index: Int) throws -> Wrapped? {
         row.isNull(at: index) ? nil : try Wrapped.read(from: row, at: index)

@@ -7,15 +7,16 @@ internal import CipherErrors
 #endif
 
 extension Connection {
-    /// Every row as a Codable value: columns are found by name, with regard to case where several differ in it alone.
+    /// Returns every row as a Codable value. Columns are found by name, in any case unless several names differ only in
+    /// case.
     ///
-    /// A property that is an optional is `nil` if the query has no column of its name. A structure is made of the
-    /// columns whose names begin with the property's and a dot, as in `SELECT author.name AS "author.name"`; an
-    /// optional one is `nil` if all of them are NULL, as in an outer join. Otherwise structures, arrays and
-    /// dictionaries are read from one column of JSON text.
+    /// An optional property is `nil` if the query has no column with its name. A structure is read from the columns
+    /// whose names begin with the property's name and a dot, as in `SELECT author.name AS "author.name"`; an optional
+    /// one is `nil` if all of them are NULL, as in an outer join. Otherwise structures, arrays and dictionaries are
+    /// read from one column of JSON text.
     ///
-    /// - Throws: ``DatabaseError``, or `DecodingError` naming the column where one that is needed is missing, or one does
-    ///   not fit.
+    /// - Throws: ``DatabaseError``, or `DecodingError` with the name of the column if a required one is missing, or if
+    ///   one does not fit.
     @inlinable
     public func rows<Model: Decodable>(_ type: Model.Type, _ sql: SQL) throws -> [Model] {
         var result: [Model] = []
@@ -26,7 +27,7 @@ extension Connection {
         return result
     }
 
-    /// The first row as a Codable value, `nil` where there is none.
+    /// Returns the first row as a Codable value; `nil` if there is none.
     ///
     /// - Throws: As ``rows(_:_:)``.
     @inlinable
@@ -39,19 +40,20 @@ extension Connection {
         return result
     }
 
-    /// Every row as a Codable value of the type that is expected.
+    /// Returns every row as a Codable value, with the type inferred from the context.
     ///
     /// - Throws: As ``rows(_:_:)``.
     @inlinable
     public func rows<Model: Decodable>(_ sql: SQL) throws -> [Model] { try rows(Model.self, sql) }
 
-    /// The first row as a Codable value of the type that is expected, `nil` where there is none.
+    /// Returns the first row as a Codable value, with the type inferred from the context; `nil` if there is none.
     ///
     /// - Throws: As ``rows(_:_:)``.
     @inlinable
     public func row<Model: Decodable>(_ sql: SQL) throws -> Model? { try row(Model.self, sql) }
 
-    /// Lends each row to `body` as a Codable value, one after the other: for results that are not to be in memory as a whole.
+    /// Lends each row to `body` as a Codable value, one after the other, for results that should not be in memory as a
+    /// whole.
     ///
     /// - Throws: As ``rows(_:_:)``, or what `body` throws, which ends the query.
     @inlinable
@@ -62,7 +64,7 @@ extension Connection {
         }
     }
 
-    /// Whether a query has a row.
+    /// Returns whether a query has a row.
     ///
     /// - Throws: ``DatabaseError``.
     public func exists(_ sql: SQL) throws -> Bool {
@@ -73,12 +75,13 @@ extension Connection {
         }
     }
 
-    /// Lends a decoder of each row to `body`, until that returns `false`.
+    /// Lends a decoder for each row to `body`, until it returns `false`.
     @usableFromInline
     func forEachDecoder(_ sql: SQL, _ body: (any Decoder) throws -> Bool) throws {
         try withStatement(sql) { statement in
             guard try statement.step() else { return }
-            // After the first step, which compiles again when the schema has changed since.
+            // The decoder is created after the first step, which compiles the statement again if the schema has
+            // changed.
             let decoder = RowDecoder(statement)
             while try body(decoder), try statement.step() {}
             try statement.finish()
@@ -86,16 +89,16 @@ extension Connection {
     }
 }
 
-/// The columns of a statement's current row by name, worked out once for all rows.
+/// The columns of a statement's current row by name, determined once for all rows.
 private final class RowColumns {
     let row: Row
-    /// The names in order; `nil` for a second column of the same name, which no one can ask for.
+    /// The names in order; `nil` for a second column with the same name, which cannot be requested.
     private let names: [String?]
-    /// What names stand for: those of the columns, and others that were asked for.
+    /// The column indexes by name, for the columns' names and for other names that were requested.
     @exclusivity(unchecked) private var indexes: [String: Int?]
-    /// The columns whose names begin with one of these.
+    /// The columns whose names begin with a prefix, by prefix.
     private var groups: [String: [Int]] = [:]
-    /// The column that was asked for last: mostly the next one follows, or it is asked for again.
+    /// The column that was requested last; usually the next request is for the following column, or for the same one.
     @exclusivity(unchecked) private var latest = 0
 
     init(_ statement: Statement) {
@@ -120,13 +123,13 @@ private final class RowColumns {
         return latest
     }
 
-    /// The first column whose name differs in case alone: that of ASCII, as SQLite compares names.
+    /// Returns the first column whose name differs only in ASCII case, as SQLite compares names.
     private func unexact(_ name: String) -> Int? {
         let wanted = TableAccess.folded(name)
         return names.firstIndex { $0.map(TableAccess.folded) == wanted }
     }
 
-    /// Whether there are columns whose names begin so, and whether all of them are NULL.
+    /// Returns whether there are columns whose names begin with a prefix, and whether all of them are NULL.
     func begin(with prefix: String) -> (isThere: Bool, isNull: Bool) {
         let indexes = indexes(prefix)
         return (!indexes.isEmpty, indexes.allSatisfy { row.isNull(at: $0) })
@@ -143,18 +146,18 @@ private final class RowColumns {
         return found
     }
 
-    /// A column's value, `nil` where there is no such column.
+    /// Returns a column's value; `nil` if there is no such column.
     func read<Column: ColumnReadable>(_ type: Column.Type, named name: String) throws -> Column? {
         guard let index = index(of: name) else { return nil }
         return try Column.read(from: row, at: index)
     }
 }
 
-/// Decodes one row after the other: it always stands for the current one.
+/// Decodes one row after the other; it always decodes the current one.
 private final class RowDecoder: Decoder {
     private let columns: RowColumns
     private let prefix: String
-    /// The container that was asked for last, most often for the same keys as the next row will be.
+    /// The container that was requested last; the next row usually requests one for the same keys.
     @exclusivity(unchecked) private var latest: AnyContainer?
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -163,7 +166,7 @@ private final class RowDecoder: Decoder {
         self.init(RowColumns(statement), prefix: "", path: [])
     }
 
-    /// - Parameter prefix: What the names of its columns begin with.
+    /// - Parameter prefix: The prefix of its columns' names.
     fileprivate init(_ columns: RowColumns, prefix: String, path: [any CodingKey]) {
         self.columns = columns
         self.prefix = prefix
@@ -178,7 +181,8 @@ private final class RowDecoder: Decoder {
         return container
     }
 
-    /// A container for keys of a type, which is told by comparing the type: a dynamic cast takes longer than a column.
+    /// A container for keys of one type. The type is recognized by comparison, because a dynamic cast takes longer than
+    /// reading a column.
     private class AnyContainer {
         let keys: any CodingKey.Type
 
@@ -209,7 +213,7 @@ private final class RowDecoder: Decoder {
     }
 }
 
-/// A class, for the standard library copies a container for each property that is decoded.
+/// It is a class, because the standard library copies a container for each property that is decoded.
 private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let columns: RowColumns
     let prefix: String
@@ -232,7 +236,8 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
     @inline(__always)
     private func name(_ key: Key) -> String { prefix.isEmpty ? key.stringValue : prefix + key.stringValue }
 
-    /// Inlined, so that what it calls is compiled for each type of column: the type of the keys is not known here.
+    /// It is inlined, so that the functions it calls are compiled for each type of column; the type of the keys is not
+    /// known here.
     @inline(__always)
     private func read<Column: ColumnReadable>(_ key: Key) throws -> Column {
         do {
@@ -275,8 +280,8 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
     func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(key) }
 
     func decode<Model: Decodable>(_ type: Model.Type, forKey key: Key) throws -> Model {
-        // Types that are both, such as Data and Date, are columns, not structures. These are the frequent ones, for which
-        // nothing needs to be looked up.
+        // Types that could be either, such as Data and Date, are columns, not structures. The frequent ones come first,
+        // because they need no lookup.
         if type == Date.self { return Self.same(try read(key) as Date) }
         if type == Data.self { return Self.same(try read(key) as Data) }
         if type == UUID.self { return Self.same(try read(key) as UUID) }
@@ -286,7 +291,7 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
         return try Model(from: ColumnDecoder(container: self, key: key))
     }
 
-    /// A value whose type was compared with the one that is returned.
+    /// Returns a value whose type was compared with the result type.
     private static func same<Value, Model>(_ value: Value) -> Model {
         unsafeBitCast(value, to: Model.self)
     }
@@ -296,7 +301,7 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
         return column
     }
 
-    /// What decodes a structure: its own columns, or the JSON of one.
+    /// Returns the decoder of a structure: from its own columns, or from the JSON in one column.
     fileprivate func structure(_ key: Key) throws -> any Decoder {
         guard columns.index(of: name(key)) != nil else {
             guard columns.begin(with: name(key) + ".").isThere else { throw missing(key) }
@@ -323,8 +328,8 @@ private final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol
     func superDecoder(forKey key: Key) throws -> any Decoder { try structure(key) }
 }
 
-/// Decodes one property: an enumeration with a raw value or another type of a single value from its column, a structure from
-/// several columns or from JSON.
+/// Decodes one property: an enumeration with a raw value or another single-value type from its column, or a structure
+/// from several columns or from JSON.
 private struct ColumnDecoder<Key: CodingKey>: Decoder, SingleValueDecodingContainer {
     let container: RowContainer<Key>
     let key: Key

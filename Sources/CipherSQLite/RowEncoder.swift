@@ -4,19 +4,19 @@
     internal import Foundation
 #endif
 
-/// Takes an Encodable value apart into columns: its properties' names and what is bound for each, also for those that are
-/// `nil`.
+/// Splits an Encodable value into columns: the names of its properties and the value to bind for each, including those
+/// that are `nil`.
 final class RowEncoder: Encoder {
-    // Without a check of exclusivity at each use: nothing that is called meanwhile comes back to them.
+    // There is no exclusivity check at each use, because nothing that is called meanwhile accesses them again.
     @exclusivity(unchecked) fileprivate(set) var names: [String] = []
     @exclusivity(unchecked) fileprivate(set) var values: [Value] = []
     fileprivate let forms: ColumnForms
-    /// Why the value makes no row.
+    /// The reason that the value cannot be a row.
     @exclusivity(unchecked) fileprivate var fault: String?
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Throws: `EncodingError` if the value is no structure of columns; what its own encoding throws.
+    /// - Throws: `EncodingError` if the value is not a structure of columns; what its own encoding throws.
     init(_ value: some Encodable, forms: ColumnForms) throws {
         self.forms = forms
         names.reserveCapacity(16)
@@ -45,7 +45,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     let row: RowEncoder
     var codingPath: [any CodingKey] { [] }
 
-    /// Inlined, so that what it calls is compiled for each type of column.
+    /// It is inlined, so that the functions it calls are compiled for each type of column.
     @inline(__always)
     private func add(_ value: Value, _ key: Key) {
         row.names.append(key.stringValue)
@@ -72,7 +72,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
         add(try ColumnEncoder.value(value, row.forms, key), key)
     }
 
-    // A property that is `nil` is NULL in the row, and not left out.
+    // A property that is `nil` is NULL in the row; it is not left out.
     func encodeIfPresent(_ value: Bool?, forKey key: Key) { add(value.databaseValue, key) }
     func encodeIfPresent(_ value: String?, forKey key: Key) { add(value.databaseValue, key) }
     func encodeIfPresent(_ value: Double?, forKey key: Key) { add(value.databaseValue, key) }
@@ -123,12 +123,12 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
     func superEncoder(forKey key: Key) -> any Encoder { superEncoder() }
 
     private func refuse(_ key: Key) {
-        row.fault = "the column \(key.stringValue) holds one value: give the property a type of its own, stored as JSON"
+        row.fault = "the column \(key.stringValue) holds one value: give the property its own type, stored as JSON"
     }
 }
 
-/// Finds what is bound for one property: that of a column type, of an enumeration with a raw value or another type of a
-/// single value; for any other type its JSON.
+/// Finds the value to bind for one property: that of a column type, of an enumeration with a raw value or of another
+/// single-value type; for any other type, its JSON.
 private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     let forms: ColumnForms
     var value: Value?
@@ -144,11 +144,11 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     static func value<Property: Encodable>(
         _ property: Property, _ forms: ColumnForms, _ key: any CodingKey
     ) throws -> Value {
-        // The frequent types first, for which nothing needs to be looked up.
+        // The frequent types come first, because they need no lookup.
         if Property.self == Date.self { return forms.value(unsafeBitCast(property, to: Date.self)) }
         if Property.self == UUID.self { return forms.value(unsafeBitCast(property, to: UUID.self)) }
         if Property.self == Data.self { return unsafeBitCast(property, to: Data.self).databaseValue }
-        // Through optionals, too.
+        // These casts also look through optionals.
         if let date = property as? Date { return forms.value(date) }
         if let uuid = property as? UUID { return forms.value(uuid) }
         if let column = property as? any Bindable { return column.databaseValue }
@@ -178,7 +178,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
 
     func encodeNil() { value = .null }
     func encode<Single: Encodable>(_ single: Single) throws {
-        // Numbers without a sign are no `Bindable`.
+        // Unsigned numbers are not all `Bindable`.
         if let number = single as? any FixedWidthInteger {
             guard let integer = Int64(exactly: number) else {
                 throw EncodingError.invalidValue(
@@ -197,7 +197,7 @@ private final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     }
 }
 
-/// Takes what a value encodes where that is not wanted.
+/// Accepts and ignores what a value encodes.
 private struct IgnoringContainer: UnkeyedEncodingContainer, SingleValueEncodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int { 0 }

@@ -22,35 +22,36 @@
 public struct SQL: Sendable, ExpressibleByStringInterpolation {
     /// The pieces, in order.
     ///
-    /// The text is put together only where it is compiled: in a loop the compiled statement is found by the pieces.
+    /// The text is assembled only when it is compiled; in a loop, the compiled statement is found by its pieces.
     @usableFromInline var pieces: ContiguousArray<Piece>
 
     @usableFromInline enum Piece: Sendable {
-        /// Text of the program.
+        /// Text in the program's source.
         case literal(StaticString)
-        /// Text that was made, such as a quoted name.
+        /// Text created at run time, such as a quoted name.
         case text(String)
         /// The quoted name of something in a schema, which need not be Unicode.
         case name([UInt8])
-        /// A value, which stands in the text as `?`.
+        /// A value, which is `?` in the text.
         case parameter(Value)
-        /// The same, whose form is up to the connection.
+        /// The same, in a form that the connection determines.
         case date(Date)
         case uuid(UUID)
-        /// A value whose `?` stands in a text before it.
+        /// A value whose `?` is in an earlier text.
         case argument(Value)
-        /// Why the SQL is not to be run.
+        /// The reason that the SQL must not be run.
         case refusal(StaticString)
     }
 
-    /// The text, with `?` if a value is bound.
+    /// The text, with `?` for each bound value.
     ///
-    /// For people: a name from a schema that is not valid UTF-8 is repaired in it, while SQLite is given its bytes.
+    /// It is meant for people: a name from a schema that is not valid UTF-8 appears with replacement characters, but
+    /// SQLite gets its exact bytes.
     public var text: String {
         pieces.reduce(into: "") { $0 += $1.text }
     }
 
-    /// What SQLite compiles.
+    /// The bytes that SQLite compiles.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
@@ -76,7 +77,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         self.pieces = pieces
     }
 
-    /// Text as it is, with values for its `?` parameters, in order.
+    /// Creates SQL from text as it is, with values for its `?` parameters, in order.
     public init(text: String, values: [Value] = []) {
         pieces = []
         pieces.reserveCapacity(values.count + 1)
@@ -84,22 +85,22 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         for value in values { pieces.append(.argument(value)) }
     }
 
-    /// SQL as the bytes of a file's schema, which need not be UTF-8.
+    /// Creates SQL from bytes in a file's schema, which need not be UTF-8.
     package init(bytes: [UInt8]) { pieces = [.name(bytes)] }
 
-    /// Text without parameters.
+    /// Creates SQL from text without parameters.
     @inlinable
     public init(stringLiteral value: StaticString) {
         pieces = [.literal(value)]
     }
 
-    /// Text with its interpolations bound.
+    /// Creates SQL from text with bound interpolations.
     @inlinable
     public init(stringInterpolation: Interpolation) {
         pieces = stringInterpolation.pieces
     }
 
-    /// How long the text is, in bytes.
+    /// The length of the text in bytes.
     var length: Int {
         pieces.reduce(0) { length, piece in
             switch piece {
@@ -112,10 +113,10 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         }
     }
 
-    /// Whether its text is made of these bytes.
+    /// Returns whether the text consists of these bytes.
     ///
-    /// By bytes, for `String` compares by canonical equivalence, under which é in one scalar and in two are one text, and
-    /// to SQLite two.
+    /// The comparison is by byte, because `String` compares by canonical equivalence, which treats é as one scalar and
+    /// é as two scalars as equal; for SQLite they differ.
     func isSpelled(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var rest = bytes[...]
         for piece in pieces {
@@ -133,7 +134,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         return rest.isEmpty
     }
 
-    /// Its text, with NULL for each value.
+    /// The same SQL, with NULL for each value.
     var withoutValues: SQL {
         SQL(
             pieces: ContiguousArray(
@@ -146,7 +147,8 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                 }))
     }
 
-    /// Whether the literals lie at the same places in memory, with values between them: then the texts are equal.
+    /// Returns whether the literals are at the same addresses in memory, with only values between them. If so, the
+    /// texts are equal.
     func isMade(ofThePiecesOf other: SQL) -> Bool {
         guard pieces.count == other.pieces.count else { return false }
         for index in pieces.indices {
@@ -159,7 +161,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         return true
     }
 
-    /// Why it is not to be run.
+    /// The reason that it must not be run; `nil` if there is none.
     var refusal: String? {
         for case .refusal(let reason) in pieces { return reason.description }
         return nil
@@ -198,21 +200,21 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 
         /// Binds the bytes as one blob.
         ///
-        /// As the only value of a list, `IN (\(bytes))`, they are refused when the SQL is run: a list of numbers was meant,
-        /// or a comparison with `=`.
+        /// If they are the only value of a list, as in `IN (\(bytes))`, the SQL is refused when it is run, because a
+        /// list of numbers or a comparison with `=` was meant.
         public mutating func appendInterpolation(_ value: [UInt8]) {
             if case .literal(let text) = pieces.last { hasBlobInList = text.opensList }
             pieces.append(.parameter(.blob(value)))
         }
 
-        /// Binds each of the values, with commas between them: for the parentheses after IN.
+        /// Binds each of the values, separated by commas, for the parentheses after IN.
         ///
         /// ```swift
         /// try db.rows(Message.self, "SELECT * FROM chat WHERE id IN (\(list: ids))")
         /// ```
         ///
-        /// No values make an empty list, in which SQLite finds nothing. An engine takes a limited number of values, 999
-        /// before SQLite 3.32 and then 32,766.
+        /// Without values the list is empty, and SQLite finds nothing in it. The number of values is limited by the
+        /// engine: 999 before SQLite 3.32, and 32,766 since.
         ///
         /// Source: SQLite, "The IN and NOT IN operators" and "Limits In SQLite".
         public mutating func appendInterpolation(list values: some Sequence<some Bindable>) {
@@ -236,12 +238,12 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
                     """))
         }
 
-        /// Adds the name of a table or column, quoted so that it can be nothing but a name.
+        /// Adds the name of a table or column, quoted so that it can only be a name.
         public mutating func appendInterpolation(identifier: String) {
             pieces.append(.text(SQL.quoted(column: identifier)))
         }
 
-        /// Adds a name as the schema has it, byte by byte, quoted so that it can be nothing but a name.
+        /// Adds a name exactly as the schema stores it, quoted so that it can only be a name.
         package mutating func appendInterpolation(_ name: SchemaName) {
             pieces.append(.name(name.quoted))
         }
@@ -252,22 +254,23 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
         }
     }
 
-    /// A name in double quotes, with inner quotes doubled, for a place where only a name can stand: after FROM, in a
-    /// definition.
+    /// Returns a name in double quotes, with inner quotes doubled, for a place where only a name is possible: after
+    /// FROM, or in a definition.
     ///
     /// Source: SQLite, "SQLite Keywords".
     package static func quoted(identifier: String) -> String { quoted(identifier, by: "\"") }
 
-    /// A name in backticks, with inner ones doubled, for a column in an expression.
+    /// Returns a name in backticks, with inner backticks doubled, for a column in an expression.
     ///
-    /// In double quotes, a name that no column has would be a string. Source: SQLite, "Double-quoted String Literals Are
-    /// Accepted".
+    /// In double quotes, a name that is not a column's would be a string. Source: SQLite, "Double-quoted String
+    /// Literals Are Accepted".
     package static func quoted(column: String) -> String { quoted(column, by: "`") }
 
-    /// Text in single quotes, for the few statements that take no parameters, such as PRAGMA and ATTACH.
+    /// Returns text in single quotes, for the few statements that take no parameters, such as PRAGMA and ATTACH.
     package static func quoted(text: String) -> String { quoted(text, by: "'") }
 
-    /// By scalar, not by character: a quote with a combining mark behind it is one character and still a quote to SQLite.
+    /// Quotes by scalar, not by character: a quote followed by a combining mark is one character, but SQLite still
+    /// takes it for a quote.
     private static func quoted(_ text: String, by quote: Unicode.Scalar) -> String {
         var result = String.UnicodeScalarView()
         result.append(quote)
@@ -281,7 +284,7 @@ public struct SQL: Sendable, ExpressibleByStringInterpolation {
 }
 
 extension Sequence<SQL> {
-    /// The pieces of SQL, one after the other, with a separator between them.
+    /// Returns the pieces of SQL, one after the other, with a separator between them.
     package func joined(by separator: StaticString) -> SQL {
         var pieces: ContiguousArray<SQL.Piece> = []
         for sql in self {
@@ -293,12 +296,12 @@ extension Sequence<SQL> {
 }
 
 extension SQL: Equatable {
-    /// Whether text and values are the same.
+    /// Returns whether text and values are the same.
     public static func == (left: SQL, right: SQL) -> Bool { left.bytes == right.bytes && left.values == right.values }
 }
 
 extension SQL.Piece {
-    /// What it adds to the text.
+    /// The text that it adds.
     var text: String {
         switch self {
         case .literal(let text): text.description
@@ -309,7 +312,7 @@ extension SQL.Piece {
         }
     }
 
-    /// What it binds.
+    /// Returns the value that it binds; `nil` if it binds none.
     func value(in forms: ColumnForms) -> Value? {
         switch self {
         case .literal, .text, .name, .refusal: nil
@@ -319,10 +322,10 @@ extension SQL.Piece {
         }
     }
 
-    /// A value that is bound.
+    /// Creates a piece that binds a value.
     @inlinable
     init(_ value: some Bindable) {
-        // Where the type is known, the compiler answers these.
+        // If the type is known, the compiler resolves these checks.
         if let date = value as? Date {
             self = .date(date)
         } else if let uuid = value as? UUID {
@@ -333,45 +336,46 @@ extension SQL.Piece {
     }
 }
 
-// What cannot be bound, with what to write instead. Without these the compiler has no words for it.
+// Values that cannot be bound, with advice on what to write instead. Without these declarations, the compiler's errors
+// would not explain that.
 extension SQL.Interpolation {
-    /// Is refused: SQLite's integers have a sign.
+    /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt64) {}
 
-    /// Is refused: SQLite's integers have a sign.
+    /// Unavailable, because SQLite's integers are signed.
     @available(
-        *, unavailable, message: "bind Int64(value), which traps where it does not fit, or Int64(bitPattern: value)"
+        *, unavailable, message: "bind Int64(value), which traps if it does not fit, or Int64(bitPattern: value)"
     )
     @_disfavoredOverload
     public mutating func appendInterpolation(_ value: UInt) {}
 
-    /// Is refused: an enumeration is bound by its raw value.
+    /// Unavailable, because an enumeration is bound by its raw value.
     @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value) {}
 
-    /// Is refused: an enumeration is bound by its raw value.
+    /// Unavailable, because an enumeration is bound by its raw value.
     @available(*, unavailable, message: "bind its rawValue, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value: RawRepresentable>(_ value: Value?) {}
 
-    /// Is refused: the values of a list are bound one by one.
+    /// Unavailable, because the values of a list are bound one by one.
     @available(*, unavailable, message: "write (list: values) in the interpolation, between parentheses: IN (…)")
     @_disfavoredOverload
     public mutating func appendInterpolation<Values: Collection>(_ values: Values) {}
 
-    /// Is refused: nothing tells what its value is.
+    /// Unavailable, because the value to bind is unknown.
     @available(*, unavailable, message: "bind a number, text, Data, Date or UUID, or make the type Bindable")
     @_disfavoredOverload
     public mutating func appendInterpolation<Value>(_ value: Value) {}
 }
 
 extension SQL.Piece {
-    /// Whether it stands in the text as `?`.
+    /// Whether it is `?` in the text.
     var isParameter: Bool {
         switch self {
         case .parameter, .date, .uuid: true
@@ -381,13 +385,13 @@ extension SQL.Piece {
 }
 
 extension StaticString {
-    /// Whether the bytes of both lie at the same place.
+    /// Returns whether the bytes of both are at the same address.
     fileprivate func isSameMemory(_ other: StaticString) -> Bool {
         hasPointerRepresentation && other.hasPointerRepresentation && utf8Start == other.utf8Start
             && utf8CodeUnitCount == other.utf8CodeUnitCount
     }
 
-    /// Whether it ends with IN and an open parenthesis.
+    /// Whether it ends with IN and an opening parenthesis.
     fileprivate var opensList: Bool {
         withUTF8Buffer { bytes in
             var rest = bytes[...]
@@ -404,12 +408,12 @@ extension StaticString {
 }
 
 extension UInt8 {
-    /// Whether SQLite's tokenizer takes it for white space.
+    /// Whether SQLite's tokenizer treats it as white space.
     var isSpace: Bool { self == 0x20 || (0x09...0x0d).contains(self) }
 }
 
 extension Slice<UnsafeBufferPointer<UInt8>> {
-    /// Takes these bytes away from its begin; `false` if it begins otherwise.
+    /// Removes these bytes from the beginning; returns `false` if the slice begins differently.
     fileprivate mutating func takeAway(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard bytes.count <= count else { return false }
         guard let start = bytes.baseAddress, let here = base.baseAddress else { return bytes.isEmpty }

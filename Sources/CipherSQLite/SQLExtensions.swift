@@ -1,4 +1,5 @@
-/// What an app adds to SQLite for its schema and its statements: registered on every connection to its file.
+/// What an app adds to SQLite for its schema and its statements. It is registered on every connection to the app's
+/// file.
 package struct SQLExtensions: Sendable {
     package var collations: [Collation]
     package var functions: [SQLFunction]
@@ -10,9 +11,10 @@ package struct SQLExtensions: Sendable {
         self.tokenizers = tokenizers
     }
 
-    /// The same without the functions that no schema may call unless somebody has vouched for it.
+    /// The same without the functions that an untrusted schema may not call.
     ///
-    /// With such a function SQLite refuses what names it; without, it is a function that only the app has.
+    /// If such a function is registered, SQLite refuses to run anything that names it; otherwise it counts as a
+    /// function that only the app has.
     var callableBySchema: Self {
         var extensions = self
         extensions.functions.removeAll { !$0.isInnocuous }
@@ -21,7 +23,7 @@ package struct SQLExtensions: Sendable {
 }
 
 extension Connection {
-    /// Registers all of them.
+    /// Registers all extensions.
     func register(_ extensions: SQLExtensions) throws {
         for collation in extensions.collations { try register(collation) }
         for function in extensions.functions { try register(function) }

@@ -1,23 +1,24 @@
 internal import CCipherEngine
 internal import CipherErrors
 
-/// A function that an app registers for its SQL.
+/// An SQL function that an app registers.
 public struct SQLFunction: Sendable {
     /// The name in SQL.
     public let name: String
-    /// How many arguments it takes; `nil` for any number.
+    /// The number of arguments; `nil` for any number.
     public let argumentCount: Int?
-    /// Whether equal arguments always give an equal result, so that an index may compute with it.
+    /// Whether equal arguments always give an equal result, so that an index may use the function.
     public let isDeterministic: Bool
     /// Whether it has no side effects, so that an untrusted schema may call it.
     public let isInnocuous: Bool
     /// Computes the result.
     public let body: @Sendable ([Value]) throws -> Value
 
-    /// A function with what it computes.
+    /// Creates a function.
     ///
-    /// What `body` throws becomes the error of the statement, with its description as the message. Text that is not valid
-    /// UTF-8 reaches `body` repaired, as ``Value/text(_:)`` says; a `CAST` to a blob gives its bytes.
+    /// An error that `body` throws becomes the error of the statement, with its description as the message. In text
+    /// that is not valid UTF-8, `body` gets replacement characters, as described at ``Value/text(_:)``; a `CAST` to a
+    /// blob gives the exact bytes.
     ///
     /// Source of the properties: SQLite, "Create Or Redefine SQL Functions".
     public init(
@@ -31,21 +32,21 @@ public struct SQLFunction: Sendable {
         self.body = body
     }
 
-    /// Functions that would hide those of SQLite from the library's own statements.
+    /// The names of functions that would hide SQLite's functions from the library's own statements.
     fileprivate static let reserved: Set = [
         "coalesce", "count", "ifnull", "max", "min", "strftime", "sum", "total", "typeof",
     ]
 }
 
 extension Connection {
-    /// Registers a function for the SQL of this connection, and of the schema.
+    /// Registers a function for this connection's statements and for the schema.
     ///
     /// The corresponding C function is `sqlite3_create_function_v2`.
     ///
-    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name that
-    ///   is empty, has a NUL character or more than 255 bytes, and for less than 0 or more than 127 arguments; ``StoreError``
-    ///   with `misuse` for the name of a function of SQLite that the library's own statements use: `coalesce`, `count`,
-    ///   `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
+    /// - Throws: ``DatabaseError`` with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, for a name
+    ///   that is empty, contains a NUL character or has more than 255 bytes, and for less than 0 or more than 127
+    ///   arguments; ``StoreError`` with `misuse` for the name of an SQLite function that the library's own statements
+    ///   use: `coalesce`, `count`, `ifnull`, `max`, `min`, `strftime`, `sum`, `total`, `typeof`.
     public func register(_ function: SQLFunction) throws {
         try checkRegistration(of: function.name, limit: 255)
         guard !SQLFunction.reserved.contains(TableAccess.folded(function.name)) else {
@@ -62,7 +63,7 @@ extension Connection {
         let flags =
             SQLITE_UTF8 | (function.isDeterministic ? SQLITE_DETERMINISTIC : 0) | (function.isInnocuous ? innocuous : 0)
         let box = Unmanaged.passRetained(FunctionBox(function))
-        // SQLite releases the box also where it refuses the function.
+        // SQLite releases the box even if it refuses the function.
         try check(
             sqlite3_create_function_v2(
                 handle, function.name, Int32(function.argumentCount ?? -1), flags, box.toOpaque(),
@@ -96,7 +97,7 @@ extension Value {
         case SQLITE_INTEGER: self = .integer(sqlite3_value_int64(argument))
         case SQLITE_FLOAT: self = .real(sqlite3_value_double(argument))
         case SQLITE_TEXT:
-            // The text first: asking for it may change the number of bytes.
+            // The text comes first, because reading it may change the number of bytes.
             let start = sqlite3_value_text(argument)
             let count = start == nil ? 0 : Int(sqlite3_value_bytes(argument))
             self = .text(String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self))
@@ -108,7 +109,7 @@ extension Value {
         }
     }
 
-    /// The corresponding C function is `sqlite3_result_text64` and its family.
+    /// The corresponding C functions are `sqlite3_result_text64` and related ones.
     fileprivate func beResult(of context: OpaquePointer) {
         switch self {
         case .null: sqlite3_result_null(context)

@@ -1,9 +1,11 @@
 internal import CCipherEngine
 
 extension SQL {
-    /// The statements of a script, without the semicolons between them; comments and white space alone are none.
+    /// Returns the statements of a script, without the semicolons between them. Comments and white space alone are not
+    /// a statement.
     ///
-    /// Needs no database: if a statement ends is told by SQLite's own tokenizer, so that a trigger's body stays whole.
+    /// It needs no database. SQLite's own tokenizer determines whether a statement ends, so a trigger's body stays
+    /// whole.
     ///
     /// The corresponding C function is `sqlite3_complete`.
     package static func statements(of script: String) -> [String] {
@@ -13,7 +15,8 @@ extension SQL {
         var position = 0
         while position < bytes.count {
             let end = endOfToken(at: position, in: bytes)
-            // Asked only at semicolons outside of texts and comments: each time SQLite reads from the beginning.
+            // The check is made only at semicolons outside of texts and comments, because SQLite reads from the
+            // beginning each time.
             if bytes[position] == UInt8(ascii: ";"), isComplete(bytes[start..<end]) {
                 append(bytes[start..<position], to: &statements)
                 start = end
@@ -24,10 +27,11 @@ extension SQL {
         return statements
     }
 
-    /// A statement with its names in backticks instead of double quotes; `nil` if it needs none.
+    /// Returns a statement with its names in backticks instead of double quotes; `nil` if it has no double quotes to
+    /// replace.
     ///
-    /// SQLite takes a name in double quotes that no column has for a string, and one in backticks never. A definition stays
-    /// as it is, for its text goes into the schema.
+    /// SQLite takes a name in double quotes for a string if it is not a column's, but never a name in backticks. A
+    /// definition stays as it is, because its text is stored in the schema.
     ///
     /// Source: SQLite, "Double-quoted String Literals Are Accepted".
     static func quotingNamesOnly(_ statement: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
@@ -43,7 +47,7 @@ extension SQL {
         while position < bytes.count {
             let end = endOfToken(at: position, in: bytes)
             if bytes[position] == quote {
-                // Two quotes in a row are one within the name: the parts meet here as two tokens.
+                // Two quotes in a row are one quote within the name; here, the two parts of the name are two tokens.
                 if position > 0, bytes[position - 1] == quote, result.last == backtick {
                     result[result.count - 1] = quote
                 } else {
@@ -61,7 +65,7 @@ extension SQL {
         return result
     }
 
-    /// The position behind a text, a quoted name or a comment, or else behind one byte.
+    /// Returns the position after a text, a quoted name or a comment, or otherwise after one byte.
     private static func endOfToken(at position: Int, in bytes: [UInt8]) -> Int {
         let end: [UInt8]
         var next = position + 1
@@ -91,7 +95,7 @@ extension SQL {
         statements.append(String(decoding: piece, as: UTF8.self))
     }
 
-    /// Where the first word begins, behind white space and comments; `nil` where there is none.
+    /// Returns the position of the first word, after white space and comments; `nil` if there is none.
     private static func firstOfStatement(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         while let byte = rest.first {

@@ -1,11 +1,11 @@
 internal import CCipherEngine
 
-/// A name as a schema has it: bytes, which need not be Unicode.
+/// A name as the schema stores it: bytes, which need not be Unicode.
 ///
-/// SQLite takes any bytes for a name, and old apps wrote names in the encodings of their time. A `String` would repair
-/// them, and a repaired name is another name.
+/// SQLite accepts any bytes as a name, and old apps wrote names in the encodings of their time. A `String` would
+/// replace invalid bytes, and the result would be a different name.
 package struct SchemaName: Hashable, Sendable {
-    /// The bytes, in UTF-8 where the database has another encoding.
+    /// The bytes; in UTF-8 if the database has another encoding.
     package let bytes: [UInt8]
 
     package init(bytes: some Sequence<UInt8>) {
@@ -15,13 +15,13 @@ package struct SchemaName: Hashable, Sendable {
     /// The bytes with ASCII letters in lower case, by which SQLite compares names.
     package var folded: [UInt8] { bytes.map { $0 >= 0x41 && $0 <= 0x5a ? $0 | 0x20 : $0 } }
 
-    /// The name as text; if it is none, it is repaired to another name.
+    /// The name as text; if it is not valid UTF-8, the result is a different name.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Whether the name is text.
+    /// Whether the name is valid UTF-8.
     package var isUnicode: Bool { String(validating: bytes, as: UTF8.self) != nil }
 
-    /// The name in backticks, with inner ones doubled: in any place it is a name, and never a string.
+    /// The name in backticks, with inner backticks doubled. In this form it is a name everywhere, and never a string.
     ///
     /// Source: SQLite, "SQLite Keywords".
     var quoted: [UInt8] {
@@ -36,7 +36,7 @@ package struct SchemaName: Hashable, Sendable {
         return result
     }
 
-    /// Lends the name as C takes it.
+    /// Lends the name as a C string.
     func withCString<Result>(_ body: (UnsafePointer<CChar>?) throws -> Result) rethrows -> Result {
         try (bytes + [0]).withUnsafeBufferPointer { bytes in
             try bytes.withMemoryRebound(to: CChar.self) { try body($0.baseAddress) }
@@ -51,7 +51,7 @@ extension SchemaName: ExpressibleByStringLiteral, ExpressibleByStringInterpolati
 }
 
 extension SchemaName: CustomStringConvertible {
-    /// The name for messages: what is not UTF-8, and what controls a terminal, as `\\xff`.
+    /// The name for messages, with bytes that are not UTF-8 and terminal control characters in the form `\\xff`.
     package var description: String {
         var text = ""
         var rest = bytes[...]
@@ -71,7 +71,7 @@ extension SchemaName: CustomStringConvertible {
 }
 
 extension SchemaName: ColumnReadable {
-    /// A TEXT column, byte by byte.
+    /// Reads the exact bytes of a TEXT column.
     package static func read(from row: borrowing Row, at index: Int) throws -> SchemaName {
         guard let bytes = row.textBytes(at: index) else { throw row.mismatch(at: index, wanted: SchemaName.self) }
         return SchemaName(bytes: bytes)

@@ -11,27 +11,29 @@ internal import CipherErrors
 
 /// A compiled SQL statement of one connection.
 ///
-/// Not Sendable, as its connection is not.
+/// It is not Sendable, because its connection is not.
 package final class Statement {
     package let handle: OpaquePointer
-    /// What was compiled.
+    /// The SQL that was compiled.
     let bytes: [UInt8]
-    /// The pieces that it was compiled from, without values; `nil` for a part of a script.
+    /// The pieces from which it was compiled, without values; `nil` for a part of a script.
     private let shape: SQL?
-    // Without a check at each use: statements are reached through their connection alone, and it outlives them.
+    // There is no check at each use, because statements are used only through their connection, which outlives them.
     unowned(unsafe) let connection: Connection
-    /// What it reads and writes; `nil` if that was not told.
+    /// What the statement reads and writes; `nil` if SQLite did not report it.
     let access: StatementAccess?
-    /// Whether the schema may be another one after it has run; not known of those that the connection itself runs.
+    /// Whether the schema may be different after the statement has run; `false` if that is unknown, as for statements
+    /// that the connection itself runs.
     let changesSchema: Bool
-    /// Whether it asks about the database or sets it, instead of working with rows.
+    /// Whether it queries or sets properties of the database instead of working with rows.
     let isPragma: Bool
 
     /// Compiles `sql`, which must be one statement.
     ///
     /// The corresponding C function is `sqlite3_prepare_v2`; `sqlite3_prepare_v3` is missing in SQLCipher 3.4.1.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where there is none, or where a second one would be ignored.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` if `sql` contains no statement, or a second one that would be
+    ///   ignored.
     package convenience init(_ sql: SQL, on connection: Connection) throws {
         let text = sql.bytes
         if let refusal = sql.refusal {
@@ -66,10 +68,11 @@ package final class Statement {
         isPragma = bytes.starts(with: "PRAGMA ".utf8)
     }
 
-    /// The text, for people.
+    /// The SQL as text for people.
     package var sql: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// Compiles the first statement of a script, and gives the rest of the script; `nil` if none is left.
+    /// Compiles the first statement of a script and returns it with the rest of the script; `nil` if no statement is
+    /// left.
     static func first(
         of script: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (statement: Statement, rest: UnsafeBufferPointer<UInt8>)? {
@@ -89,7 +92,7 @@ package final class Statement {
         return handle != nil
     }
 
-    /// Compiles the first statement; for a closure of an app so that no name in it can be taken for a string.
+    /// Compiles the first statement; for an app's closure, in such a way that no name in it can be taken for a string.
     private static func compile(
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
@@ -101,7 +104,7 @@ package final class Statement {
         do {
             return (try names.withUnsafeBufferPointer { try prepare($0, on: connection).0 }, rest)
         } catch let error as DatabaseError {
-            // It was compiled, and a name was a string.
+            // The statement compiled before, with a name taken for a string.
             throw DatabaseError(
                 extendedCode: error.extendedCode,
                 message: "\(error.message) (double quotes enclose a name; single quotes enclose text)",
@@ -113,7 +116,7 @@ package final class Statement {
         _ sql: UnsafeBufferPointer<UInt8>, on connection: Connection
     ) throws -> (OpaquePointer?, rest: UnsafeBufferPointer<UInt8>) {
         guard let start = sql.baseAddress, !sql.isEmpty else { return (nil, sql) }
-        // SQLite would stop there without a word.
+        // SQLite would silently stop there.
         guard memchr(start, 0, sql.count) == nil else {
             throw misuse("the SQL contains a NUL character", sql, connection)
         }
@@ -145,9 +148,9 @@ package final class Statement {
         sqlite3_finalize(handle)
     }
 
-    /// Whether it was compiled from this.
+    /// Returns whether the statement was compiled from this SQL.
     func has(_ other: SQL) -> Bool {
-        // In a loop it is the same line of the program.
+        // In a loop, the SQL comes from the same line of the program.
         if shape?.isMade(ofThePiecesOf: other) == true { return true }
         return bytes.count == other.length && bytes.withUnsafeBufferPointer(other.isSpelled)
     }
@@ -173,31 +176,32 @@ package final class Statement {
         }
     }
 
-    /// Runs a statement that writes to its end, of which a caller wanted the first row.
+    /// Runs a writing statement to its end, after a caller read its first row.
     ///
-    /// Outside of a transaction it is committed there, and only here a commit that fails is an error: what `sqlite3_reset`
-    /// tells of it is lost.
+    /// Outside a transaction it is committed at its end. Only here does a failed commit become an error, because the
+    /// result of `sqlite3_reset` is not used.
     func finish() throws {
         guard !isReadOnly else { return }
         while sqlite3_stmt_busy(handle) != 0, try step() {}
     }
 
-    /// Makes the statement ready to run again, and forgets its values.
+    /// Makes the statement ready to run again, and clears its values.
     package func reset() {
         // The result repeats the failure of the last step, which was reported there.
         _ = sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
     }
 
-    /// A column of the current row as an integer.
+    /// Returns a column of the current row as an integer.
     package func integer(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
 
-    /// Whether a column of the current row of this statement and of another are equal to the bit: storage class, and
-    /// bytes in the encoding of the database.
+    /// Returns whether a column of the current row of this statement is identical to that of another: the storage
+    /// class, and the bytes in the encoding of the database.
     ///
-    /// - Parameter size: Grows by the bytes that were compared.
+    /// - Parameter size: Increased by the number of bytes that were compared.
     package func column(_ index: Int32, equals other: Statement, _ otherIndex: Int32, size: inout Int64) -> Bool {
-        // Looked up once for type and content, as in ``Row``: this runs for each column of each row of an upgrade.
+        // The values are looked up once for type and content, as in ``Row``, because this runs for each column of each
+        // row of an upgrade.
         let mine = sqlite3_column_value(handle, index)
         let theirs = sqlite3_column_value(other.handle, otherIndex)
         let type = sqlite3_value_type(mine)
@@ -208,7 +212,8 @@ package final class Statement {
         case SQLITE_FLOAT: return sqlite3_value_double(mine).bitPattern == sqlite3_value_double(theirs).bitPattern
         case SQLITE_NULL: return true
         default:
-            // Asking for a blob first keeps text in its own encoding: nothing is converted, invalid text stays as it is.
+            // Reading a blob first keeps text in its own encoding: nothing is converted, and invalid text stays as it
+            // is.
             let left = sqlite3_value_blob(mine)
             let right = sqlite3_value_blob(theirs)
             let count = sqlite3_value_bytes(mine)

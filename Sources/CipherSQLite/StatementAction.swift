@@ -1,12 +1,12 @@
 internal import CCipherEngine
 
-/// Something that a statement would do, as SQLite tells while it compiles it.
+/// An action that a statement would perform, as SQLite reports it during compilation.
 ///
 /// Source: SQLite, "Authorizer Action Codes".
 package struct StatementAction: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         case createTable, alterTable, dropTable
-        /// Makes or removes another part of the schema.
+        /// Creates or removes another part of the schema.
         case definition
         case read, insert, update, delete
         case pragma
@@ -18,13 +18,13 @@ package struct StatementAction: Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// The table, the pragma, or the word of the transaction.
+    /// The table, the pragma, or the transaction's keyword.
     package let subject: String
     /// The column that is read, updated or dropped, or the argument of a pragma.
     package let detail: String?
     /// The database of the connection, such as `main` or `temp`.
     package let schema: String?
-    /// The trigger or view that does it; `nil` for the statement's own text.
+    /// The trigger or view that performs it; `nil` for the statement's own text.
     package let cause: String?
 
     init(_ code: Int32, _ texts: [String?]) {
@@ -44,7 +44,7 @@ package struct StatementAction: Sendable, Equatable {
             case SQLITE_SAVEPOINT: .savepoint
             default: .other
             }
-        // Of ALTER TABLE the database comes first.
+        // For ALTER TABLE, the database comes first.
         let isAlteration = code == SQLITE_ALTER_TABLE
         subject = (isAlteration ? texts[1] : texts[0]) ?? ""
         detail = isAlteration ? texts[2] : texts[1]
@@ -52,7 +52,7 @@ package struct StatementAction: Sendable, Equatable {
         cause = texts[3]
     }
 
-    /// Whether it makes, changes or removes a part of the schema.
+    /// Whether it creates, changes or removes a part of the schema.
     package var isDefinition: Bool {
         switch kind {
         case .createTable, .alterTable, .dropTable, .definition: true

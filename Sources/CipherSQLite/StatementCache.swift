@@ -1,8 +1,8 @@
-/// Compiled statements of one connection by their text: the least recently used goes first.
+/// Compiled statements of one connection, found by their text; the least recently used one is removed first.
 ///
-/// A statement is out of the cache while it is in use, so that the same SQL can run inside its own loop.
+/// A statement is not in the cache while it is in use, so that the same SQL can run inside its own loop.
 package struct StatementCache {
-    /// In order of use, the latest last: in a loop it is wanted again, and found at once.
+    /// The statements in order of use, the latest last; in a loop, it is needed again and found at once.
     private var statements: ContiguousArray<Statement> = []
     private let capacity: Int
 

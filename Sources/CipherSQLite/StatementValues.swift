@@ -2,11 +2,11 @@ internal import CCipherEngine
 internal import CipherErrors
 
 extension Statement {
-    /// Binds the values of `sql`, of which SQLite makes copies.
+    /// Binds the values of `sql`; SQLite copies them.
     ///
-    /// The corresponding C functions are `sqlite3_bind_int64` and its family.
+    /// The corresponding C functions are `sqlite3_bind_int64` and related ones.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` where the counts differ.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` if the numbers of values and parameters differ.
     package func bind(valuesOf sql: SQL) throws {
         let expected = sqlite3_bind_parameter_count(handle)
         var index: Int32 = 0
@@ -35,7 +35,7 @@ extension Statement {
 
     /// Binds one parameter; the first has index 1.
     ///
-    /// The 64-bit calls report what is too long, where an Int32 would trap.
+    /// The 64-bit calls report a value that is too long; a conversion to Int32 would trap.
     private func bind(_ value: Value, at index: Int32) -> Int32 {
         switch value {
         case .null: sqlite3_bind_null(handle, index)
@@ -66,7 +66,7 @@ extension Statement {
 }
 
 extension String {
-    /// Lends the UTF-8 bytes, which on Apple platforms a bridged string does not hold in one piece.
+    /// Lends the UTF-8 bytes, which a bridged string on Apple platforms does not store contiguously.
     package func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
         try utf8.withContiguousStorageIfAvailable(body) ?? ContiguousArray(utf8).withUnsafeBufferPointer(body)
     }

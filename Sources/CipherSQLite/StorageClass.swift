@@ -1,12 +1,12 @@
 internal import CCipherEngine
 
-/// How SQLite stores a value.
+/// The class in which SQLite stores a value.
 ///
 /// Source: SQLite, "Datatypes In SQLite", section 2.
 package enum StorageClass: Sendable { case null, integer, real, text, blob }
 
 extension Statement {
-    /// The storage class of a column of the current row.
+    /// Returns the storage class of a column of the current row.
     package func storageClass(_ column: Int32) -> StorageClass {
         switch sqlite3_value_type(sqlite3_column_value(handle, column)) {
         case SQLITE_INTEGER: .integer
@@ -17,18 +17,18 @@ extension Statement {
         }
     }
 
-    /// Whether a column of the current row is NULL.
+    /// Returns whether a column of the current row is NULL.
     package func isNull(_ column: Int32) -> Bool { storageClass(column) == .null }
 
-    /// A column of the current row as a floating-point number.
+    /// Returns a column of the current row as a floating-point number.
     package func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
-    /// The bytes of a text, in the encoding of the database, or of a blob in a column of the current row.
+    /// Returns the bytes of a text, in the encoding of the database, or of a blob in a column of the current row.
     ///
-    /// They last until the next step.
+    /// They are valid until the next step.
     package func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
         let value = sqlite3_column_value(handle, column)
-        // Asking for a blob first keeps text in its own encoding.
+        // Reading a blob first keeps text in its own encoding.
         let start = sqlite3_value_blob(value)
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value)))
     }

@@ -2,9 +2,10 @@ package import CipherErrors
 internal import CipherSystemFiles
 
 extension StoreError {
-    /// Reads a table of CipherStore's own, into which another program may have written.
+    /// Reads one of CipherStore's own tables, into which another program may have written.
     ///
-    /// - Throws: ``StoreError`` with `corrupt` that names the table, where a value has another type than CipherStore writes.
+    /// - Throws: ``StoreError`` with `corrupt` that names the table, if a value does not have the type that CipherStore
+    ///   writes.
     package static func readingOwnTable<Result>(
         _ table: String, _ connection: Connection, _ body: () throws -> Result
     ) throws -> Result {
@@ -18,20 +19,20 @@ extension StoreError {
     }
 }
 
-/// What was being done with a database when SQLite failed.
+/// The work on a database during which SQLite failed.
 package enum DatabaseWork {
-    /// It was read or written as it is.
+    /// The database was read or written.
     case use
-    /// It was copied, under another key or none.
+    /// The database was copied, with another key or none.
     case conversion
     /// A step of a schema migration, such as `addColumn chat.draft`.
     case migration(String)
 }
 
 extension StoreError {
-    /// Works with a database, and turns SQLite's report into a typed error.
+    /// Runs `body`, and turns SQLite's errors into typed ones.
     ///
-    /// - Throws: What `body` throws, and ``StoreError`` in the place of ``DatabaseError``.
+    /// - Throws: What `body` throws, with ``StoreError`` in place of ``DatabaseError``.
     package static func typing<Result>(
         _ path: String, during work: DatabaseWork = .use, _ body: () throws -> Result
     ) throws -> Result {
@@ -42,12 +43,12 @@ extension StoreError {
         }
     }
 
-    /// What a failure of SQLite means to the caller, with what to do about it.
+    /// Creates an error that says what a failure in SQLite means for the caller, and what to do about it.
     ///
     /// - Parameters:
-    ///   - work: What was being done with the database.
-    ///   - writerVersion: The SQLite version that wrote the file last: a newer one than the engine's may have left a
-    ///     schema that the engine cannot read.
+    ///   - work: The work on the database.
+    ///   - writerVersion: The SQLite version that last wrote the file; a version newer than the engine's may have left
+    ///     a schema that the engine cannot read.
     package init(_ error: DatabaseError, path: String, during work: DatabaseWork, writerVersion: Int? = nil) {
         let cause = FailureCause(error, path: path, writerVersion: writerVersion)
         switch (work, cause) {
@@ -56,7 +57,7 @@ extension StoreError {
         case (.conversion, .interrupted):
             self = .cancelled(path)
         case (.conversion, .constraint):
-            // A copy has no constraints but the keys of its trees, which an undamaged original keeps.
+            // A copy has no constraints except the keys of its b-trees, and an undamaged original satisfies those.
             self = .damaged(path, "the database is damaged: it holds the same key more than once", underlying: error)
         case (.conversion, _), (.use, _):
             self = cause.ofUse(path, error)
@@ -64,7 +65,7 @@ extension StoreError {
     }
 }
 
-/// Why SQLite failed, told by its result code and by what lies at the path.
+/// The cause of a failure in SQLite, determined from its result code and the file at the path.
 private enum FailureCause {
     case newerSchema(Int)
     case damaged
@@ -120,7 +121,7 @@ private enum FailureCause {
             }
     }
 
-    /// What it means to who reads or writes the database.
+    /// Returns the error for code that reads or writes the database.
     func ofUse(_ path: String, _ error: DatabaseError) -> StoreError {
         func failure(_ code: StoreError.Code, _ detail: String, _ advice: String) -> StoreError {
             StoreError(code, path: path, detail, advice: advice, underlying: error)
@@ -131,7 +132,7 @@ private enum FailureCause {
                 .engineTooOld,
                 "the schema was written by SQLite \(version) and needs a newer engine than "
                     + "SQLite \(Engine.current.sqliteVersion)", "link SQLCipher 4")
-        // A record that tells of a value beyond SQLite's limit is what old engines make of a damaged page.
+        // On a damaged page, old engines find a record with a value beyond SQLite's limit.
         case .damaged, .tooBig: .damaged(path, "the database is damaged", changed: nil, underlying: error)
         case .busy:
             .busy(path, "another connection uses the database", retry: .afterClosing, changed: nil, underlying: error)
@@ -142,7 +143,7 @@ private enum FailureCause {
                 changed: nil, underlying: error)
         case .gone:
             failure(
-                .missingFile, "the file is gone: another program removed it meanwhile",
+                .missingFile, "the file no longer exists: another program removed it",
                 StoreError.Retry.afterSearching.rawValue)
         case .permission:
             .permission(
@@ -164,7 +165,7 @@ private enum FailureCause {
         }
     }
 
-    /// What it means to who migrates the schema, which may be what SQLite refuses.
+    /// Returns the error for a schema migration, whose statements SQLite may have refused.
     func ofMigration(_ path: String, _ detail: String, _ error: DatabaseError) -> StoreError {
         func failure(_ code: StoreError.Code, _ advice: String) -> StoreError {
             StoreError(code, path: path, detail, advice: advice, changed: .nothing, underlying: error)

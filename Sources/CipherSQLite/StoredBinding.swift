@@ -1,8 +1,8 @@
 internal import CCipherEngine
 
-/// Values to be stored as they are given: text as bytes in an encoding, valid or not.
+/// Binding of values that are stored unchanged: text as bytes in an encoding, valid or not.
 extension Statement {
-    /// How text is encoded, as SQLite counts the encodings.
+    /// An encoding of text, with SQLite's number for it.
     package enum TextForm: UInt8, Sendable {
         case utf8 = 1
         case utf16LittleEndian = 2
@@ -20,7 +20,7 @@ extension Statement {
         try check(sqlite3_bind_double(handle, index, number))
     }
 
-    /// Binds text that lasts until the statement was stepped.
+    /// Binds text that must stay in memory until the statement has been stepped.
     package func bind(text bytes: UnsafeRawBufferPointer, _ form: TextForm, at index: Int32) throws {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
             return try check(sqlite3_bind_text(handle, index, "", 0, nil))
@@ -30,7 +30,7 @@ extension Statement {
                 handle, index, start.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil, form.rawValue))
     }
 
-    /// Binds a blob that lasts until the statement was stepped.
+    /// Binds a blob that must stay in memory until the statement has been stepped.
     package func bind(blob bytes: UnsafeRawBufferPointer, at index: Int32) throws {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
             return try check(sqlite3_bind_zeroblob(handle, index, 0))
@@ -42,6 +42,6 @@ extension Statement {
         guard result == SQLITE_OK else { throw connection.error(result, sql: sql) }
     }
 
-    /// Lets the statement run again, with the values that are bound.
+    /// Makes the statement ready to run again, with the same bound values.
     package func rewind() { _ = sqlite3_reset(handle) }
 }

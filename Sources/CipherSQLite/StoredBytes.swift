@@ -8,20 +8,20 @@ internal import CCipherEngine
     internal import Darwin
 #endif
 
-/// The bytes of one text or blob as they are stored, read piece by piece: its row is never put together in memory.
+/// The stored bytes of one text or blob, read piece by piece, so that its row is never assembled in memory.
 package final class StoredBytes {
     private let handle: OpaquePointer
     private let connection: Connection
 
-    /// How many bytes there are.
+    /// The number of bytes.
     package let count: Int
 
-    /// Opens a value for reading; `nil` if SQLite cannot lend it so: it is no text or blob, it is the default of a
-    /// column that was added later, or its table has generated columns or no rowid.
+    /// Opens a value for reading; returns `nil` if SQLite cannot open it in this way: it is not a text or blob, it is
+    /// the default of a column that was added later, or its table has generated columns or no rowid.
     ///
     /// The corresponding C function is `sqlite3_blob_open`.
     ///
-    /// - Throws: ``DatabaseError`` where the value cannot be read.
+    /// - Throws: ``DatabaseError`` if the value cannot be read.
     package init?(table: SchemaName, column: SchemaName, rowid: Int64, of connection: Connection) throws {
         var opened: OpaquePointer?
         let result = table.withCString { table in
@@ -44,9 +44,9 @@ package final class StoredBytes {
         guard result == SQLITE_OK else { throw connection.error(result) }
     }
 
-    /// Whether two values have the same bytes.
+    /// Returns whether two values have the same bytes.
     ///
-    /// - Parameter progress: Called after each piece with its size, in bytes; throws to end the comparison.
+    /// - Parameter progress: Called after each piece with its size in bytes; it throws to end the comparison.
     /// - Throws: ``DatabaseError``, and what `progress` throws.
     package func equals(_ other: StoredBytes, progress: (Int) throws -> Void) throws -> Bool {
         guard count == other.count else { return false }

@@ -1,15 +1,15 @@
 internal import CCipherEngine
 
-/// Tables and columns that statements read or write, as SQLite tells while it compiles them.
+/// The tables and columns that statements read or write, as SQLite reports them during compilation.
 ///
-/// Names are folded as SQLite compares them, in ASCII alone. One that is not Unicode is repaired, the same way at each
-/// place, so that two such names may count as one and never one as two.
+/// Names are folded as SQLite compares them, in ASCII only. In a name that is not valid UTF-8, bytes are replaced in
+/// the same way everywhere, so two such names may count as one, but one never counts as two.
 ///
 /// Source: SQLite, "Authorizer Action Codes".
 package struct TableAccess: Sendable, Equatable {
-    /// What is touched of one table.
+    /// The part of one table that is accessed.
     package enum Columns: Sendable, Equatable {
-        /// Its rows come, go or are counted; or which columns are touched is not known.
+        /// Rows are inserted, deleted or counted, or it is not known which columns are accessed.
         case all
         case some(Set<String>)
 
@@ -29,13 +29,13 @@ package struct TableAccess: Sendable, Equatable {
         }
     }
 
-    /// Whether it may be anything, such as another schema.
+    /// Whether anything may be accessed, as after a schema change.
     package var isEverything = false
     package private(set) var tables: [String: Columns] = [:]
 
     package init() {}
 
-    /// All of some tables.
+    /// Creates the access to all columns of some tables.
     package init(tables: [String]) {
         for table in tables { add(table, .all) }
     }
@@ -58,23 +58,23 @@ package struct TableAccess: Sendable, Equatable {
         for (table, columns) in other.tables where tables[table]?.formUnion(columns) == nil { tables[table] = columns }
     }
 
-    /// Whether both touch a column, or one of them the rows of a table that the other touches.
+    /// Returns whether both access the same column, or one accesses all of a table that the other accesses.
     package func overlaps(_ other: TableAccess) -> Bool {
         if isEmpty || other.isEmpty { return false }
         if isEverything || other.isEverything { return true }
         return tables.contains { other.tables[$0.key]?.overlaps($0.value) == true }
     }
 
-    /// A name as SQLite compares it.
+    /// Returns a name as SQLite compares it.
     package static func folded(_ name: String) -> String {
         guard name.utf8.contains(where: { 0x41...0x5a ~= $0 }) else { return name }
         return String(decoding: name.utf8.map { 0x41...0x5a ~= $0 ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 }
 
-/// What one statement reads and writes.
+/// The tables and columns that one statement reads and writes.
 struct StatementAccess {
-    /// What SQLite tells of it; the rest is of no table.
+    /// The actions that SQLite reports about it; the others do not concern tables.
     static let codes: Set<Int32> = [
         SQLITE_READ, SQLITE_UPDATE, SQLITE_INSERT, SQLITE_DELETE, SQLITE_PRAGMA, SQLITE_SELECT,
     ]
@@ -82,16 +82,16 @@ struct StatementAccess {
     var reads = TableAccess()
     var writes = TableAccess()
 
-    /// Adds what SQLite tells of a statement that it compiles.
+    /// Adds an action that SQLite reports about a statement that it compiles.
     mutating func add(_ code: Int32, _ first: String, _ second: String?, isOfTrigger: Bool) {
         switch code {
         case SQLITE_READ:
-            // Without a column the rows are counted, or only looked for.
+            // Without a column, rows are counted or only searched for.
             let column = second ?? ""
             reads.add(first, column.isEmpty ? .all : .some([TableAccess.folded(column)]))
         case SQLITE_UPDATE:
-            // The conflict clause of a trigger's UPDATE is not told, and REPLACE removes rows. By a name of the rowid
-            // an alias of it is changed.
+            // The conflict clause of a trigger's UPDATE is not reported, and REPLACE removes rows. An update by a name
+            // of the rowid changes a column that is an alias for it.
             let column = TableAccess.folded(second ?? "rowid")
             writes.add(first, isOfTrigger || column == "rowid" ? .all : .some([column]))
             changeSchema(first)
@@ -99,25 +99,25 @@ struct StatementAccess {
             writes.add(first, .all)
             changeSchema(first)
         case SQLITE_PRAGMA:
-            // What it reads is no table, and what it sets may be anything.
+            // It reads something other than a table, and may set anything.
             reads.isEverything = true
             if second != nil { writes.isEverything = true }
         case SQLITE_SELECT:
-            // Rows that are only counted are not told of.
+            // Rows that are only counted are not reported.
             if !Engine.current.tellsOfCountedTables { reads.isEverything = true }
         default: break
         }
     }
 
-    /// Whether the schema may be another one afterwards.
+    /// Whether the schema may be different afterwards.
     var changesSchema: Bool { writes.isEverything }
 
-    /// With the schema, each name may mean something else.
+    /// After a change of the schema, each name may mean something else.
     private mutating func changeSchema(_ table: String) {
         if ["sqlite_master", "sqlite_schema"].contains(TableAccess.folded(table)) { writes.isEverything = true }
     }
 
-    /// Takes columns for whole tables where the statement may remove rows by a conflict.
+    /// Extends columns to whole tables if the statement may remove rows because of a conflict.
     mutating func end(_ sql: some BidirectionalCollection<UInt8>) {
         guard sql.containsWord("replace") else { return }
         writes = TableAccess(tables: Array(writes.tables.keys), isEverything: writes.isEverything)
@@ -132,7 +132,7 @@ extension TableAccess {
 }
 
 extension BidirectionalCollection<UInt8> {
-    /// Whether the text holds an ASCII word, in any case; also in a string or a comment.
+    /// Returns whether the text contains an ASCII word, in any case, including in a string or a comment.
     package func containsWord(_ word: StaticString) -> Bool {
         word.withUTF8Buffer { word in
             guard let first = word.first else { return true }
@@ -155,7 +155,7 @@ extension BidirectionalCollection<UInt8> {
 }
 
 extension UInt8 {
-    /// Whether SQLite takes it for a part of a name that is not quoted.
+    /// Whether SQLite treats it as part of an unquoted name.
     fileprivate var isOfName: Bool {
         switch self {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x5f, 0x24, 0x80...: true
@@ -167,7 +167,7 @@ extension UInt8 {
 extension Connection {
     /// Records what the statements of `body` read.
     ///
-    /// Only what is compiled while the connection is lent is known in detail.
+    /// Details are known only for statements that are compiled while the connection is lent.
     package func recordingReads<Result>(_ body: () throws -> Result) rethrows -> (Result, TableAccess) {
         let before = reads
         reads = TableAccess()
@@ -179,10 +179,10 @@ extension Connection {
         return (result, reads ?? .everything)
     }
 
-    /// Begins to record what is written, for ``takeWrites()``.
+    /// Begins to record writes, for ``takeWrites()``.
     package func recordWrites() { writes = TableAccess() }
 
-    /// What was written since ``recordWrites()``; everything where that was not called.
+    /// Returns what was written since ``recordWrites()``; everything if that was not called.
     package func takeWrites() -> TableAccess {
         defer {
             writes = nil
@@ -191,7 +191,7 @@ extension Connection {
         return writes ?? .everything
     }
 
-    /// Adds what SQLite tells while it compiles.
+    /// Adds an action that SQLite reports during compilation.
     func recordAccess(
         _ code: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?, isOfTrigger: Bool
     ) {
@@ -206,7 +206,7 @@ extension Connection {
         }
     }
 
-    /// What the statement that was just compiled reads and writes.
+    /// Returns what the statement that was just compiled reads and writes.
     func takeCompiledAccess(of sql: [UInt8]) -> StatementAccess? {
         defer { compiledAccess = nil }
         compiledAccess?.end(sql)
@@ -227,7 +227,7 @@ extension Connection {
         }
     }
 
-    /// Records what was compiled while a statement ran, and returns whether that was nothing.
+    /// Records what was compiled while a statement ran, and returns whether there was nothing.
     func recordLateAccess(_ statement: Statement) -> Bool {
         guard lateAccess != nil, var late = lateAccess else { return true }
         lateAccess = nil

@@ -9,16 +9,16 @@ internal import CCipherEngine
 #endif
 
 extension Connection {
-    /// Registers a tokenizer for FTS3 and FTS4, where the engine has them.
+    /// Registers a tokenizer for FTS3 and FTS4, if the engine has them.
     func registerForFTS3(_ tokenizer: Tokenizer) throws {
         let module = FTS3Module(tokenizer)
-        // One of the same name may be in use by a table.
+        // Earlier modules are kept, because a table may be using one with the same name.
         tokenizers.append(module)
         try check(cs_register_fts3_tokenizer(handle, tokenizer.name, module.pointer))
     }
 }
 
-/// A tokenizer as FTS3 takes it: functions that are given no context, but find their module.
+/// A tokenizer in FTS3's form: its functions get no context, but can find their module.
 final class FTS3Module {
     fileprivate let pointer = UnsafeMutablePointer<cs_fts3_module>.allocate(capacity: 1)
     fileprivate let tokenizer: Tokenizer
@@ -52,7 +52,7 @@ final class FTS3Module {
                 guard let opened, let list = tokenizer?.pointee.object,
                     let module = tokenizer?.pointee.module?.pointee.object
                 else { return SQLITE_MISUSE }
-                // A text of no given length ends with a NUL.
+                // A text without a given length ends with a NUL.
                 let count = count < 0 ? text.map { strlen($0) } ?? 0 : Int(count)
                 let tokens = Unmanaged<FTS3Module>.fromOpaque(module).takeUnretainedValue().tokenizer
                     .tokens(text, count, Unmanaged<ArgumentList>.fromOpaque(list).takeUnretainedValue().arguments)
@@ -83,14 +83,14 @@ final class FTS3Module {
     }
 }
 
-/// What a schema says after the name of a tokenizer.
+/// The arguments after the name of a tokenizer in a schema.
 private final class ArgumentList {
     let arguments: [String]
 
     init(_ arguments: [String]) { self.arguments = arguments }
 }
 
-/// The tokens of one text, of which each stays in memory until the next is asked for.
+/// The tokens of one text; each one stays in memory until the next one is requested.
 private final class Terms {
     private let tokens: [Tokenizer.Token]
     private var position = -1

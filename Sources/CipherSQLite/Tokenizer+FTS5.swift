@@ -1,7 +1,7 @@
 internal import CCipherEngine
 
 extension Connection {
-    /// Registers a tokenizer for FTS5, where the engine has it.
+    /// Registers a tokenizer for FTS5, if the engine has it.
     func registerForFTS5(_ tokenizer: Tokenizer) throws {
         var interface: UnsafeMutablePointer<fts5_api>?
         try check(cs_fts5_interface(handle, &interface))
@@ -58,7 +58,7 @@ private final class TableTokenizer {
                             Int32(clamping: $0.count), Int32(token.range.lowerBound), Int32(token.range.upperBound))
                     }
                 }
-                // It may want no more of them.
+                // FTS5 may want no more tokens.
                 guard result == SQLITE_OK else { return result == SQLITE_DONE ? SQLITE_OK : result }
             }
             return SQLITE_OK

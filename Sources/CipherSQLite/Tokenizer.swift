@@ -1,4 +1,4 @@
-/// A tokenizer that an app registers under a name and its full-text tables use, of FTS3, FTS4 and FTS5.
+/// A tokenizer that an app registers under a name for its full-text tables, in FTS3, FTS4 and FTS5.
 ///
 /// ```swift
 /// Tokenizer("words") { text, _ in
@@ -6,7 +6,7 @@
 ///     var start = 0
 ///     for word in text.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false) {
 ///         if !word.isEmpty {
-///             // A text need not be valid UTF-8: what is not is replaced, here and in the search alike.
+///             // Text need not be valid UTF-8; invalid bytes are replaced, here as in a search.
 ///             let term = String(decoding: word, as: UTF8.self).lowercased()
 ///             tokens.append(Tokenizer.Token(term, at: start..<(start + word.count)))
 ///         }
@@ -20,16 +20,17 @@
 public struct Tokenizer: Sendable {
     /// One term of a text.
     public struct Token: Sendable, Equatable {
-        /// The term by which the text is found, as the index holds it: folded, or cut to its stem.
+        /// The term by which the text is found, as stored in the index: case-folded or reduced to its stem, for
+        /// example.
         public var term: String
-        /// Where the term stands in the text, as offsets in bytes.
+        /// The position of the term in the text, as byte offsets.
         public var range: Range<Int>
-        /// Whether it stands at the same place as the token before it.
+        /// Whether it is at the same position as the token before it.
         ///
-        /// FTS3 and FTS4 know no such token, and it is left out.
+        /// FTS3 and FTS4 do not support such tokens, so they are left out.
         public var isSynonym: Bool
 
-        /// A term with its place.
+        /// Creates a token from a term and its position.
         public init(_ term: String, at range: Range<Int>, isSynonym: Bool = false) {
             self.term = term
             self.range = range
@@ -39,14 +40,15 @@ public struct Tokenizer: Sendable {
 
     /// The name in the schema, after `tokenize=`.
     public let name: String
-    /// Gives the tokens of a text in their order.
+    /// Returns the tokens of a text, in order.
     public let tokens: @Sendable (_ text: UnsafeRawBufferPointer, _ arguments: [String]) -> [Token]
 
-    /// A tokenizer, which must be the one that the database's full-text indexes were filled with.
+    /// Creates a tokenizer, which must be the one with which the database's full-text indexes were filled.
     ///
-    /// A statement that meets a term without a byte, or a range beyond the text, fails with `SQLITE_MISUSE`.
+    /// A statement for which `tokens` returns an empty term or a range outside the text fails with `SQLITE_MISUSE`.
     ///
-    /// - Parameter tokens: Is given a text as UTF-8, a row's or that of a query, and what the schema says after the name.
+    /// - Parameter tokens: Called with the text of a row or a query as UTF-8, and with the arguments after the name in
+    ///   the schema.
     public init(
         _ name: String,
         tokens: @escaping @Sendable (_ text: UnsafeRawBufferPointer, _ arguments: [String]) -> [Token]
@@ -57,12 +59,12 @@ public struct Tokenizer: Sendable {
 }
 
 extension Connection {
-    /// Registers a tokenizer for the full-text tables of this connection: of FTS3, FTS4 and FTS5, where the engine has them.
+    /// Registers a tokenizer for the full-text tables of this connection: FTS3, FTS4 and FTS5, if the engine has them.
     ///
     /// The corresponding C interfaces are `fts3_tokenizer` and `fts5_api`.
     ///
-    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a name
-    ///   that is empty or has a NUL character.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` on a connection that is closed or lent to a closure, and for a
+    ///   name that is empty or contains a NUL character.
     public func register(_ tokenizer: Tokenizer) throws {
         try checkRegistration(of: tokenizer.name)
         try registerForFTS3(tokenizer)
@@ -71,9 +73,9 @@ extension Connection {
 }
 
 extension Tokenizer {
-    /// The tokens of a text; `nil` if one of them cannot be.
+    /// Returns the tokens of a text; `nil` if one of them is invalid.
     ///
-    /// SQLite marks up and cuts texts by the ranges, and does not look whether they are within.
+    /// SQLite marks up and cuts texts by these ranges, and does not check whether they are within the text.
     func tokens(_ start: UnsafePointer<CChar>?, _ count: Int, _ arguments: [String]) -> [Token]? {
         let text = UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
         let tokens = tokens(text, arguments)
@@ -83,7 +85,7 @@ extension Tokenizer {
         return areWithin ? tokens : nil
     }
 
-    /// What the schema says after the name.
+    /// Returns the arguments after the name in the schema.
     static func arguments(_ arguments: UnsafePointer<UnsafePointer<CChar>?>?, _ count: Int32) -> [String] {
         (0..<Int(count)).compactMap { arguments?[$0].map { String(cString: $0) } }
     }

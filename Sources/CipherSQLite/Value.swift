@@ -8,7 +8,7 @@ public enum Value: Sendable, Equatable {
     case integer(Int64)
     /// An IEEE 754 double.
     case real(Double)
-    /// Text. Bytes that are not valid UTF-8 are repaired when they become a `String`; read such a column as a blob.
+    /// Text. Bytes that are not valid UTF-8 are replaced in the `String`; to get them, read the column as a blob.
     case text(String)
     /// Bytes.
     case blob([UInt8])
@@ -30,7 +30,7 @@ extension Bindable where Self: FixedWidthInteger {
     @inlinable public var databaseValue: Value { .integer(Int64(self)) }
 }
 
-// UInt and UInt64 are left out: SQLite stores signed 64-bit integers, and nothing is cut or guessed.
+// UInt and UInt64 are left out: SQLite stores signed 64-bit integers, and nothing is truncated or guessed.
 extension Int: Bindable {}
 extension Int8: Bindable {}
 extension Int16: Bindable {}

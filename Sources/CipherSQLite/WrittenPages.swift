@@ -1,12 +1,13 @@
 internal import CCipherEngine
 
-/// What SQLite wrote to a database file through one connection, to be read back.
+/// A record of what SQLite wrote to a database file through one connection, so that it can be checked by reading the
+/// file.
 ///
-/// A disk may acknowledge a write and forget it, and SQLite never looks: it continues with what its cache holds. Each
-/// write is remembered by page as a fingerprint, four bytes a page. Source: SQLite, "The SQLite OS Interface or VFS": a
-/// file's methods are a table that it points to, and a table in its place can pass every call on.
+/// A disk may acknowledge a write and lose it, and SQLite never checks: it continues with the content of its cache.
+/// Each written page is recorded as a fingerprint of four bytes. Source: SQLite, "The SQLite OS Interface or VFS": a
+/// file points to a table of its methods, and a replacement table can pass every call on.
 package final class WrittenPages {
-    /// What SQLite is given: its own structure first, and after it the way back to this object.
+    /// The structure that SQLite uses, followed by a reference to this object.
     private struct Methods {
         var methods: sqlite3_io_methods
         let original: UnsafePointer<sqlite3_io_methods>
@@ -16,15 +17,15 @@ package final class WrittenPages {
     private let file: UnsafeMutablePointer<sqlite3_file>
     private let original: UnsafePointer<sqlite3_io_methods>
     private let methods: UnsafeMutablePointer<Methods>
-    /// The connection whose file it is, while its writes are remembered.
+    /// The file's connection, while its writes are recorded.
     private var connection: Connection?
     private var pageSize = 0
-    /// By the number of the page, from 0; 0 for one that was not written.
+    /// The fingerprints by page number, from 0; 0 for a page that was not written.
     private var fingerprints: [UInt32] = []
 
-    /// Begins to remember what the connection writes to its main database, other than in WAL mode.
+    /// Begins to record what the connection writes to its main database, except in WAL mode.
     ///
-    /// - Throws: ``DatabaseError`` where the connection has no file.
+    /// - Throws: ``DatabaseError`` if the connection has no file.
     package init(of connection: Connection) throws {
         file = try connection.mainFile()
         original = file.pointee.pMethods
@@ -44,16 +45,17 @@ package final class WrittenPages {
         methods.deallocate()
     }
 
-    /// Gives the file its own methods back; the connection must not have been closed before.
+    /// Restores the file's own methods; the connection must still be open.
     package func stop() {
         guard connection != nil else { return }
         file.pointee.pMethods = original
         connection = nil
     }
 
-    /// The number, from 1, of the first page that is not in the file as it was written last; `nil` if all are.
+    /// Returns the number, from 1, of the first page whose content in the file differs from the last write; `nil` if
+    /// there is none.
     ///
-    /// - Throws: ``DatabaseError`` where the file cannot be read.
+    /// - Throws: ``DatabaseError`` if the file cannot be read.
     package func firstLost(in file: some ReadableFile) throws -> Int? {
         try fingerprints.indices.first { page in
             guard fingerprints[page] != 0 else { return false }
@@ -76,7 +78,7 @@ package final class WrittenPages {
 
     private func remember(_ content: UnsafeRawBufferPointer, at offset: Int64) {
         if content.count != pageSize {
-            // VACUUM has given the file another page size, and writes all of it anew.
+            // VACUUM has changed the page size of the file, and rewrites the whole file.
             pageSize = content.count
             fingerprints = []
         }
@@ -95,7 +97,7 @@ package final class WrittenPages {
         return result
     }
 
-    /// Never 0.
+    /// Returns a fingerprint, which is never 0.
     private static func fingerprint(_ content: UnsafeRawBufferPointer) -> UInt32 {
         var hasher = Hasher()
         hasher.combine(bytes: content)

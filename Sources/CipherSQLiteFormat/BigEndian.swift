@@ -1,6 +1,7 @@
-/// Numbers as SQLite's file format writes them: the highest byte first.
+/// Numbers as SQLite's file format stores them: big-endian.
 ///
-/// The caller has checked that the bytes are there; only a varint, whose length its own bytes tell, is checked here.
+/// The caller must have checked that the bytes exist. Only a varint is checked here, because its own bytes determine
+/// its length.
 extension UnsafeRawBufferPointer {
     @inlinable package func byte(_ offset: Int) -> UInt8 { load(fromByteOffset: offset, as: UInt8.self) }
 
@@ -16,7 +17,8 @@ extension UnsafeRawBufferPointer {
         UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// The number of one to nine bytes at `offset`, which moves behind it; `nil` if the bytes end before it does.
+    /// Reads the number of one to nine bytes at `offset` and moves `offset` past it; returns `nil` if the bytes end
+    /// first.
     @inlinable package func varint(_ offset: inout Int) -> UInt64? {
         guard offset < count else { return nil }
         let first = byte(offset)
@@ -34,14 +36,14 @@ extension UnsafeRawBufferPointer {
             value = value << 7 | UInt64(next & 0x7f)
             if next < 0x80 { return value }
         }
-        // The ninth byte counts whole.
+        // All eight bits of the ninth byte count.
         guard offset < count else { return nil }
         value = value << 8 | UInt64(byte(offset))
         offset += 1
         return value
     }
 
-    /// Some of the bytes, all of which there must be.
+    /// Returns a part of the bytes, which must exist.
     @inlinable package func part(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: self[offset..<(offset + count)])
     }

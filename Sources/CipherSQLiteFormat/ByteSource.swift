@@ -1,24 +1,24 @@
 internal import CipherSQLite
 
-/// Bytes that somebody else supplies: a file, or memory.
+/// A source of bytes: a file, or memory.
 package protocol ByteSource {
-    /// In bytes.
+    /// The size in bytes.
     var size: Int64 { get }
 
     /// Lends bytes: the source's own, or `scratch` filled with them.
     ///
-    /// They last as long as the source does and `scratch` is not used for others.
+    /// The bytes are valid as long as the source exists and `scratch` is not used for others.
     ///
     /// - Parameters:
     ///   - offset: 0 or above.
-    ///   - scratch: Memory for `count` bytes at least.
-    /// - Returns: `nil` if the source ends before.
-    /// - Throws: What keeps the source from reading.
+    ///   - scratch: Memory for at least `count` bytes.
+    /// - Returns: The bytes; `nil` if the source ends first.
+    /// - Throws: The error that keeps the source from reading.
     func lend(at offset: Int64, count: Int, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
 extension ByteSource {
-    /// A copy of bytes; `nil` if the source ends before.
+    /// Returns a copy of bytes; `nil` if the source ends first.
     package func read(at offset: Int64, count: Int) throws -> [UInt8]? {
         guard offset >= 0, count >= 0, Int64(count) <= size, offset <= size - Int64(count) else { return nil }
         var found = true
@@ -32,7 +32,7 @@ extension ByteSource {
     }
 }
 
-/// Bytes in memory that stay where they are for as long as they are read.
+/// Bytes in memory that stay in place as long as they are read.
 package struct MemoryBytes: ByteSource {
     @usableFromInline let bytes: UnsafeRawBufferPointer
 
@@ -48,14 +48,14 @@ package struct MemoryBytes: ByteSource {
     }
 }
 
-/// Bytes that a closure reads, those that follow with them.
-// Copies share what was read ahead: they are one thread's.
+/// Bytes that a closure reads, with read-ahead.
+// Copies share the read-ahead buffer, so all of them belong to one thread.
 package struct ReadBytes: ByteSource {
     package let size: Int64
     private let fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
     private let ahead = ReadAhead()
 
-    /// - Parameter fill: Fills the buffer from an offset on; `false` if the bytes end before.
+    /// - Parameter fill: Fills the buffer with the bytes from an offset on; returns `false` if the bytes end first.
     package init(size: Int64, _ fill: @escaping (Int64, UnsafeMutableRawBufferPointer) throws -> Bool) {
         self.size = size
         self.fill = fill

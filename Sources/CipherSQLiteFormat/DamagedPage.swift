@@ -1,6 +1,6 @@
-/// A page whose content is not what SQLite's file format says.
+/// A page whose content violates SQLite's file format.
 ///
-/// It says nothing of the pages around it: whoever reads decides whether to continue.
+/// It says nothing about other pages; the reader decides whether to continue.
 package struct DamagedPage: Error, Equatable, Sendable {
     /// The number of the page, from 1.
     package let page: UInt32
@@ -16,25 +16,25 @@ package struct DamagedPage: Error, Equatable, Sendable {
         case missing
         /// A page that was reached before, by the same tree or list or by another.
         case claimedTwice
-        /// No page of a b-tree, or one of a table's tree in an index's or the other way round.
+        /// Not a b-tree page, or a page of a table's tree in an index's tree or the other way round.
         case noTreePage
-        /// More cells than a page can hold, or none where there must be some.
+        /// More cells than a page can hold, or no cells if there must be some.
         case cellCount
-        /// A cell that begins or ends outside the place for cells.
+        /// A cell that begins or ends outside the cell area.
         case cellBounds
         /// A payload longer than SQLite's limit, or than what its overflow pages could hold.
         case payloadLength
-        /// More levels than a tree of as many pages can have, or leaves at different levels.
+        /// More levels than SQLite allows, or leaves at different levels.
         case depth
-        /// Rowids that do not ascend, or are not those that the pages above tell of.
+        /// Rowids that do not ascend, or are outside the bounds that the pages above give.
         case keyOrder
-        /// A record's header that ends outside it, or a serial type that is reserved.
+        /// A record header that ends outside the record, or a reserved serial type.
         case recordHeader
         /// A record that is shorter or longer than its header says.
         case recordLength
-        /// A row of the schema's table that describes nothing.
+        /// A row of the schema table that does not describe an object.
         case schemaEntry
-        /// A trunk of the free list that claims more leaves than it can hold.
+        /// A free-list trunk that claims more leaves than it can hold.
         case freeList
     }
 }

@@ -1,7 +1,7 @@
 package import CipherPrimitives
 package import CipherSQLite
 
-/// The first bytes of a database file: its header, and that of the b-tree page behind it.
+/// The first bytes of a database file: its header, and the header of the b-tree page after it.
 ///
 /// Source: SQLite, "Database File Format", section 1.3.
 package struct FileHeader {
@@ -16,7 +16,7 @@ package struct FileHeader {
         self.init(bytes: try file.read(at: 0, count: Self.length), fileSize: try file.size())
     }
 
-    /// `nil` if the bytes end before the header does.
+    /// Reads the header; returns `nil` if the bytes end before the header does.
     package init?(of database: some ByteSource) throws {
         let count = Int(min(database.size, Int64(Self.length)))
         guard count >= 100, let bytes = try database.read(at: 0, count: count) else { return nil }
@@ -30,12 +30,14 @@ package struct FileHeader {
 
     package static func startsWithMagic(_ bytes: some Sequence<UInt8>) -> Bool { bytes.starts(with: magic) }
 
-    /// The magic string alone is no proof: an encrypted file with a plaintext header has it too, and random bytes from 32
-    /// on.
+    /// Returns whether a file that begins with these bytes is plaintext.
     ///
-    /// SQLite keeps zeros at 72 to 91, and reads files that have others there. Of those the numbers between and the
-    /// beginning of the first b-tree page tell: random bytes pass with a chance of less than one in 2^60. What does not
-    /// pass is not taken for plaintext.
+    /// The magic string alone does not prove that: an encrypted file with a plaintext header has it, too, with random
+    /// bytes from offset 32 on.
+    ///
+    /// SQLite writes zeros at offsets 72 to 91, but reads files that have other bytes there. For those files, the
+    /// numbers in between and the beginning of the first b-tree page decide: random bytes pass with a chance of less
+    /// than one in 2^60. A file that does not pass is not taken for plaintext.
     package static func isPlaintext(_ bytes: [UInt8]) -> Bool {
         guard startsWithMagic(bytes), bytes.count >= 92 else { return false }
         return bytes[72..<92].allSatisfy { $0 == 0 } || isPlausible(bytes)
@@ -47,10 +49,10 @@ package struct FileHeader {
         let usable = header.pageSize - Int(bytes[20])
         guard header.pageSize.isPageSize, usable >= 480, (1...2).contains(bytes[18]), (1...2).contains(bytes[19]),
             bytes[21..<24].elementsEqual([64, 32, 32]),
-            // The schema format and the encoding of text.
+            // The schema format and the text encoding.
             (0...4).contains(header.schemaFormat), (0...3).contains(bytes.big32(56))
         else { return false }
-        // The page of the schema's table: a leaf, or one with children.
+        // The root page of the schema table: a leaf or an interior page.
         let (isLeaf, isInterior) = (bytes[100] == 0x0d, bytes[100] == 0x05)
         let cells = Int(header.big16(103))
         let content = header.big16(105) == 0 ? 65536 : Int(header.big16(105))
@@ -58,7 +60,8 @@ package struct FileHeader {
             && Int(header.big16(101)) < usable && bytes[107] <= 60
     }
 
-    /// Whether the file is plaintext: an encrypted one holds whole pages, so what is shorter was cut.
+    /// Whether the file is plaintext. An encrypted file consists of whole pages, so a file with the magic string that
+    /// is shorter than a page is a truncated plaintext file.
     package var isPlaintext: Bool {
         Self.isPlaintext(bytes) || fileSize < Self.smallestPage && Self.startsWithMagic(bytes)
     }
@@ -73,25 +76,26 @@ package struct FileHeader {
     }
 
     package var isWriteAheadLog: Bool { bytes.count > 19 && (bytes[18] == 2 || bytes[19] == 2) }
-    /// SQLite's "file format read version": 1 for a rollback journal, 2 for a log, above that for what is newer than this.
+    /// SQLite's "file format read version": 1 for a rollback journal, 2 for a write-ahead log, greater for newer
+    /// formats.
     package var readVersion: Int { bytes.count > 19 ? Int(bytes[19]) : 0 }
     package var pageSize: Int {
         let size = Int(big16(16))
         return size == 1 ? 65536 : size
     }
-    /// The sizes of the pages; `nil` where they are none that SQLite knows.
+    /// The page sizes; `nil` if SQLite does not support them.
     package var geometry: PageGeometry? {
         bytes.count > 20 ? PageGeometry(pageSize: pageSize, reserved: Int(bytes[20])) : nil
     }
-    /// The first page of the free list; 0 where there is none.
+    /// The first page of the free list; 0 if there is none.
     package var firstFreePage: UInt32 { big32(32) }
-    /// How many pages are free.
+    /// The number of free pages.
     package var freePages: UInt32 { big32(36) }
     /// Whether the file has the pointer map of auto-vacuum.
     package var hasPointerMap: Bool { big32(52) != 0 }
-    /// Whether free pages stay until the app has them removed; only where there is a pointer map.
+    /// Whether free pages stay until the app removes them; meaningful only with a pointer map.
     package var isIncrementalVacuum: Bool { big32(64) != 0 }
-    /// How text is stored; `nil` for a number that SQLite does not know.
+    /// The text encoding; `nil` for a number that SQLite does not know.
     package var textEncoding: TextEncoding? { big32(56) == 0 ? .utf8 : TextEncoding(rawValue: big32(56)) }
     /// SQLite's "schema format number", 1 to 4; 0 before the first table.
     package var schemaFormat: Int { Int(big32(44)) }
@@ -100,17 +104,18 @@ package struct FileHeader {
     package var userVersion: Int { Int(Int32(bitPattern: big32(60))) }
     /// `PRAGMA application_id`.
     package var applicationID: Int { Int(Int32(bitPattern: big32(68))) }
-    /// The version of the library that wrote the file last.
+    /// The version number of the SQLite library that last wrote the file.
     package var writerVersion: Int { Int(big32(96)) }
 
-    /// The number of pages that the header claims, where it is to be trusted: its counter must equal the change counter.
+    /// The number of pages that the header claims; `nil` unless its counter equals the change counter, because the
+    /// number cannot be trusted then.
     package var claimedPages: Int? {
         guard bytes.count >= 100, big32(28) > 0, big32(24) == big32(92) else { return nil }
         return Int(big32(28))
     }
 
-    /// What SQLite changes each time that it writes page 1; `nil` if an old release wrote it, which may not have done
-    /// so in a log.
+    /// The counter that SQLite changes each time it writes page 1; `nil` if an old release wrote the page, because such
+    /// a release may not have changed the counter in a log.
     package var changeCounter: UInt32? {
         guard claimedPages != nil, writerVersion >= 3_008_000 else { return nil }
         return big32(24)
@@ -127,7 +132,7 @@ package struct FileHeader {
     }
 }
 
-/// How a database stores text.
+/// The text encoding of a database.
 package enum TextEncoding: UInt32, Sendable {
     case utf8 = 1
     case utf16LittleEndian = 2
@@ -135,6 +140,6 @@ package enum TextEncoding: UInt32, Sendable {
 }
 
 extension [UInt8] {
-    /// The number in four bytes, the highest first, all of which there must be.
+    /// Returns the big-endian number in four bytes, which must exist.
     package func big32(_ offset: Int) -> UInt32 { self[offset..<(offset + 4)].reduce(0) { $0 << 8 | UInt32($1) } }
 }

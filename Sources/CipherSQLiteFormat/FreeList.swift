@@ -1,17 +1,17 @@
-/// The pages of a database that hold nothing.
+/// The free pages of a database.
 ///
 /// Source: SQLite, "Database File Format", section 1.5.
 package struct FreeList: Equatable, Sendable {
-    /// The pages that list the others, in their order.
+    /// The pages that list the others, in list order.
     package private(set) var trunks: [UInt32] = []
     package private(set) var leaves: [UInt32] = []
 
     /// Follows the list.
     ///
     /// - Parameters:
-    ///   - first: The first trunk, by the file's header; 0 for none.
-    ///   - claims: Keeps account of the pages.
-    ///   - damage: Called for each damage that is passed over; throws to end the walk.
+    ///   - first: The first trunk page according to the file's header; 0 for none.
+    ///   - claims: Records the pages that are reached.
+    ///   - damage: Called for each damaged page that is skipped; it throws to end the walk.
     /// - Throws: What the source and `damage` throw.
     package init(
         in source: some PageSource, first: UInt32, claims: any PageClaims = PageSet(),

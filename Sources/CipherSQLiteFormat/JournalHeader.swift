@@ -1,4 +1,4 @@
-/// What a `-journal` begins with.
+/// The header of a `-journal` file.
 ///
 /// Source: SQLite, "Database File Format", section 3, and its `pager.c`.
 package struct JournalHeader {
@@ -10,7 +10,7 @@ package struct JournalHeader {
     /// The size of the database before the transaction, in pages.
     package let initialPages: UInt32
     package let sector: Int64
-    /// 0 in journals of SQLite before 3.5.8.
+    /// The page size; 0 in journals of SQLite before 3.5.8.
     package let pageSize: Int
 
     package init?(_ journal: some ByteSource) throws {
@@ -23,28 +23,30 @@ package struct JournalHeader {
 
     private var isSectorSize: Bool { (32...65536).contains(sector) && sector & (sector - 1) == 0 }
 
-    /// Some pages of a journal behind a header of their own.
+    /// A part of a journal: a header and the page records after it.
     package struct Segment: Equatable {
-        /// Where its first record begins.
+        /// The offset at which its first record begins.
         package let first: Int64
-        /// Where its last record ends, or the journal.
+        /// The offset at which its last record, or the journal, ends.
         package let end: Int64
-        /// With what the sum of a page begins.
+        /// The initial value of the checksum of a page.
         let sum: UInt32
         /// The size of the pages.
         package let pageSize: Int
 
-        /// Where in a record the page begins, behind its number.
+        /// The offset in a record at which the page begins, after its number.
         package static let pageOffset = 4
-        /// From one record to the next.
+        /// The distance from one record to the next.
         package var stride: Int64 { Int64(pageSize + 8) }
     }
 
-    /// The parts of a journal that SQLite would play back, each behind a header of its own at the next sector.
+    /// Returns the segments of a journal that SQLite would play back, each after its own header at the start of a
+    /// sector.
     ///
-    /// Records are read only where SQLite reads them: read out of step, any page can look like another.
+    /// Records are read only at the offsets where SQLite reads them, because at other offsets any page can look like
+    /// another.
     ///
-    /// - Parameter pageSize: The database's, where the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal has none.
     package func segments(in journal: some ByteSource, pageSize other: Int = 0) throws -> [Segment] {
         let pageSize = pageSize == 0 ? other : pageSize
         guard isHot, pageSize.isPageSize, isSectorSize else { return [] }
@@ -53,7 +55,7 @@ package struct JournalHeader {
         var offset: Int64 = 0
         while let header = try journal.read(at: offset, count: 16), header.starts(with: Self.magic) {
             let first = offset + sector
-            // A writer that syncs nothing does not count: its records go on to the end.
+            // A writer that does not sync stores no count; its records go on to the end.
             let count = header.big32(8) == .max ? .max : Int64(header.big32(8))
             let end = count > (journal.size - first) / stride ? journal.size : first + count * stride
             segments.append(Segment(first: first, end: end, sum: header.big32(12), pageSize: pageSize))
@@ -62,11 +64,13 @@ package struct JournalHeader {
         return segments
     }
 
-    /// The pages as they were before the transaction that the journal is of; `nil` if SQLite would not play it back.
+    /// Returns the pages as they were before the journal's transaction; `nil` if SQLite would not play the journal
+    /// back.
     ///
-    /// Whether it names a super-journal that is gone, and so counts no more, is for the caller to find out.
+    /// The caller must find out whether the journal names a super-journal that no longer exists, because such a journal
+    /// is void.
     ///
-    /// - Parameter pageSize: The database's, where the journal has none.
+    /// - Parameter pageSize: The page size of the database, used if the journal has none.
     package func originalPages(in journal: some ByteSource, pageSize: Int = 0) throws -> PageVersions? {
         let segments = try segments(in: journal, pageSize: pageSize)
         guard let pageSize = segments.first?.pageSize else { return nil }
@@ -79,7 +83,7 @@ package struct JournalHeader {
                 let record = try journal.lend(at: position, count: pageSize + 8, memory)
             {
                 let page = record.big32(0)
-                // As SQLite does, which reads nothing more behind such a record.
+                // SQLite reads nothing after such a record either.
                 guard page != 0, page != PageGeometry.lockPage(pageSize) else { return versions(offsets, pageSize) }
                 if page <= initialPages {
                     let content = record.part(Segment.pageOffset, pageSize)
@@ -98,7 +102,7 @@ package struct JournalHeader {
         PageVersions(pageSize: pageSize, pageCount: initialPages, offsets: offsets)
     }
 
-    /// Every 200th byte, from the end on.
+    /// Adds every 200th byte, from the end on.
     private static func sum(_ page: UnsafeRawBufferPointer, _ start: UInt32) -> UInt32 {
         stride(from: page.count - 200, to: 0, by: -200).reduce(start) { $0 &+ UInt32(page.byte($1)) }
     }

@@ -1,4 +1,4 @@
-/// What a `-wal` begins with.
+/// The header of a `-wal` file.
 ///
 /// Source: SQLite, "WAL-mode File Format".
 package struct LogHeader {
@@ -6,17 +6,17 @@ package struct LogHeader {
     package static let frameHeaderLength = 24
 
     package let pageSize: Int
-    /// What each frame repeats; SQLite reads no further than it does.
+    /// The salt that each frame repeats; SQLite stops at the first frame that does not.
     package let salt: [UInt8]
-    /// Whether the header's own sum is right: else SQLite reads nothing of the log.
+    /// Whether the header's own checksum and format version are right; otherwise SQLite reads nothing from the log.
     package let isWhole: Bool
-    /// The sum of the header, with which the sums of the frames continue.
+    /// The checksum of the header, from which the checksums of the frames continue.
     private let sum: LogChecksum
 
-    /// Whether the first four bytes, which must be there, are a log's.
+    /// Returns whether the first four bytes, which must exist, are those of a log.
     package static func begins(_ bytes: [UInt8]) -> Bool { bytes.big32(0) & ~1 == 0x377f_0682 }
 
-    /// `nil` for what SQLite takes for no log.
+    /// Reads the header of a log; returns `nil` if SQLite would not take the bytes for a log.
     package init?(_ log: some ByteSource) throws {
         guard let bytes = try log.read(at: 0, count: Self.length) else { return nil }
         pageSize = Int(bytes.big32(8))
@@ -25,21 +25,21 @@ package struct LogHeader {
         sum = LogChecksum(isBigEndian: bytes[3] & 1 == 1, first: bytes.big32(24), second: bytes.big32(28))
         var computed = LogChecksum(isBigEndian: sum.isBigEndian, first: 0, second: 0)
         bytes.withUnsafeBytes { computed.add($0.part(0, 24)) }
-        // The version of the format that SQLite has had since it has logs.
+        // The format version that SQLite has used since it introduced the write-ahead log.
         isWhole = computed == sum && bytes.big32(4) == 3_007_000
     }
 
-    /// From one frame to the next.
+    /// The distance from one frame to the next.
     package var stride: Int64 { Int64(Self.frameHeaderLength + pageSize) }
 
-    /// The largest size that a commit in the log gives the database, in pages.
+    /// Returns the largest size that a commit in the log gives the database, in pages.
     package func pagesAtCommit(in log: some ByteSource) throws -> UInt32 {
         var most: UInt32 = 0
         try forEachFrame(of: log) { most = max(most, $0.pagesAtCommit) }
         return most
     }
 
-    /// Whether one of these pages is not in the log.
+    /// Returns whether any of these pages is missing from the log.
     package func lacks(pagesFrom first: Int, to last: Int, in log: some ByteSource) throws -> Bool {
         var missing = Set(first...last)
         missing.remove(Int(PageGeometry.lockPage(pageSize)))
@@ -47,9 +47,10 @@ package struct LogHeader {
         return !missing.isEmpty
     }
 
-    /// The newest form of each page that a transaction in the log has ended with; `nil` if none has ended.
+    /// Returns the newest version of each page from the committed transactions in the log; `nil` if there are none.
     ///
-    /// Frames count while their salts and sums are right, up to the last that ends a transaction, as they do for SQLite.
+    /// As in SQLite, frames count as long as their salts and checksums are right, up to the last one that ends a
+    /// transaction.
     package func committedPages(in log: some ByteSource) throws -> PageVersions? {
         guard isWhole else { return nil }
         var committed: [UInt32: Int64] = [:]
@@ -70,16 +71,16 @@ package struct LogHeader {
         fileprivate let salt: [UInt8]
         /// The number of its last frame, from 1.
         package let frame: Int
-        /// The salt and the sum that the frame holds.
+        /// The salt and the checksum in the frame's header.
         fileprivate let seal: [UInt8]
         /// The size of the database there, in pages.
         package let pageCount: UInt32
 
-        /// Whether it is in the log with this header, and not in the one that was under the name before.
+        /// Returns whether it is in the log with this header, and not in an earlier log of the same name.
         package func isIn(_ log: LogHeader) -> Bool { salt == log.salt }
     }
 
-    /// The transaction that ends with a frame, which SQLite says is committed.
+    /// Returns the transaction that ends with a frame that SQLite reports as committed.
     ///
     /// - Returns: `nil` if the log is shorter.
     package func end(at frame: Int, pageCount: UInt32, in log: some ByteSource) throws -> TransactionEnd? {
@@ -89,18 +90,19 @@ package struct LogHeader {
         return TransactionEnd(salt: salt, frame: frame, seal: Array(header[8..<24]), pageCount: pageCount)
     }
 
-    /// Whether a log of so many frames holds a transaction of an earlier launch, and what came before it as it was then.
+    /// Returns whether a log with a number of frames holds a transaction of an earlier launch, and everything before it
+    /// is unchanged.
     ///
-    /// A frame's sum depends on all that comes before it in the log, where SQLite has given it one.
+    /// A frame's checksum, if SQLite has given it one, depends on everything before it in the log.
     package func holds(_ end: TransactionEnd, frameCount: Int, in log: some ByteSource) throws -> Bool {
         guard end.isIn(self), end.seal.prefix(8).elementsEqual(salt), end.frame <= frameCount else { return false }
         return try self.end(at: end.frame, pageCount: end.pageCount, in: log) == end
     }
 
-    /// Where in the log the newest form of each page of some frames is.
+    /// Returns the offset in the log of the newest version of each page in a range of frames.
     ///
     /// - Parameters:
-    ///   - frames: The numbers of the frames, which SQLite says are committed.
+    ///   - frames: The numbers of the frames, which SQLite reports as committed.
     /// - Returns: `nil` if the log is shorter.
     package func pages(of frames: Range<Int>, in log: some ByteSource) throws -> [UInt32: Int64]? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.frameHeaderLength, alignment: 16)
@@ -122,16 +124,16 @@ package struct LogHeader {
     package struct Frame {
         /// The number of the page, from 1.
         package let page: UInt32
-        /// The size of the database in pages, where the frame ends a transaction; else 0.
+        /// The size of the database in pages if the frame ends a transaction; otherwise 0.
         package let pagesAtCommit: UInt32
-        /// Where in the log the page begins.
+        /// The offset in the log at which the page begins.
         package let offset: Int64
     }
 
-    /// Lends each frame that has the log's salt.
+    /// Lends each frame, up to the first one that does not have the log's salt.
     ///
     /// - Parameters:
-    ///   - checksSums: Whether the sums are checked too, for which all pages are read: behind the last transaction there may
+    ///   - checksSums: Whether to check the checksums too, which reads all pages. After the last transaction there may
     ///     be frames of one that was rolled back.
     package func forEachFrame(
         of log: some ByteSource, checksSums: Bool = false, _ body: (Frame) throws -> Void
@@ -159,13 +161,13 @@ package struct LogHeader {
 }
 
 extension LogHeader.TransactionEnd {
-    /// The same as text, for another process.
+    /// The transaction's end as text, for another process.
     package var text: String {
         let numbers = [Self.number(salt[...]), UInt64(frame), Self.number(seal[8...]), UInt64(pageCount)]
         return numbers.map { String($0, radix: 16) }.joined(separator: ".")
     }
 
-    /// `nil` for what is no such text.
+    /// Reads such a text; returns `nil` for any other text.
     package init?(text: String) {
         let numbers = text.split(separator: ".").compactMap { UInt64($0, radix: 16) }
         guard numbers.count == 4, let frame = Int(exactly: numbers[1]), frame > 0, frame < 1 << 32,
@@ -177,7 +179,7 @@ extension LogHeader.TransactionEnd {
         self.pageCount = pageCount
     }
 
-    /// Whether the frame has a sum, so that another process can tell that it is the same.
+    /// Whether the frame has a checksum, by which another process can recognize it.
     package var isSealed: Bool { seal.prefix(8).elementsEqual(salt) }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
@@ -187,7 +189,7 @@ extension LogHeader.TransactionEnd {
     }
 }
 
-/// The running sum over a log.
+/// The running checksum of a log.
 ///
 /// Source: SQLite, "WAL-mode File Format", section 4.2.
 private struct LogChecksum: Equatable, Sendable {

@@ -1,36 +1,37 @@
-/// What a page is for.
+/// The use of a page.
 package enum PageUse: Equatable, Sendable {
     /// A page of a b-tree.
     case tree(root: UInt32)
-    /// A page that holds what did not fit on one of a b-tree.
+    /// A page that holds what did not fit on a b-tree page.
     case overflow(root: UInt32)
     case freeTrunk
     case freeLeaf
     case pointerMap
-    /// The page of the bytes that SQLite locks.
+    /// The page that contains SQLite's lock bytes.
     case locks
 }
 
-/// Who keeps account of the pages that were reached.
+/// A record of the pages that were reached.
 ///
-/// A page that two lead to, or one twice, is damage. So nothing that is walked has an end in doubt, whatever its pages say.
+/// A page that is reached twice is damage, whether from two pages or from one. So every walk ends, whatever the pages
+/// contain.
 package protocol PageClaims: AnyObject {
-    /// Notes a page.
+    /// Records a page.
     ///
-    /// - Returns: Whether it was not noted before.
+    /// - Returns: Whether it was not recorded before.
     func claim(_ page: UInt32, for use: PageUse) -> Bool
 }
 
-/// A set of pages, of which only the parts that are used take memory: 4 KB for 32,768 pages.
+/// A set of pages of which only the used parts take memory: 4 KB for every 32,768 pages.
 package final class PageSet: PageClaims {
     private static let wordsInPart = 512
     private var parts: [UInt32: [UInt64]] = [:]
-    /// How many pages there are in it.
+    /// The number of pages in the set.
     package private(set) var count = 0
 
     package init() {}
 
-    /// Takes the pages of another set over.
+    /// Adds the pages of another set.
     ///
     /// - Returns: Whether the two had no page in common.
     package func formUnion(_ other: PageSet) -> Bool {

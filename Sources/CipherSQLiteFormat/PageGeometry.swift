@@ -1,18 +1,18 @@
-/// How large the pages of a database are, and how much of a payload they hold.
+/// The size of a database's pages, and how much of a payload they hold.
 ///
 /// Source: SQLite, "Database File Format", sections 1.3.2, 1.3.4 and 1.6.
 package struct PageGeometry: Equatable, Sendable {
     package let pageSize: Int
-    /// The page without the bytes at its end that are reserved for extensions.
+    /// The page size without the bytes at the end that are reserved for extensions.
     package let usableSize: Int
     /// The longest payload of a table's leaf that needs no overflow page: X of the format's description.
     @usableFromInline let tableMost: Int
-    /// The same of an index.
+    /// The same for an index.
     @usableFromInline let indexMost: Int
-    /// The least that is on the page of a payload with overflow pages: M.
+    /// The least number of bytes that a payload with overflow pages has on the cell's page: M.
     @usableFromInline let least: Int
 
-    /// `nil` for sizes that SQLite does not know.
+    /// Computes the limits; returns `nil` for sizes that SQLite does not support.
     package init?(pageSize: Int, reserved: Int) {
         guard pageSize.isPageSize, reserved >= 0, pageSize - reserved >= 480 else { return nil }
         self.pageSize = pageSize
@@ -22,7 +22,7 @@ package struct PageGeometry: Equatable, Sendable {
         least = (usableSize - 12) * 32 / 255 - 23
     }
 
-    /// How much of a payload is on the page.
+    /// Returns how many bytes of a payload are on the cell's page.
     @inlinable package func localLength(of payload: Int, inTable: Bool) -> Int {
         let most = inTable ? tableMost : indexMost
         guard payload > most else { return payload }
@@ -30,21 +30,22 @@ package struct PageGeometry: Equatable, Sendable {
         return fitting <= most ? fitting : least
     }
 
-    /// How many overflow pages hold so many bytes.
+    /// Returns the number of overflow pages that hold a number of bytes.
     @inlinable package func overflowPages(for length: Int) -> Int { (length + usableSize - 5) / (usableSize - 4) }
 
-    /// Whether a database of so many pages may keep content on a page: SQLite keeps its locks on one, and nothing else.
+    /// Returns whether a page may hold content in a database with a number of pages. SQLite uses one page for its lock
+    /// bytes only.
     @inlinable package func mayHold(_ page: UInt32, of pageCount: UInt32) -> Bool {
         page >= 1 && page <= pageCount && page != Self.lockPage(pageSize)
     }
 
-    /// The page of the bytes that SQLite locks.
+    /// Returns the page that contains SQLite's lock bytes.
     ///
     /// Source: "Database File Format", section 1.5.
     @inlinable package static func lockPage(_ pageSize: Int) -> UInt32 { UInt32(0x4000_0000 / pageSize + 1) }
 }
 
 extension Int {
-    /// Whether SQLite knows pages of this size.
+    /// Whether SQLite supports pages of this size.
     package var isPageSize: Bool { (512...65536).contains(self) && self & (self - 1) == 0 }
 }

@@ -1,4 +1,4 @@
-/// The memory of a cursor, which takes what it needs and keeps it.
+/// The memory of a cursor, which is allocated when needed and then reused.
 @usableFromInline struct PageMemory: ~Copyable {
     private let pageSize: Int
     private var pages: [UnsafeMutableRawBufferPointer] = []
@@ -13,13 +13,13 @@
         whole.deallocate()
     }
 
-    /// For one page of a level of the tree.
+    /// Returns the memory for a page at a level of the tree.
     @usableFromInline mutating func page(_ level: Int) -> UnsafeMutableRawBufferPointer {
         while pages.count <= level { pages.append(.allocate(byteCount: pageSize, alignment: 16)) }
         return pages[level]
     }
 
-    /// For one overflow page.
+    /// Returns the memory for one overflow page.
     @usableFromInline mutating func overflow() -> UnsafeMutableRawBufferPointer {
         if let chain { return chain }
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: pageSize, alignment: 16)
@@ -27,7 +27,7 @@
         return memory
     }
 
-    /// For a payload.
+    /// Returns the memory for a payload.
     mutating func payload(_ length: Int) -> UnsafeMutableRawBufferPointer {
         if whole.count < length {
             whole.deallocate()

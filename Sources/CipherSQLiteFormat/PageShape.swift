@@ -1,12 +1,12 @@
-/// What the bytes of a page alone tell of it.
+/// The kind of a page, judged by its bytes alone.
 package enum PageShape: Equatable, Sendable {
     /// Nothing but zeros.
     case empty
     /// A page of a b-tree.
     ///
-    /// Random bytes look like one with a chance of about one in a thousand million.
+    /// Random bytes look like one with a chance of about one in a billion (10⁹).
     case tree(TreePage.Kind)
-    /// An overflow page, a page of a list, or what is no page.
+    /// An overflow page, a page of a list, or something that is not a page.
     case other
 
     package init(_ page: [UInt8]) { self = page.withUnsafeBytes(PageShape.init) }
@@ -22,7 +22,7 @@ package enum PageShape: Equatable, Sendable {
         }
     }
 
-    /// The kind of a page whose header and cell pointers agree with each other.
+    /// Returns the kind of a page whose header and cell pointers agree with each other; `nil` for any other page.
     ///
     /// Source: SQLite, "Database File Format", section 1.6.
     private static func wellFormedTree(_ page: UnsafeRawBufferPointer) -> TreePage.Kind? {
@@ -30,7 +30,7 @@ package enum PageShape: Equatable, Sendable {
         let cells = page.big16(3)
         let content = page.big16(5) == 0 ? 65536 : page.big16(5)
         let pointers = kind.isLeaf ? 8 : 12
-        // The last row of a table was deleted: nothing but the header.
+        // The last row of the table was deleted, so only the header is left.
         if cells == 0 {
             let isEmptyLeaf = kind.isLeaf && page.byte(7) == 0 && page.big16(1) == 0
             return isEmptyLeaf && (page.count - 255...page.count).contains(content) ? kind : nil

@@ -1,22 +1,22 @@
-/// The pages of a database, which somebody else supplies.
+/// A source of the pages of a database.
 package protocol PageSource {
     var geometry: PageGeometry { get }
-    /// How many pages the database has.
+    /// The number of pages in the database.
     var pageCount: UInt32 { get }
 
     /// Lends a page: the source's own bytes, or `scratch` filled with them.
     ///
-    /// They last as long as the source does and `scratch` is not used for another page.
+    /// The bytes are valid as long as the source exists and `scratch` is not used for another page.
     ///
     /// - Parameters:
     ///   - page: From 1 to `pageCount`.
     ///   - scratch: Memory for one page.
-    /// - Returns: The whole page; `nil` if it is not there, or is not what its writer sealed.
-    /// - Throws: What keeps the source from reading.
+    /// - Returns: The whole page; `nil` if it does not exist, or is not what its writer sealed.
+    /// - Throws: The error that keeps the source from reading.
     func lend(_ page: UInt32, _ scratch: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer?
 }
 
-/// The pages of a database file, as they are in it.
+/// The pages of a database file, as stored in it.
 package struct FilePages<Bytes: ByteSource>: PageSource {
     package let geometry: PageGeometry
     package let pageCount: UInt32
@@ -28,7 +28,7 @@ package struct FilePages<Bytes: ByteSource>: PageSource {
         self.pageCount = pageCount
     }
 
-    /// Takes sizes from the header; `nil` if it has none that SQLite knows.
+    /// Takes the sizes from the header; returns `nil` if SQLite does not support them.
     package init?(_ bytes: Bytes) throws {
         guard let header = try FileHeader(of: bytes), let geometry = header.geometry else { return nil }
         let whole = bytes.size / Int64(geometry.pageSize)
@@ -44,7 +44,7 @@ package struct FilePages<Bytes: ByteSource>: PageSource {
     }
 }
 
-/// The pages of a database file, some of which are replaced by what is in its log or journal.
+/// The pages of a database file, some of which are replaced by pages in its log or journal.
 package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSource {
     package let geometry: PageGeometry
     package let versions: PageVersions
@@ -53,8 +53,8 @@ package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSo
 
     package var pageCount: UInt32 { versions.pageCount }
 
-    /// Takes the number of reserved bytes from page 1, wherever it is; `nil` if it has sizes that are not those of the
-    /// sidecar or that SQLite does not know.
+    /// Takes the number of reserved bytes from page 1, wherever that page is; returns `nil` if its sizes differ from
+    /// those of the sidecar or SQLite does not support them.
     package init?(_ database: Database, _ versions: PageVersions, in sidecar: Sidecar) throws {
         let start = try versions.offsets[1].map { try sidecar.read(at: $0, count: FileHeader.length) } ?? nil
         let header = try start.map { FileHeader(bytes: $0, fileSize: database.size) } ?? FileHeader(of: database)
@@ -80,11 +80,11 @@ package struct VersionedPages<Database: ByteSource, Sidecar: ByteSource>: PageSo
     }
 }
 
-/// Where a log or a journal has pages that count in place of the database's.
+/// The locations of the pages in a log or a journal that replace those of the database.
 package struct PageVersions: Equatable, Sendable {
     package let pageSize: Int
-    /// The size of the database with them, in pages.
+    /// The size of the database with those pages, in pages.
     package let pageCount: UInt32
-    /// Where in the sidecar each page begins.
+    /// The offset in the sidecar at which each page begins.
     package let offsets: [UInt32: Int64]
 }

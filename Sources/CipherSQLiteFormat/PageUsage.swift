@@ -1,21 +1,21 @@
-/// What every page of a database is for, found by walking all of it.
+/// The use of every page of a database, found by walking the whole database.
 ///
 /// It takes eight bytes of memory for each page of the database.
 package final class PageUsage: PageClaims {
-    /// The rows of the schema's table.
+    /// The rows of the schema table.
     package private(set) var schema: [SchemaEntry] = []
     package private(set) var freeList: FreeList?
-    /// What was found on the way, up to ``mostDamage``.
+    /// The damage that was found on the way, up to ``mostDamage``.
     package private(set) var damage: [DamagedPage] = []
     package static let mostDamage = 10_000
 
-    /// For each page from 1 its use and its root; 0 where nothing leads to it.
+    /// The use and the root of each page, from page 1; 0 if nothing leads to it.
     private var uses: [UInt64]
 
     /// Walks a database.
     ///
-    /// - Parameter header: That of the file, or what is known of it.
-    /// - Throws: What the source throws; damage is noted.
+    /// - Parameter header: The header of the file, or what is known of it.
+    /// - Throws: What the source throws; damage is recorded.
     package init(of source: some PageSource, header: FileHeader) throws {
         uses = [UInt64](repeating: 0, count: Int(source.pageCount))
         _ = claim(PageGeometry.lockPage(source.geometry.pageSize), for: .locks)
@@ -52,7 +52,7 @@ package final class PageUsage: PageClaims {
         if damage.count < Self.mostDamage { damage.append(error) }
     }
 
-    /// What a page is for; `nil` if nothing leads to it.
+    /// The use of a page; `nil` if nothing leads to it.
     package subscript(page: UInt32) -> PageUse? {
         guard page >= 1, page <= uses.count else { return nil }
         return Self.use(uses[Int(page) - 1])

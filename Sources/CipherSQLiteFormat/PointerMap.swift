@@ -1,15 +1,15 @@
-/// What a database with auto-vacuum notes of each page: what it is, and who leads to it.
+/// The map in which a database with auto-vacuum records the type and the parent of each page.
 ///
 /// Source: SQLite, "Database File Format", section 1.8.
 package struct PointerMap: Sendable {
     package enum Kind: UInt8, Sendable {
         case root = 1
         case free = 2
-        /// The first overflow page of a cell, whose page is the parent.
+        /// The first overflow page of a cell; the parent is the cell's page.
         case firstOverflow = 3
-        /// Another one, whose parent is the one before.
+        /// Any other overflow page; the parent is the one before it.
         case laterOverflow = 4
-        /// A page of a b-tree, whose parent is the page above.
+        /// A page of a b-tree; the parent is the page above.
         case tree = 5
     }
 
@@ -22,7 +22,7 @@ package struct PointerMap: Sendable {
 
     package init(_ geometry: PageGeometry) { self.geometry = geometry }
 
-    /// The page of the map that tells of a page; `nil` for page 1, of which none does.
+    /// Returns the map page with the entry of a page; `nil` for page 1, which has none.
     package func mapPage(of page: UInt32) -> UInt32? {
         guard page > 1 else { return nil }
         let pagesInPart = UInt32(geometry.usableSize / 5 + 1)
@@ -30,10 +30,10 @@ package struct PointerMap: Sendable {
         return map == PageGeometry.lockPage(geometry.pageSize) ? map + 1 : map
     }
 
-    /// Whether a page is one of the map.
+    /// Returns whether a page belongs to the map.
     package func contains(_ page: UInt32) -> Bool { mapPage(of: page) == page }
 
-    /// What the map notes of a page; `nil` if it notes nothing that SQLite would write.
+    /// Returns the map's entry for a page; `nil` if it is not one that SQLite would write.
     ///
     /// - Throws: What the source throws.
     package func entry(of page: UInt32, in source: some PageSource) throws -> Entry? {

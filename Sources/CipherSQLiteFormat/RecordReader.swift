@@ -1,6 +1,7 @@
 /// A value of a record in one of SQLite's storage classes.
 ///
-/// Where a column has REAL affinity a whole number may be stored as an integer, and an INTEGER PRIMARY KEY is stored as NULL.
+/// In a column with REAL affinity, a whole number may be stored as an integer. An INTEGER PRIMARY KEY is stored as
+/// NULL.
 package enum RecordValue {
     case null
     case integer(Int64)
@@ -12,13 +13,13 @@ package enum RecordValue {
 
 /// Reads a record value by value, without a copy.
 ///
-/// A record may have fewer values than its table has columns, which were added later.
+/// A record may have fewer values than its table has columns, if columns were added later.
 /// Source: SQLite, "Database File Format", section 2.
 package struct RecordReader {
     private let payload: UnsafeRawBufferPointer
     private let page: UInt32
     private let headerLength: Int
-    /// Where the next serial type is, and its value.
+    /// The offsets of the next serial type and of its value.
     private var header: Int
     private var body: Int
 
@@ -38,10 +39,10 @@ package struct RecordReader {
         body = headerLength
     }
 
-    /// The next value; `nil` behind the last one.
+    /// Returns the next value; `nil` after the last one.
     ///
-    /// - Throws: ``DamagedPage`` where the record ends before the value does, or continues behind the last one. No
-    ///   value follows then.
+    /// - Throws: ``DamagedPage`` if the record ends before the value does, or continues after the last one. No value
+    ///   follows an error.
     package mutating func next() throws(DamagedPage) -> RecordValue? {
         guard header < headerLength else {
             guard header == headerLength, body == payload.count else { throw end(.recordLength) }
@@ -69,8 +70,8 @@ package struct RecordReader {
         return DamagedPage(page, reason)
     }
 
-    /// How many bytes a value of a serial type takes; `nil` for the two types that are reserved, and for what no record
-    /// can hold.
+    /// Returns the number of bytes that a value of a serial type takes; `nil` for the two reserved types, and for a
+    /// value that no record can hold.
     package static func length(of type: UInt64) -> Int? {
         switch type {
         case 0, 8, 9: return 0

@@ -1,4 +1,4 @@
-/// A row of the schema's table, as bytes in the database's encoding.
+/// A row of the schema table, as bytes in the database's encoding.
 ///
 /// Source: SQLite, "Database File Format", section 2.6.
 package struct SchemaEntry: Equatable, Sendable {
@@ -6,14 +6,14 @@ package struct SchemaEntry: Equatable, Sendable {
     /// `table`, `index`, `view` or `trigger`.
     package let type: [UInt8]
     package let name: [UInt8]
-    /// The table of an index or trigger, else the name again.
+    /// The table of an index or trigger; for any other entry, its own name.
     package let tableName: [UInt8]
-    /// The root of the b-tree; 0 of what has none.
+    /// The root page of the b-tree; 0 for an entry without one.
     package let rootPage: UInt32
-    /// `nil` for an index that SQLite made for a constraint.
+    /// The definition; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
 
-    /// - Throws: ``DamagedPage`` where the row describes nothing.
+    /// - Throws: ``DamagedPage`` if the row does not describe an object.
     package init(_ cell: TreeCell, _ payload: UnsafeRawBufferPointer) throws(DamagedPage) {
         var record = try RecordReader(payload, page: cell.page)
         guard let type = Self.text(try record.next()), let name = Self.text(try record.next()),
@@ -44,8 +44,8 @@ package struct SchemaEntry: Equatable, Sendable {
     /// Reads the schema.
     ///
     /// - Parameters:
-    ///   - claims: Keeps account of the pages.
-    ///   - damage: Called for each damage that is passed over; throws to end the walk.
+    ///   - claims: Records the pages that are reached.
+    ///   - damage: Called for each damaged page that is skipped; it throws to end the walk.
     /// - Throws: What the source and `damage` throw.
     package static func all(
         in source: some PageSource, claims: any PageClaims = PageSet(), damage: (DamagedPage) throws -> Void

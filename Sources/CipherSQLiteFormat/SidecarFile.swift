@@ -9,18 +9,19 @@ internal import CipherSystemFiles
     internal import Darwin
 #endif
 
-/// The bytes of a `-wal` or `-journal`, which SQLite never locks, so that it may be opened here.
+/// The bytes of a `-wal` or `-journal` file. SQLite never locks such a file, so it may be opened here.
 package final class SidecarFile: ByteSource {
     package let path: String
     package let size: Int64
     private let descriptor: Int32
 
-    // A FIFO that takes the file's place must not hold up whoever opens it.
+    // A FIFO in the file's place must not block the thread that opens it.
     private static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 
-    /// `nil` where there is none, or an empty one.
+    /// Opens a sidecar file; returns `nil` if there is none, or it is empty or not a regular file.
     ///
-    /// Opened before it is looked at: whoever closes the last connection removes it, at any moment.
+    /// The file is opened before it is examined, because whoever closes the last connection may remove it at any
+    /// moment.
     package init?(_ path: String) throws {
         #if canImport(Glibc)
             let descriptor = path.withSystemPath { Glibc.open($0, Self.flags) }
@@ -30,7 +31,7 @@ package final class SidecarFile: ByteSource {
             let descriptor = path.withSystemPath { Darwin.open($0, Self.flags) }
         #endif
         guard descriptor >= 0 else {
-            // A socket cannot be opened, and is no regular file either.
+            // A socket cannot be opened, but it is not a regular file either.
             if errno == ENOENT || errno == ENXIO { return nil }
             throw FileSystem.failure("be opened", path)
         }
@@ -49,7 +50,7 @@ package final class SidecarFile: ByteSource {
         self.descriptor = descriptor
     }
 
-    /// The same file with the size that it has by now, whatever has its name.
+    /// Opens the same file again with its current size, whatever file has its name by now.
     package init(measuredAnew file: SidecarFile) throws {
         path = file.path
         descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)

@@ -1,9 +1,9 @@
-/// Whether the b-trees and the free list of a database contradict each other nowhere.
+/// A check that the b-trees and the free list of a database do not contradict each other.
 ///
-/// It checks across pages what SQLite's `quick_check` does: each page is led to once, the leaves of a tree are at one depth,
-/// rowids ascend and are between those of the pages above, overflow chains end where their payloads do, the free list is as
-/// long as the header says, and no page is left over. What is free within a page it does not look at; a database with virtual
-/// tables or a pointer map is not for it.
+/// It checks across pages what SQLite's `quick_check` does: each page is referenced once, the leaves of a tree are at
+/// one depth, rowids ascend and are between those of the pages above, overflow chains end where their payloads do, the
+/// free list is as long as the header says, and no page is unreferenced. It does not examine the free space within a
+/// page, and it is not meant for a database with virtual tables or a pointer map.
 /// Source: SQLite, "Database File Format", sections 1.5 and 1.6.
 package struct StructureCheck<Source: PageSource> {
     @usableFromInline let source: Source
@@ -13,7 +13,7 @@ package struct StructureCheck<Source: PageSource> {
 
     /// Walks the whole database.
     ///
-    /// - Parameter header: That of page 1.
+    /// - Parameter header: The header on page 1.
     /// - Throws: ``DamagedPage`` for the first fault; what the source throws.
     @inlinable package func run(_ header: FileHeader) throws {
         let schema = try SchemaEntry.all(in: source, claims: claims) { throw $0 }
@@ -22,11 +22,12 @@ package struct StructureCheck<Source: PageSource> {
             throw DamagedPage(1, .freeList)
         }
         for entry in schema {
-            // Whether the tables of a module fit together, the module knows.
+            // Only the module knows whether the tables of a virtual table fit together.
             if entry.isVirtualTable { throw DamagedPage(1, .schemaEntry) }
             if entry.rootPage != 0 { try walk(entry) }
         }
-        // Pages that nothing leads to: of a log of another copy they may be all that tells.
+        // No page may be unreferenced. If the log belongs to another copy of the database, unreferenced pages may be
+        // the only sign.
         let lockPages = source.pageCount >= PageGeometry.lockPage(source.geometry.pageSize) ? 1 : 0
         guard claims.count == Int(source.pageCount) - lockPages else { throw DamagedPage(1, .missing) }
     }
@@ -61,10 +62,10 @@ package struct StructureCheck<Source: PageSource> {
 extension SchemaEntry {
     @usableFromInline var isVirtualTable: Bool { type.elementsEqual("table".utf8) && rootPage == 0 }
 
-    /// Whether its tree is that of a table with rowids; one WITHOUT ROWID is an index's tree.
+    /// Whether its tree is that of a table with rowids; a table WITHOUT ROWID has the tree of an index.
     @usableFromInline var isRowIDTable: Bool {
         guard type.elementsEqual("table".utf8) else { return false }
-        // Behind the columns there are only such options.
+        // Only such options follow the columns.
         let options = sql.flatMap { sql in sql.lastIndex(of: UInt8(ascii: ")")).map { sql[$0...] } } ?? []
         let words = options.split { $0 < 48 }.map { $0.map { $0 | 32 } }
         return !(words.contains(Array("without".utf8)) && words.contains(Array("rowid".utf8)))

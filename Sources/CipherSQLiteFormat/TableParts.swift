@@ -1,28 +1,29 @@
-/// The parts into which a table's b-tree is cut, each of which can be walked by itself.
+/// The parts into which a table's b-tree is divided, each of which can be walked independently.
 ///
-/// A part is the tree of one of the lowest interior pages, some hundred leaves; a small table is one part. All interior
-/// pages above them are read, and checked: their rowids ascend and are within those of the pages above.
+/// A part is the subtree of one of the lowest interior pages, with some hundred leaves; a small table is one part. All
+/// interior pages above the parts are read and checked: their rowids ascend and are within those of the pages above.
 package struct TableParts {
-    /// A tree within the tree.
+    /// A subtree.
     package struct Part: Sendable {
-        /// Its root, which was not read.
+        /// Its root page, which was not read.
         package let root: UInt32
-        /// Where its rowids must lie.
+        /// The bounds within which its rowids must be.
         package let bounds: RowIDBounds
     }
 
-    /// In the order of their rowids.
+    /// The parts in the order of their rowids.
     package private(set) var parts: [Part] = []
-    /// How many interior pages each part has above its leaves: 1, or 0 for a table of one page.
+    /// The number of interior pages above the leaves of each part: 1, or 0 for a table of one page.
     package let levels: Int
 
-    /// Cuts a tree.
+    /// Divides a tree.
     ///
-    /// - Parameter claims: Keeps account of the pages above the parts.
+    /// - Parameter claims: Records the pages above the parts.
     /// - Throws: ``DamagedPage``, and what the source throws.
     package init(of source: some PageSource, root: UInt32, claims: any PageClaims) throws {
         var reader = InteriorPages(source)
-        // The leftmost branch tells how high the tree is; those who walk the parts see whether the others are as high.
+        // The leftmost branch gives the height of the tree; walking the parts shows whether the other branches have the
+        // same height.
         var height = 0
         var child = root
         while let page = try reader.page(child, level: 0) {
@@ -56,7 +57,7 @@ package struct TableParts {
     }
 }
 
-/// Reads pages of a table's tree, each level into memory of its own.
+/// Reads pages of a table's b-tree, each level into its own memory.
 private struct InteriorPages<Source: PageSource>: ~Copyable {
     private let source: Source
     private var memory: PageMemory
@@ -66,7 +67,7 @@ private struct InteriorPages<Source: PageSource>: ~Copyable {
         memory = PageMemory(source.geometry.pageSize)
     }
 
-    /// An interior page of a table; `nil` for a leaf.
+    /// Returns an interior page of a table; `nil` for a leaf.
     mutating func page(_ number: UInt32, level: Int) throws -> TreePage? {
         guard source.geometry.mayHold(number, of: source.pageCount),
             let bytes = try source.lend(number, memory.page(level))

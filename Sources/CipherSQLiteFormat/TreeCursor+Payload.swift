@@ -1,17 +1,18 @@
-/// What a cursor has still to read of a payload.
+/// The part of a payload that a cursor has not read yet.
 package struct PayloadRest {
-    /// The next overflow page; once nothing is left, what the last page of the chain says is behind it: 0 in a sound one.
+    /// The next overflow page. Once nothing is left, this is the next page that the last page of the chain names: 0 in
+    /// an intact chain.
     package fileprivate(set) var page: UInt32
-    /// In bytes.
+    /// The number of bytes left.
     package fileprivate(set) var length: Int
-    /// Whether the pages are claimed.
+    /// Whether the pages must be claimed as they are read.
     fileprivate let isNew: Bool
 }
 
 extension TreeCursor {
-    /// The payload of a cell, as one piece.
+    /// Returns the payload of a cell as one piece.
     ///
-    /// It lasts until the next call, and takes memory only where it is on several pages.
+    /// It is valid until the next call, and needs extra memory only if it is on several pages.
     ///
     /// - Throws: ``DamagedPage``, and what the source throws.
     @inlinable package mutating func payload(of cell: TreeCell) throws -> UnsafeRawBufferPointer {
@@ -31,7 +32,7 @@ extension TreeCursor {
         return UnsafeRawBufferPointer(whole)
     }
 
-    /// Lends the payload of a cell piece by piece: what is on the cell's page, then that of each overflow page.
+    /// Lends the payload of a cell piece by piece: the part on the cell's page, then the part on each overflow page.
     ///
     /// - Throws: ``DamagedPage``, and what the source and `body` throw.
     package mutating func forEachPiece(
@@ -43,9 +44,9 @@ extension TreeCursor {
         while let piece = try next(&rest) { try body(piece) }
     }
 
-    /// What follows of a payload behind what is on the cell's page.
+    /// Returns the rest of a payload, after the part on the cell's page.
     ///
-    /// - Throws: ``DamagedPage`` where it is longer than the pages of the database.
+    /// - Throws: ``DamagedPage`` if it is longer than the pages of the database.
     package mutating func rest(of cell: TreeCell) throws(DamagedPage) -> PayloadRest {
         // No payload has more overflow pages than the database has pages.
         guard source.geometry.overflowPages(for: cell.length - cell.local.count) < Int(source.pageCount) else {
@@ -56,7 +57,7 @@ extension TreeCursor {
         return PayloadRest(page: cell.overflow, length: cell.length - cell.local.count, isNew: isNew)
     }
 
-    /// The piece on the next overflow page, which lasts until the next call; `nil` at the end.
+    /// Returns the piece on the next overflow page, which is valid until the next call; `nil` at the end.
     ///
     /// - Throws: ``DamagedPage``, and what the source throws.
     package mutating func next(_ rest: inout PayloadRest) throws -> UnsafeRawBufferPointer? {

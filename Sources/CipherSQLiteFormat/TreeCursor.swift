@@ -1,13 +1,13 @@
-/// Walks a b-tree in the order of its keys.
+/// Walks a b-tree in key order.
 ///
-/// What it throws is about one page, one cell or one payload, and the next call continues behind it: whoever proves
-/// stops at the first damage, and whoever recovers continues. A page is reached once, so the calls have an end whatever
-/// the pages say.
+/// Each error concerns one page, one cell or one payload, and the next call continues after it: a verification stops at
+/// the first damage, and a recovery continues. Each page is visited at most once, so the walk ends whatever the pages
+/// contain.
 package struct TreeCursor<Source: PageSource>: ~Copyable {
     package let source: Source
     package let root: UInt32
     @usableFromInline let claims: any PageClaims
-    /// The page that is to be entered next; 0 for none.
+    /// The page to enter next; 0 for none.
     @usableFromInline var pending: UInt32
     /// The interior pages from the root down.
     @usableFromInline var levels: [TreeLevel] = []
@@ -18,10 +18,10 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     /// The cell whose overflow pages are claimed.
     @usableFromInline var claimed: (page: UInt32, index: Int) = (0, 0)
 
-    /// As many levels as SQLite has.
+    /// SQLite's limit on the depth of a tree.
     @usableFromInline static var mostLevels: Int { 20 }
 
-    /// - Parameter claims: Keeps account of the pages; shared, where several trees are walked.
+    /// - Parameter claims: Records the pages that are reached; shared if several trees are walked.
     package init(_ source: Source, root: UInt32, claims: any PageClaims = PageSet()) {
         self.source = source
         self.root = root
@@ -29,19 +29,19 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         pending = root
         leaf = TreePage(emptyWith: source.geometry)
         memory = PageMemory(source.geometry.pageSize)
-        // Page 0 does not exist, which `pending` would take for no page.
+        // Page 0 does not exist, and `pending` would take it for no page.
         if root == 0 { pending = .max }
     }
 
-    /// Whether the tree is a table's; `nil` before its root was read.
+    /// Whether the tree belongs to a table; `nil` before its root was read.
     @inlinable package var isOfTable: Bool? { isTable }
 
-    /// How many interior pages are above the page that was entered last.
+    /// The number of interior pages above the page that was entered last.
     @inlinable package var level: Int { levels.count }
 
-    /// The next cell of a leaf, or, in an index, of any page; `nil` at the end.
+    /// Returns the next cell of a leaf or, in an index, of any page; `nil` at the end.
     ///
-    /// What it lends lasts until the next call.
+    /// The cell is valid until the next call.
     ///
     /// - Throws: ``DamagedPage``, and what the source throws.
     @inlinable package mutating func next() throws -> TreeCell? {
@@ -58,10 +58,10 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Passes over the cells that are left on the leaf of the last cell.
+    /// Skips the remaining cells on the leaf of the last cell.
     package mutating func skipLeaf() { nextCell = leaf.cellCount }
 
-    /// Goes to the next leaf, or to the next cell of an interior page of an index.
+    /// Moves to the next leaf, or to the next cell of an interior page of an index.
     @inlinable mutating func advance() throws -> TreePosition {
         while true {
             if pending != 0 {
@@ -83,9 +83,9 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Reads a page of the tree, and tells whether it is a leaf.
+    /// Reads a page of the tree, and returns whether it is a leaf.
     @inlinable mutating func enter(_ number: UInt32) throws -> Bool {
-        // Nothing of the leaf before is left, whatever becomes of this page.
+        // The previous leaf is finished, whatever happens to this page.
         nextCell = leaf.cellCount
         guard source.geometry.mayHold(number, of: source.pageCount) else { throw DamagedPage(number, .missing) }
         guard claims.claim(number, for: .tree(root: root)) else { throw DamagedPage(number, .claimedTwice) }
@@ -96,12 +96,12 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         let page = try TreePage(bytes, number: number, source.geometry)
         guard page.kind.isTable == isTable ?? page.kind.isTable else { throw DamagedPage(number, .noTreePage) }
         isTable = page.kind.isTable
-        // Only a root is without cells: of an empty tree, or of the schema's, where page 1 has no room for one.
+        // Only a root may have no cells: that of an empty tree, or that of the schema if page 1 has no room for a cell.
         guard page.cellCount > 0 || levels.isEmpty && (page.kind.isLeaf || number == 1) else {
             throw DamagedPage(number, .cellCount)
         }
         guard page.kind.isLeaf else {
-            // The leaf before may have been in the same memory.
+            // The previous leaf may have been in the same memory.
             leaf = TreePage(emptyWith: source.geometry)
             nextCell = 0
             levels.append(TreeLevel(page: page))
@@ -114,7 +114,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
 
     // MARK: Rowids
 
-    /// Goes to the first row whose rowid is above another one; only for a table, before its first cell was asked for.
+    /// Moves to the first row whose rowid is greater than a given one; only for a table, before the first call to
+    /// ``next()``.
     ///
     /// - Throws: ``DamagedPage``, and what the source throws.
     package mutating func seek(after rowid: Int64) throws {
@@ -135,7 +136,8 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// The first cell of a table's page whose rowid is above another one; the number of cells where there is none.
+    /// Returns the first cell on a table page whose rowid is greater than a given one; the number of cells if there is
+    /// none.
     private static func firstCell(above rowid: Int64, on page: TreePage) throws(DamagedPage) -> Int {
         var (low, high) = (0, page.cellCount)
         while low < high {
@@ -145,13 +147,13 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
         return low
     }
 
-    /// Between which rowids those of the current leaf must lie, as the interior pages above it tell.
+    /// Returns the bounds that the interior pages give to the rowids on the current leaf.
     ///
     /// - Throws: ``DamagedPage``.
     @inlinable package func leafBounds() throws(DamagedPage) -> RowIDBounds {
         var bounds = RowIDBounds()
         for level in levels.reversed() {
-            // The walk is past the child.
+            // The walk is already past the child.
             let child = level.step / 2 - 1
             if bounds.upTo == nil, child < level.page.cellCount { bounds.upTo = try level.page.cell(at: child).rowid }
             if bounds.above == nil, child > 0 { bounds.above = try level.page.cell(at: child - 1).rowid }
@@ -160,7 +162,7 @@ package struct TreeCursor<Source: PageSource>: ~Copyable {
     }
 }
 
-/// An interior page, and where on it the walk is: at a child in even steps, at the cell behind it in odd ones.
+/// An interior page, and the position of the walk on it: at a child in even steps, at the cell after it in odd ones.
 package struct TreeLevel {
     @usableFromInline let page: TreePage
     @usableFromInline var step = 0
@@ -168,18 +170,18 @@ package struct TreeLevel {
     @inlinable init(page: TreePage) { self.page = page }
 }
 
-/// What a walk has come to.
+/// The position that a walk has reached.
 package enum TreePosition {
     case leaf
     case cell(TreeCell)
     case end
 }
 
-/// A range of rowids: those above one and up to another.
+/// A range of rowids, without its lower bound and with its upper bound.
 package struct RowIDBounds: Equatable, Sendable {
-    /// `nil` for no lower bound.
+    /// The exclusive lower bound; `nil` for none.
     package var above: Int64?
-    /// `nil` for no upper bound.
+    /// The inclusive upper bound; `nil` for none.
     package var upTo: Int64?
 
     package init(above: Int64? = nil, upTo: Int64? = nil) {
@@ -191,7 +193,7 @@ package struct RowIDBounds: Equatable, Sendable {
         above.map { rowid > $0 } ?? true && upTo.map { rowid <= $0 } ?? true
     }
 
-    /// What lies within both.
+    /// Returns the range that is within both.
     package func intersection(_ other: RowIDBounds) -> RowIDBounds {
         RowIDBounds(
             above: [above, other.above].compactMap { $0 }.max(), upTo: [upTo, other.upTo].compactMap { $0 }.min())

@@ -1,6 +1,6 @@
 /// One page of a b-tree.
 ///
-/// Nothing that it lends outlives the bytes that it was made from.
+/// Everything that it lends is valid only as long as the bytes that it was created from.
 /// Source: SQLite, "Database File Format", section 1.6.
 package struct TreePage {
     package enum Kind: UInt8, Sendable {
@@ -20,17 +20,17 @@ package struct TreePage {
     /// The page without its reserved bytes.
     package let bytes: UnsafeRawBufferPointer
     @usableFromInline let geometry: PageGeometry
-    /// Where the pointers to the cells begin.
+    /// The offset at which the pointers to the cells begin.
     @usableFromInline let pointers: Int
 
     /// Reads the header of a page.
     ///
     /// - Parameter page: The whole page.
-    /// - Throws: ``DamagedPage`` where it is no page of a b-tree.
+    /// - Throws: ``DamagedPage`` if it is not a b-tree page.
     @inlinable package init(_ page: UnsafeRawBufferPointer, number: UInt32, _ geometry: PageGeometry)
         throws(DamagedPage)
     {
-        // The file's own header stands before that of page 1.
+        // On page 1, the file's header precedes the page's header.
         let header = number == 1 ? 100 : 0
         guard page.count >= geometry.pageSize, let kind = Kind(rawValue: page.byte(header)) else {
             throw DamagedPage(number, .noTreePage)
@@ -46,7 +46,7 @@ package struct TreePage {
         bytes = page.part(0, geometry.usableSize)
     }
 
-    /// A leaf without cells.
+    /// Creates a leaf without cells.
     @usableFromInline init(emptyWith geometry: PageGeometry) {
         number = 0
         kind = .tableLeaf
@@ -56,12 +56,12 @@ package struct TreePage {
         pointers = 0
     }
 
-    /// The child with the greatest keys, of an interior page.
+    /// The child with the greatest keys on an interior page; 0 on a leaf.
     @inlinable package var rightChild: UInt32 { kind.isLeaf ? 0 : bytes.big32(pointers - 4) }
 
-    /// Where a cell begins.
+    /// Returns the offset at which a cell begins.
     ///
-    /// SQLite gives a cell four bytes at least, and an interior one begins with its child.
+    /// SQLite gives a cell at least four bytes, and an interior cell begins with its child pointer.
     @inlinable func start(of index: Int) throws(DamagedPage) -> Int {
         guard index >= 0, index < cellCount else { throw DamagedPage(number, .cellBounds) }
         let start = bytes.big16(pointers + 2 * index)
@@ -71,13 +71,13 @@ package struct TreePage {
         return start
     }
 
-    /// The child with the keys up to that of a cell, of an interior page.
+    /// Returns the child with the keys up to that of a cell, on an interior page.
     @inlinable package func child(at index: Int) throws(DamagedPage) -> UInt32 { bytes.big32(try start(of: index)) }
 
-    /// A cell, by its place in the order of keys.
+    /// Returns a cell by its position in key order.
     ///
     /// - Parameter index: From 0 to below `cellCount`.
-    /// - Throws: ``DamagedPage`` where the cell is not within the page.
+    /// - Throws: ``DamagedPage`` if the cell is not within the page.
     @inlinable package func cell(at index: Int) throws(DamagedPage) -> TreeCell {
         var offset = try start(of: index)
         var (child, rowid, length) = (UInt32(0), Int64(0), 0)
@@ -87,7 +87,7 @@ package struct TreePage {
         }
         if kind != .tableInterior {
             guard let number = bytes.varint(&offset) else { throw DamagedPage(self.number, .cellBounds) }
-            // More SQLite cannot store.
+            // SQLite cannot store a longer payload.
             guard number <= 0x7fff_ffff else { throw DamagedPage(self.number, .payloadLength) }
             length = Int(number)
         }
@@ -104,20 +104,20 @@ package struct TreePage {
     }
 }
 
-/// One cell of a b-tree's page: a row of a table, or a key of an index or of a table WITHOUT ROWID.
+/// A cell of a b-tree page: a row of a table, or a key of an index or of a table WITHOUT ROWID.
 package struct TreeCell {
-    /// The page it is on, and its place there.
+    /// The cell's page, and its position there.
     package let page: UInt32
     package let index: Int
-    /// The child with lesser keys, of an interior page; else 0.
+    /// The child with lesser keys, on an interior page; otherwise 0.
     package let child: UInt32
-    /// 0 in an index.
+    /// The row's rowid; 0 in an index.
     package let rowid: Int64
     /// The length of the payload, in bytes.
     package let length: Int
-    /// What of the payload is on the page.
+    /// The part of the payload that is on the page.
     package let local: UnsafeRawBufferPointer
-    /// The page with what follows; 0 where nothing does.
+    /// The first overflow page; 0 if there is none.
     package let overflow: UInt32
 
     @inlinable init(

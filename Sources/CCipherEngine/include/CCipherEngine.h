@@ -3,43 +3,43 @@
 
 #include <stdint.h>
 
-// The engine's own interface: of the package SQLCipher.swift where that is linked, else of the system's library.
+// The engine's own interface: from the package SQLCipher.swift if that is linked, otherwise from the system's library.
 #if defined(__APPLE__) || __has_include(<SQLCipher/sqlite3.h>)
 #include <SQLCipher/sqlite3.h>
 #else
 #include <sqlite3.h>
 #endif
 
-// sqlite3_key_v2, which the header shows only where SQLITE_HAS_CODEC is defined, and a module is not told what its
+// Calls sqlite3_key_v2, which the header declares only if SQLITE_HAS_CODEC is defined; a module does not see what its
 // importer defines.
 int cs_key(sqlite3 *db, const char *schema, const void *key, int count);
 
-// Switches, each set through the variadic sqlite3_db_config. Each returns SQLITE_OK, or SQLITE_ERROR where the engine
-// is too old to know the switch.
+// Settings, each set through the variadic sqlite3_db_config. Each function returns SQLITE_OK, or SQLITE_ERROR if the
+// engine is too old to have the setting.
 int cs_config_double_quoted_strings(sqlite3 *db, int in_definitions, int in_queries);
 int cs_config_legacy_file_format(sqlite3 *db, int enabled);
 int cs_config_defensive(sqlite3 *db, int enabled);
 int cs_config_trusted_schema(sqlite3 *db, int enabled);
 int cs_config_triggers(sqlite3 *db, int enabled);
 
-// The flag with which a file is opened that has no symbolic link in its path, or 0 where the engine is too old to know it.
+// Returns the flag for opening a file only if its path has no symbolic link, or 0 if the engine is too old to have it.
 int cs_open_without_links(void);
 
-// Copies the header of the index of a database's log, as all connections share it: 48 bytes in this machine's order. The
-// connection must be in a transaction. Returns SQLITE_NOTFOUND where it has no such index.
+// Copies the header of the index of a database's log, which all connections share: 48 bytes in this machine's byte
+// order. The connection must be in a transaction. Returns SQLITE_NOTFOUND if it has no such index.
 // Source: SQLite, "WAL-mode File Format", section 4.1.
 int cs_log_index(sqlite3 *db, const char *schema, unsigned char header[48]);
 
-// Switches off the library's memory statistics. Returns SQLITE_MISUSE where the library is in use already.
+// Turns off the library's memory statistics. Returns SQLITE_MISUSE if the library is already in use.
 int cs_config_no_memory_statistics(void);
 
-// The calling thread's number, and a number that several threads read and write.
+// The calling thread's number, and access to a number that several threads read and write.
 uintptr_t cs_this_thread(void);
 uintptr_t cs_load(const uintptr_t *number);
 void cs_store(uintptr_t *number, uintptr_t value);
 
-// The interface of FTS3 and FTS4 to tokenizers, as fts3_tokenizer.h has it, which is not installed with the engine. A
-// module's, a tokenizer's and a cursor's last field are the caller's.
+// The tokenizer interface of FTS3 and FTS4, as in fts3_tokenizer.h, which is not installed with the engine. The last
+// fields of a module, a tokenizer and a cursor belong to the caller.
 typedef struct cs_fts3_module cs_fts3_module;
 typedef struct {
     const cs_fts3_module *module;
@@ -59,14 +59,14 @@ struct cs_fts3_module {
     void *object;
 };
 
-// Registers a tokenizer for FTS3 and FTS4, whose module must outlive the connection. Does nothing where the engine has
+// Registers a tokenizer for FTS3 and FTS4; the module must outlive the connection. Does nothing if the engine has
 // neither.
 int cs_register_fts3_tokenizer(sqlite3 *db, const char *name, const cs_fts3_module *module);
 
-// Finds FTS5's interface to tokenizers: NULL where the engine does not have it.
+// Finds FTS5's tokenizer interface; NULL if the engine does not have FTS5.
 int cs_fts5_interface(sqlite3 *db, fts5_api **interface);
 
-// SQLITE_TRANSIENT, a cast that Swift cannot import.
+// Returns SQLITE_TRANSIENT, a cast that Swift cannot import.
 sqlite3_destructor_type cs_transient_destructor(void);
 
 #endif

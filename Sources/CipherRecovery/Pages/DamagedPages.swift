@@ -1,9 +1,9 @@
 package import CipherSQLiteFormat
 
-/// The pages of a damaged file, with those that its log or journal has in their place.
+/// The pages of a damaged file; a page in its log or journal replaces the one in the file.
 ///
-/// As many as the bytes that are there can hold: what a header, a log or a journal claims beyond that is not believed, and
-/// pages that a header leaves out are there all the same.
+/// The page count is what the existing bytes can hold. A larger count claimed by a header, a log or a journal is not
+/// believed, and pages that a header leaves out are included all the same.
 package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSource {
     package let geometry: PageGeometry
     package let pageCount: UInt32
@@ -17,7 +17,7 @@ package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSour
         self.versions = versions
         self.sidecar = sidecar
         let whole = UInt32(clamping: database.size / Int64(geometry.pageSize))
-        // A journal puts the size back to what it was; a log says what it is.
+        // A journal records the size to restore; a log records the current size.
         pageCount =
             versions.map {
                 max(
@@ -36,9 +36,9 @@ package struct DamagedPages<Database: ByteSource, Sidecar: ByteSource>: PageSour
 }
 
 extension PageGeometry {
-    /// The one of some sizes by which the most pages are whole; `nil` if none is.
+    /// Returns the candidate geometry with which the most pages are whole; `nil` if no page is whole with any.
     ///
-    /// Up to some thousand pages are looked at.
+    /// Examines pages 2 to 4,096 at most.
     package static func guess(among sizes: [PageGeometry], in source: some PageSource) throws -> PageGeometry? {
         var counts = [Int](repeating: 0, count: sizes.count)
         guard source.pageCount > 1 else { return nil }
@@ -52,11 +52,11 @@ extension PageGeometry {
         return counts.firstIndex(of: most).map { sizes[$0] }
     }
 
-    /// The sizes by which the most pages of a file are well-formed pages of b-trees, where no header tells; `nil` if
-    /// none is.
+    /// Returns the page size with which the most pages of a file are well-formed b-tree pages, for a file whose header
+    /// does not give it; `nil` if there is none.
     ///
-    /// Of a greater size than the true one only some pages begin where it says, and of a smaller one most claim content behind
-    /// their end. Up to some thousand pages are looked at.
+    /// With a size greater than the true one, only some pages begin where expected; with a smaller one, most pages
+    /// claim content beyond their end. Examines at most 16 MiB, spread evenly over the file.
     package static func guess(_ database: some ByteSource) throws -> PageGeometry? {
         var best: (count: Int, geometry: PageGeometry)?
         for shift in 9...16 {

@@ -1,13 +1,13 @@
 internal import CipherSQLiteFormat
 
-/// A page that was read, in memory of its own.
+/// A page that was read, in its own memory.
 final class HeldPage {
     let number: UInt32
     /// The whole page; it lasts as long as this object.
     let bytes: UnsafeRawBufferPointer
     private let memory: UnsafeMutableRawBufferPointer
 
-    /// Reads a page; `nil` if the source has none of this number, or one that is damaged as a whole.
+    /// Reads a page; returns `nil` if the source has no page with this number, or the page is damaged as a whole.
     ///
     /// - Throws: What the source throws.
     init?(_ number: UInt32, in source: some PageSource) throws {
@@ -33,6 +33,6 @@ final class HeldPage {
 
     deinit { memory.deallocate() }
 
-    /// Whether there is nothing but zeros on it.
+    /// Whether the page contains only zeros.
     var isEmpty: Bool { bytes.allSatisfy { $0 == 0 } }
 }

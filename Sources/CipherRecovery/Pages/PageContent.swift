@@ -1,26 +1,26 @@
 internal import CipherSQLiteFormat
 
-/// The cells of a b-tree page, with those apart that contradict the rest of the page.
+/// The cells of a b-tree page, separated from those that contradict the rest of the page.
 ///
-/// SQLite keeps three things true of every page, which a damaged one breaks: no two cells overlap, the rowids of a table's
-/// page rise, and cells, free blocks and fragments fill the space for content without a rest.
+/// SQLite maintains three invariants on every page, and a damaged page violates them: no two cells overlap, the rowids
+/// on a table page increase, and cells, free blocks and fragments fill the content area exactly.
 /// Source: SQLite, "Database File Format", section 1.6, and `sqlite3BtreeIntegrityCheck` in its `btree.c`.
 struct PageContent {
     let page: HeldPage
     let tree: TreePage
-    /// The cells in order.
+    /// The cells, in order.
     private(set) var cells: [TreeCell] = []
-    /// Cells that can be read and contradict the others.
+    /// Cells that can be read but contradict the others.
     private(set) var doubtful: [TreeCell] = []
     /// Whether nothing on the page contradicts the rest.
     private(set) var isWhole = true
 
     var number: UInt32 { page.number }
 
-    /// Has the page last until here: the cells only point into it.
+    /// Keeps the page alive until this call; the cells only point into it.
     func keep() { withExtendedLifetime(page) {} }
 
-    /// `nil` if the page is no page of a b-tree.
+    /// Reads the cells of a page; returns `nil` if it is not a b-tree page.
     init?(_ page: HeldPage, _ geometry: PageGeometry) {
         guard let tree = try? TreePage(page.bytes, number: page.number, geometry) else { return nil }
         self.page = page
@@ -46,10 +46,10 @@ struct PageContent {
         isWhole = isWhole && doubtful.isEmpty && Self.fillsSpace(read.map(\.extent), tree, page)
     }
 
-    /// Whether a page other than page 1 is one of a b-tree on which nothing contradicts the rest.
+    /// Returns whether a page other than page 1 is a b-tree page on which nothing contradicts the rest.
     static func isWhole(_ page: UnsafeRawBufferPointer, _ geometry: PageGeometry) -> Bool {
         let bytes = MemoryBytes(page)
-        // Page 2 of two, the first of which is not read.
+        // The page stands as page 2 of two; page 1 is never read.
         let pages = FilePages(RepeatedPage(bytes: bytes), geometry, pageCount: 2)
         guard let held = try? HeldPage(2, in: pages), let content = PageContent(held, geometry) else { return false }
         return content.isWhole
@@ -57,7 +57,7 @@ struct PageContent {
 
     private static func header(_ page: HeldPage) -> Int { page.number == 1 ? 100 : 0 }
 
-    /// Where a cell begins and ends on its page.
+    /// Returns where a cell begins and ends on its page.
     private static func extent(of cell: TreeCell, _ tree: TreePage, _ page: HeldPage) -> Range<Int> {
         let pointers = header(page) + (tree.kind.isLeaf ? 8 : 12)
         let start = page.bytes.big16(pointers + 2 * cell.index)
@@ -84,10 +84,10 @@ struct PageContent {
         return found
     }
 
-    /// The numbers outside a longest rising sequence.
+    /// Returns the positions of the numbers outside a longest increasing subsequence.
     private static func misplaced(_ rowids: [Int64]) -> Set<Int> {
         guard zip(rowids, rowids.dropFirst()).contains(where: { $0 >= $1 }) else { return [] }
-        // For each length the position with the least last number, and for each position the one before it.
+        // For each length, the position of the smallest last number; for each position, its predecessor.
         var tails: [Int] = []
         var previous = [Int?](repeating: nil, count: rowids.count)
         for position in rowids.indices {
@@ -128,7 +128,7 @@ struct PageContent {
     }
 }
 
-/// A page that stands at every place.
+/// A source that returns one page at every offset.
 private struct RepeatedPage: ByteSource {
     let bytes: MemoryBytes
     var size: Int64 { 2 * bytes.size }

@@ -1,6 +1,6 @@
 internal import CipherSQLiteFormat
 
-/// What each page of a damaged database was found to be for, a byte a page.
+/// The use found for each page of a damaged database, in one byte per page.
 final class PageOwners: PageClaims {
     enum Owner: UInt8 {
         case nobody, tree, overflow, free, system
@@ -20,9 +20,9 @@ final class PageOwners: PageClaims {
     /// Whether the page exists and has no owner.
     func isUnclaimed(_ page: UInt32) -> Bool { page > 0 && self[page] == .nobody }
 
-    /// Notes an owner.
+    /// Records the owner of a page that has none.
     ///
-    /// - Returns: Whether the page had none.
+    /// - Returns: Whether the page exists and had no owner.
     @discardableResult
     func claim(_ page: UInt32, _ owner: Owner) -> Bool {
         guard isUnclaimed(page) else { return false }
@@ -30,7 +30,7 @@ final class PageOwners: PageClaims {
         return true
     }
 
-    /// Takes pages back that were claimed by what turned out to be damaged.
+    /// Removes the claims on pages, for example if what claimed them turned out to be damaged.
     func release(_ pages: [UInt32]) {
         for page in pages where Int(page) < owners.count { owners[Int(page)] = 0 }
     }

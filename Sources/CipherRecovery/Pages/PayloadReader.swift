@@ -1,13 +1,13 @@
 internal import CipherSQLiteFormat
 
-/// Reads payloads with their overflow pages, and holds a chain to what SQLite writes: each page is the only claim on it, the
-/// last one names no other.
+/// Reads payloads with their overflow pages, and accepts only chains that SQLite can have written: nothing else claims
+/// their pages, and the last page names no next one.
 ///
 /// Source: SQLite, "Database File Format", section 1.6.1.
 struct PayloadReader<Source: PageSource>: ~Copyable {
     let source: Source
     let owners: PageOwners
-    /// The overflow pages of the payload that was read last.
+    /// The overflow pages of the last payload that was read.
     private(set) var chain: [UInt32] = []
     private var memory: [UInt8] = []
 
@@ -16,7 +16,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         self.owners = owners
     }
 
-    /// Why a payload cannot be had: a page that is missing, damaged or another's.
+    /// The page that keeps a payload from being read: it is missing, damaged or claimed by something else.
     struct Loss: Error {
         let page: UInt32
     }
@@ -24,14 +24,14 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
     /// A whole payload.
     struct Payload {
         let bytes: UnsafeRawBufferPointer
-        /// Where the content of a page begins that holds nothing but zeros, and its number: a blob may end so, and no text
-        /// does.
+        /// The offset in the payload of the last overflow page that contains only zeros, and the number of that page. A
+        /// blob may end in zeros, but a text does not.
         let empty: (start: Int, page: UInt32)?
     }
 
     /// Lends the whole payload of a cell.
     ///
-    /// - Parameter claims: Whether its overflow pages are this cell's from now on.
+    /// - Parameter claims: Whether the cell claims its overflow pages from now on.
     /// - Throws: ``Loss``; what the source and `body` throw.
     mutating func read<Result>(
         _ cell: TreeCell, claims: Bool = true, _ body: (Payload) throws -> Result
@@ -69,7 +69,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
                 next = following
             }
         } catch {
-            // What cannot be this row's may be another's.
+            // Pages that cannot belong to this row may belong to another.
             owners.release(claimed)
             claimed.removeAll()
             throw error
@@ -78,7 +78,7 @@ struct PayloadReader<Source: PageSource>: ~Copyable {
         return try memory.withUnsafeBytes { try body(Payload(bytes: $0, empty: empty)) }
     }
 
-    /// Lends the whole payload of a cell, and claims nothing.
+    /// Lends the whole payload of a cell, without claiming its overflow pages.
     ///
     /// - Throws: ``Loss``; what the source and `body` throw.
     mutating func peek<Result>(

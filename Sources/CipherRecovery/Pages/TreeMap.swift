@@ -1,25 +1,25 @@
 internal import CipherSQLiteFormat
 
-/// The pages of one b-tree as far as its interior pages lead to them, and where they do not.
+/// The pages of one b-tree that its interior pages lead to, and the places where pages are missing.
 ///
-/// Each page is held to its place before it is taken as the tree's: its kind, the range of rowids that its parent gives it,
-/// and what the caller knows of the records. So a child pointer that was damaged takes no page away from another tree.
+/// Each page is checked before it is accepted as part of the tree: its kind, the range of rowids that its parent gives
+/// it, and what the caller knows about the records. So a damaged child pointer takes no page away from another tree.
 struct TreeMap {
-    /// A page, and the rowids that its parent gives it.
+    /// A page, and the range of rowids that its parent gives it.
     struct Place {
         let page: UInt32
-        /// Above the one and up to the other; `nil` for no bound.
+        /// The rowids are greater than `above` and at most `upTo`; `nil` means no bound.
         let above: Int64?
         let upTo: Int64?
 
         func contains(_ rowid: Int64) -> Bool { above.map { rowid > $0 } != false && upTo.map { rowid <= $0 } != false }
     }
 
-    /// The pages with rows or keys, in their order: the leaves, and in a tree of keys its interior pages too.
+    /// The pages with rows or keys, in order: the leaves, and in a tree of keys also the interior pages.
     private(set) var pages: [Place] = []
-    /// Where pages below are missing, by the page that is lost or no longer leads to them.
+    /// The places below which pages are missing, each with the page that is lost or no longer leads to them.
     private(set) var gaps: [Place] = []
-    /// Leaves that cannot be read, and so lack no page but themselves, unless the child pointer to one of them is damaged.
+    /// Leaves that cannot be read. No other page is missing there, unless the child pointer to the leaf is damaged.
     private(set) var lostLeaves: [Place] = []
     /// Pages on which something contradicts the rest.
     private(set) var damaged: [UInt32] = []
@@ -27,14 +27,14 @@ struct TreeMap {
     /// Whether every page of the tree was found, and none is damaged.
     var isWhole: Bool { missing.isEmpty && damaged.isEmpty }
 
-    /// Where anything is missing.
+    /// All places where pages are missing.
     var missing: [Place] { gaps + lostLeaves }
 
-    /// A tree of which nothing is known but that it was there.
+    /// Creates the map of a tree that is known to have existed, but of which nothing else is known.
     init(lostRoot page: UInt32) { gaps = [Place(page: page, above: nil, upTo: nil)] }
 
-    /// Notes that the tree has not all of its rows: if nothing else says where they were, an earlier state of a page,
-    /// or another tree's, is in the place of one.
+    /// Records that the tree lacks some of its rows. If no gap accounts for them, one of its pages was replaced by an
+    /// earlier state of that page, or by a page of another tree.
     mutating func lackRows() {
         if missing.isEmpty { gaps = [Place(page: 0, above: nil, upTo: nil)] }
     }
@@ -49,14 +49,14 @@ struct TreeMap {
         var place: Place { Place(page: page, above: above, upTo: upTo) }
     }
 
-    /// As many levels as SQLite has.
+    /// SQLite's limit on the depth of a tree.
     private static let mostLevels = 20
 
     /// Walks a tree.
     ///
     /// - Parameters:
-    ///   - isTable: Whether it is a table's with rowids, or one of keys.
-    ///   - belongs: Whether a page with cells can be one of the tree, by its records.
+    ///   - isTable: Whether the tree belongs to a table with rowids; otherwise it is a tree of keys.
+    ///   - belongs: Returns whether a page with cells can be part of the tree, judging by its records.
     /// - Throws: What the source and `belongs` throw.
     init(
         root: UInt32, isTable: Bool, in source: some PageSource, _ owners: PageOwners,
@@ -64,12 +64,13 @@ struct TreeMap {
     ) throws {
         var steps = [Step(page: root, above: nil, upTo: nil, parent: root, depth: 0)]
         var unreadable: [Step] = []
-        // All leaves of a tree have one depth.
+        // All leaves of a tree have the same depth.
         var leafDepth: Int?
         while let step = steps.popLast() {
             func lose(_ page: UInt32) { gaps.append(Place(page: page, above: step.above, upTo: step.upTo)) }
             guard source.geometry.mayHold(step.page, of: source.pageCount) else {
-                // Beyond the end the file was cut off; what is no page at all was written over in the parent.
+                // A number not far beyond the end is a page that was cut off with the file; any other number that no
+                // page can have means that the parent was overwritten.
                 if step.page > source.pageCount, step.page / 64 <= source.pageCount {
                     unreadable.append(step)
                 } else {
@@ -103,7 +104,7 @@ struct TreeMap {
                 if content.isWhole { leafDepth = step.depth }
                 continue
             }
-            // Cells that cannot be read, or contradict the others, led to pages that are missing now.
+            // Cells that cannot be read or contradict the others led to pages that are now missing.
             if !content.isWhole { gaps.append(Place(page: step.page, above: step.above, upTo: step.upTo)) }
             steps += Self.children(of: content, step).reversed()
         }
@@ -126,7 +127,7 @@ struct TreeMap {
                 Step(page: cell.child, above: above, upTo: upTo, parent: content.number, depth: step.depth + 1))
             above = upTo
         }
-        // Behind cells that are missing the range of the last child is not known.
+        // After missing cells, the range of the last child is not exactly known.
         children.append(
             Step(
                 page: content.tree.rightChild, above: above, upTo: step.upTo, parent: content.number,

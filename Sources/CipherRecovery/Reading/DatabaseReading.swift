@@ -2,21 +2,22 @@ internal import CipherCatalog
 internal import CipherSQLite
 package import CipherSQLiteFormat
 
-/// One reading of all that a damaged database still contains, row by row.
+/// One reading of everything that a damaged database still contains, row by row.
 ///
-/// A row goes into its table where the table's tree leads to it, or where its page is one that the tree has lost: of the
-/// tables whose trees lack pages just there only those whose columns the records fit, by what the pointer map and the indexes
-/// still name, and never where more than one is left, or where another one may have had the page that is not known. All else
-/// stays apart. Two readings of the same pages find the same.
+/// A row goes into its table if the table's b-tree leads to it, or if its page is one that the b-tree has lost. In the
+/// second case, the candidates are the tables whose b-trees lack pages at exactly that place and whose columns the
+/// records fit. The pointer map and the remaining index entries narrow them down. If more than one candidate remains,
+/// or if an unknown table may have had the page, the row is set aside, as is everything else. Two readings of the same
+/// pages find the same rows.
 package struct DatabaseReading<Source: PageSource> {
     let source: Source
     package let forms: SchemaForms
     package let encoding: TextEncoding
-    /// That of the file; `nil` if page 1 is lost.
+    /// The file's header; `nil` if page 1 is lost.
     let header: FileHeader?
-    /// Whether the database may have had tables that are not among these.
+    /// Whether the database may have had tables that are not in ``forms``.
     let mayLackTables: Bool
-    /// Asked now and then whether to continue; throws to end the reading.
+    /// Called from time to time; it throws to end the reading.
     let checkpoint: () throws -> Void
 
     package init(
@@ -31,9 +32,9 @@ package struct DatabaseReading<Source: PageSource> {
         self.checkpoint = checkpoint
     }
 
-    /// Hands over every row, those of the tables first.
+    /// Hands every row to `sink`, those of the tables first.
     ///
-    /// A row may be handed over twice under one rowid or key: the first is the table's.
+    /// Two rows with the same rowid or key may be handed over; the first one belongs to the table.
     ///
     /// - Throws: What the source and `sink` throw.
     package func run(_ sink: @escaping (ReadRow) throws -> Void) throws -> ReadingFindings {
@@ -54,24 +55,24 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
     let owners: PageOwners
     var payloads: PayloadReader<Source>
     var findings: ReadingFindings
-    /// By the place of each table.
+    /// The b-tree of each table, by the table's position.
     private(set) var tables: [TreeMap] = []
-    /// By the place of the table and the index; `nil` if its root is not known.
+    /// The b-tree of each index, by the positions of the table and the index; `nil` if its root is not known.
     private(set) var indexes: [[TreeMap?]] = []
     let shapes: [RecordShape]
-    /// A whole page with rows that its parent does not lead to: an earlier state of it, whose rows are elsewhere by now, or
-    /// the parent is wrong.
+    /// A whole page with rows outside the range that its parent gives it. Either the page is in an earlier state, and
+    /// its rows are elsewhere by now, or the parent is wrong.
     struct Stray {
         let table: Int
         let place: TreeMap.Place
     }
 
     private(set) var strays: [Stray] = []
-    /// How many rows each table was found to have.
+    /// The number of rows found in each table.
     private var rows: [Int]
-    /// What the columns of each table were found to hold.
+    /// The storage classes found in the columns of each table.
     var observed: [ObservedValues]
-    /// What is known of the pages that are free.
+    /// What is known about the free pages.
     var freePages: FreePageEvidence
     /// The pointer map of a database with auto-vacuum.
     let pointerMap: LivingPointerMap?
@@ -89,7 +90,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         owners = PageOwners(reading.source)
         payloads = PayloadReader(reading.source, owners)
         findings = ReadingFindings(tables: reading.forms.tables.map { _ in ReadingFindings.Table() })
-        // In UTF-8 a name is the bytes of the schema, valid or not.
+        // In UTF-8, a name is the bytes in the schema, whether valid or not.
         let counted = reading.forms.tables.filter(\.countsRowIDs).map {
             reading.encoding == .utf8 ? $0.name.bytes : reading.encoding.bytes($0.name.text)
         }
@@ -100,7 +101,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         let schema = try SchemaReading.map(reading.source, owners)
         findings.isSchemaDamaged = !schema.isWhole
         for place in schema.pages {
-            // Their overflow pages must not be taken for others'.
+            // The schema's overflow pages must not be taken for those of other trees.
             guard let content = try content(place.page) else { continue }
             defer { content.keep() }
             for cell in content.cells { _ = try? payloads.read(cell) { _ in } }
@@ -137,10 +138,10 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Where pages of a table can have been that nothing leads to.
+    /// Returns the places in a table's b-tree where pages that nothing leads to may belong.
     ///
-    /// A leaf that cannot be read is itself what is missing, unless its page has another use: then the child pointer to it is
-    /// damaged, and the leaf is elsewhere.
+    /// If a leaf cannot be read, it is itself the missing page, unless its page has another use. Then the child pointer
+    /// to it is damaged, and the leaf is elsewhere.
     func openings(in table: Int) -> [TreeMap.Place] {
         tables[table].gaps
             + tables[table].lostLeaves.filter { leaf in
@@ -153,7 +154,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         try HeldPage(number, in: source).flatMap { PageContent($0, source.geometry) }
     }
 
-    // MARK: Living rows
+    // MARK: Live rows
 
     mutating func readTables() throws {
         for (number, map) in tables.enumerated() {
@@ -176,7 +177,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Hands a row over, or notes that it is lost.
+    /// Hands a row to the sink, or records that it is lost.
     mutating func hand(
         _ cell: TreeCell, _ content: borrowing PageContent, _ destination: ReadRow.Destination
     ) throws {
@@ -187,7 +188,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         do {
             var claims = true
             if case .apart(.deleted, _) = destination { claims = false }
-            // The overflow pages of a row that was deleted may be another's by now.
+            // The overflow pages of a deleted row may belong to another row by now.
             try payloads.read(cell, claims: claims) { payload in
                 let values = try RecordReader.values(payload.bytes, page: cell.page)
                 var checked = reading.checked(destination, values, isWhole: isWhole)
@@ -227,9 +228,9 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
         }
     }
 
-    /// Whether the zeros from an offset on are what is left of a lost page, and not of the row.
+    /// Returns whether the zeros from an offset on come from a lost page and are not part of the row.
     ///
-    /// A text has no NULs, and zeros in a blob rarely begin where a page does.
+    /// A text contains no NULs, and zeros in a blob rarely begin exactly where a page does.
     private static func isLost(_ values: [RecordValue], _ payload: UnsafeRawBufferPointer, from start: Int) -> Bool {
         guard let base = payload.baseAddress else { return false }
         return values.contains { value in
@@ -248,7 +249,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 
     // MARK: Pages without rows
 
-    /// Takes the overflow pages of the indexes out of what is unclaimed, and holds the tables to what the indexes name.
+    /// Claims the overflow pages of the indexes, and compares each table's rows with those that its indexes name.
     mutating func claimIndexes() throws {
         for (table, maps) in indexes.enumerated() {
             for (index, map) in maps.enumerated() {
@@ -272,7 +273,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
                     findings.tables[table].indexedRows = max(entries, findings.tables[table].indexedRows ?? 0)
                 }
             }
-            // Where pages are known to be wrong, they tell what is missing.
+            // If pages of the table are known to contradict their parents, they account for the missing rows.
             guard let indexed = findings.tables[table].indexedRows, indexed > rows[table],
                 !strays.contains(where: { $0.table == table })
             else { continue }
@@ -283,7 +284,7 @@ struct ReadingRun<Source: PageSource>: ~Copyable {
 }
 
 extension DatabaseReading {
-    /// Keeps a row out of a table that it cannot be of.
+    /// Returns a row's destination: apart, if its table cannot contain it.
     func checked(_ destination: ReadRow.Destination, _ values: [RecordValue], isWhole: Bool) -> ReadRow.Destination {
         guard case .table(let number) = destination else { return destination }
         let table = forms.tables[number]

@@ -1,20 +1,20 @@
 internal import CipherSQLiteFormat
 
-/// What is known of the pages of a damaged database that are free.
+/// What is known about the free pages of a damaged database.
 struct FreePageEvidence {
-    /// Pages that are free and may hold what they held before.
+    /// Free pages that may still hold their former content.
     var leaves: [UInt32] = []
-    /// How many pages are free of which nothing tells where they are; `nil` if nothing tells how many.
+    /// The number of free pages whose location is unknown; `nil` if that number is unknown.
     var unknown: Int?
-    /// Whether every other page is living: as many free pages are known as there are.
+    /// Whether every free page is known, so that every other page is live.
     var isComplete: Bool { unknown == 0 }
 }
 
 extension ReadingRun {
-    /// Takes the free pages out of what is unclaimed.
+    /// Claims the free pages.
     ///
-    /// A page that a trunk or the header names is free, whether or not it can be read: a file may be cut off, and what the
-    /// list says of the rest is known all the same.
+    /// A page that a trunk or the header names is free, whether or not it can be read: if the file was cut off, the
+    /// list still says which of the missing pages were free.
     mutating func claimFreePages() throws {
         guard let header = reading.header else {
             freePages.leaves = try findTrunks().leaves
@@ -33,7 +33,7 @@ extension ReadingRun {
         freePages.leaves = list.leaves
         missing.subtract(list.trunks + list.leaves)
         var known = list.trunks.count + list.leaves.count + missing.count
-        // What a lost trunk led to, and the whole list where the header says that there is none.
+        // This adds what a lost trunk led to, and the whole list if the header says that there is none.
         let found = try findTrunks()
         freePages.leaves += found.leaves
         known += found.trunks.subtracting(missing).count + found.leaves.count
@@ -41,9 +41,9 @@ extension ReadingRun {
         findings.isFreeListDamaged = isDamaged || known != header.freePages
     }
 
-    /// Looks for trunks of the free list that nothing leads to.
+    /// Finds free-list trunks that nothing leads to.
     ///
-    /// A trunk is told by what it lists: pages that nothing else claims, none twice.
+    /// A trunk is recognized by the pages that it lists: nothing else claims them, and none occurs twice.
     private mutating func findTrunks() throws -> (trunks: Set<UInt32>, leaves: [UInt32]) {
         var (trunks, leaves): (Set<UInt32>, [UInt32]) = ([], [])
         guard source.pageCount > 1 else { return (trunks, leaves) }
@@ -64,7 +64,7 @@ extension ReadingRun {
         return (trunks, leaves)
     }
 
-    /// Hands over what is left on free pages.
+    /// Hands over the rows that are left on free pages.
     mutating func readFreePages() throws {
         for page in freePages.leaves { try readFreePage(page) }
     }

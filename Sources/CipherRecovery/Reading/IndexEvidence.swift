@@ -1,20 +1,20 @@
 internal import CipherCatalog
 internal import CipherSQLiteFormat
 
-/// What the indexes of a table tell of its rows: which rows there were.
+/// The evidence that a table's indexes give about which rows the table had.
 struct IndexEvidence {
     enum Answer {
-        /// Every undamaged index has an entry for the row; if there is none, another one has.
+        /// Every undamaged index has an entry for the row; if no index is undamaged, a damaged one has an entry for it.
         case confirmed
-        /// An undamaged index has no entry for the row: it was deleted, or it is an old version.
+        /// An undamaged index has no entry for the row, so the row was deleted or is an old version.
         case denied
         case unknown
     }
 
     private let table: TableForm
-    /// The entries of undamaged indexes, by the index's place.
+    /// The fingerprints of the entries in undamaged indexes, by the index's position.
     private let whole: [Int: Set<UInt64>]
-    /// What is left of the others.
+    /// The fingerprints of the remaining entries of the other indexes.
     private let rest: Set<UInt64>
 
     init(_ table: TableForm, whole: [Int: Set<UInt64>], rest: Set<UInt64>) {
@@ -23,13 +23,13 @@ struct IndexEvidence {
         self.rest = rest
     }
 
-    /// Whether an undamaged index tells of every row.
+    /// Whether an undamaged index covers every row.
     var isComplete: Bool { !whole.isEmpty }
 
-    /// What the indexes tell of a row.
+    /// Returns what the indexes say about a row.
     ///
-    /// An entry of nothing but NULLs and the rowid is that of any row with NULLs there, also of another table's: it says
-    /// nothing, while its absence does.
+    /// An entry that holds only NULLs and the rowid matches any row with NULLs there, even a row of another table. So
+    /// its presence proves nothing, but its absence does.
     func answer(_ rowid: Int64?, _ values: [RecordValue]) -> Answer {
         var isNamed = false
         for (number, entries) in whole {

@@ -1,8 +1,9 @@
 internal import CipherSQLiteFormat
 
-/// The pointer map of a damaged database with auto-vacuum, which tells a living page from a free one without any list.
+/// The pointer map of a damaged database with auto-vacuum. It distinguishes live pages from free ones without the free
+/// list.
 struct LivingPointerMap {
-    /// What the map tells of a page.
+    /// The use of a page according to the map.
     enum Use: Equatable {
         case free
         /// A page of the b-tree with this root.
@@ -13,9 +14,9 @@ struct LivingPointerMap {
     private let map: PointerMap
     private let pageCount: UInt32
 
-    /// Takes the map of a database that has one; if its header is lost, of one whose second page reads as a map.
+    /// Opens the pointer map if the header says that there is one or, if the header is lost, if page 2 reads as one.
     ///
-    /// - Returns: `nil` where there is none.
+    /// - Returns: `nil` if there is none.
     init?(_ source: some PageSource, _ header: FileHeader?) throws {
         map = PointerMap(source.geometry)
         pageCount = source.pageCount
@@ -23,7 +24,7 @@ struct LivingPointerMap {
         if let header {
             guard header.hasPointerMap else { return nil }
         } else {
-            // The first table's root is the first page behind the map.
+            // The root of the first table is the first page after the map.
             guard try entry(of: 3, in: source)?.kind == .root else { return nil }
             for page in 4...max(4, min(pageCount, 12)) where !map.contains(page) && page <= pageCount {
                 guard try entry(of: page, in: source) != nil else { return nil }
@@ -35,13 +36,12 @@ struct LivingPointerMap {
         for page in 2...pageCount where map.contains(page) { owners.claim(page, .system) }
     }
 
-    /// What the map tells of a page; `nil` if its part of the map, or one of a page above, is lost or contradicts
-    /// itself.
+    /// Returns the use of a page; `nil` if the page's entry, or that of a page above it, is lost or contradicts itself.
     ///
     /// - Throws: What the source throws.
     func use(of page: UInt32, in source: some PageSource) throws -> Use? {
         var current = page
-        // As many levels as SQLite has.
+        // SQLite's limit on the depth of a tree.
         for _ in 0..<20 {
             guard let entry = try entry(of: current, in: source) else { return nil }
             switch entry.kind {
@@ -54,7 +54,7 @@ struct LivingPointerMap {
         return nil
     }
 
-    /// An entry that SQLite can have written.
+    /// Returns the entry of a page; `nil` if SQLite cannot have written it.
     private func entry(of page: UInt32, in source: some PageSource) throws -> PointerMap.Entry? {
         guard let entry = try map.entry(of: page, in: source) else { return nil }
         let hasParent = entry.kind != .root && entry.kind != .free

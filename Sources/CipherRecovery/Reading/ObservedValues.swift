@@ -1,11 +1,11 @@
 internal import CipherSQLiteFormat
 
-/// Which storage classes the columns of a table were found to hold.
+/// The storage classes found in the columns of a table.
 struct ObservedValues {
-    /// A bit for each class, by column.
+    /// For each column, one bit per storage class.
     private var columns: [UInt8]
     private var rows = 0
-    /// Of fewer rows nothing is usual.
+    /// With fewer rows, nothing counts as unusual.
     private static let fewest = 20
 
     init(columns: Int) { self.columns = [UInt8](repeating: 0, count: columns) }
@@ -27,7 +27,7 @@ struct ObservedValues {
         for (column, bit) in zip(columns.indices, classes) { columns[column] |= bit }
     }
 
-    /// Whether the table has rows of such values, or too few to tell.
+    /// Returns whether each value has a storage class found in its column, or there are too few rows to judge.
     func contains(_ values: [RecordValue]) -> Bool {
         rows < Self.fewest || zip(Self.classes(values), columns).allSatisfy { $0 & $1 != 0 }
     }

@@ -2,25 +2,25 @@ internal import CipherCatalog
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Pages of b-trees that nothing leads to.
+/// Reading of b-tree pages that nothing leads to.
 extension ReadingRun {
-    /// What the pages themselves tell of where they belong.
+    /// A page that nothing leads to, and the evidence of where it belongs.
     private struct Orphan {
         let page: UInt32
         let isTable: Bool
         /// The tables whose columns all of its records fit, and that the pointer map does not rule out.
         var tables: Set<Int>
-        /// Those of them whose trees lack pages just where its rows belong.
+        /// Those of ``tables`` whose b-trees lack pages at exactly the place where its rows belong.
         var placed: Set<Int> = []
-        /// Whether it can be of an index, too.
+        /// Whether it may also belong to an index.
         var mayBeIndex = false
-        /// What the pointer map says of it; `nil` if none tells.
+        /// The page's use according to the pointer map; `nil` if it is not known.
         var use: LivingPointerMap.Use?
-        /// The topmost page that leads to it, or itself.
+        /// The topmost page that leads to this page, or the page itself.
         var top: UInt32 = 0
-        /// The tables whose indexes name rows of it.
+        /// The tables whose indexes name rows of this page, or whose b-tree it is part of according to the pointer map.
         var confirmed: Set<Int> = []
-        /// The tables whose indexes are undamaged and name none.
+        /// The tables whose undamaged indexes rule out every row of this page.
         var denied: Set<Int> = []
     }
 
@@ -40,7 +40,7 @@ extension ReadingRun {
                 continue
             }
             guard let content = PageContent(page, source.geometry) else {
-                // What lists no page is a trunk without any, or nothing at all.
+                // A page that neither lists pages nor names a next one is a trunk without leaves, or nothing at all.
                 if page.isEmpty || page.bytes.big32(4) != 0 || page.bytes.big32(0) != 0 { survey.add(number) }
                 if page.isEmpty, isMissing { findings.lostPages.insert(number) }
                 continue
@@ -62,7 +62,7 @@ extension ReadingRun {
             }
             orphans.append(orphan)
         }
-        // Where the header is lost, a trunk of the free list can be among the pages that cannot be read.
+        // If the header is lost, a free-list trunk may be among the pages that cannot be read.
         if freePages.unknown == nil, survey.untold.isEmpty { freePages.unknown = 0 }
         if freePages.unknown == nil { findings.isFreeListDamaged = true }
         orphans = Self.agreed(orphans, parents)
@@ -81,7 +81,7 @@ extension ReadingRun {
             }
         }
         try countFreed(orphans, survey)
-        // What is found at first tells what is usual in the columns of each table.
+        // The first pass shows which values are usual in the columns of each table.
         for isLast in [false, true] {
             for orphan in orphans where owners.isUnclaimed(orphan.page) {
                 try reading.checkpoint()
@@ -97,7 +97,7 @@ extension ReadingRun {
         findings.lostPages.subtract(known)
     }
 
-    /// `nil` for a page of an index.
+    /// Returns the evidence in a page's records; `nil` for a page of an index.
     private mutating func orphan(
         _ content: borrowing PageContent, _ gapped: Set<Int>, _ survey: inout OrphanSurvey
     ) throws -> Orphan? {
@@ -119,7 +119,7 @@ extension ReadingRun {
             for (table, fit) in fit where fit != .exact { fits[table] = fit == .none ? nil : .short }
         }
         guard records > 0 else { return nil }
-        // SQLite's own table is told by the names in it, which other tables could hold, too.
+        // The table names in its rows identify sqlite_sequence, although the rows could fit other tables, too.
         if let own = fits.keys.first(where: { forms.tables[$0].name == "sqlite_sequence" }) {
             return Orphan(page: content.number, isTable: true, tables: [own])
         }
@@ -129,7 +129,7 @@ extension ReadingRun {
         return Orphan(page: content.number, isTable: isTable, tables: tables)
     }
 
-    /// The pages of one tree are of one table: what fits some of them only is none of it.
+    /// Removes the tables that fit only some pages of a tree, because all pages of a tree belong to one table.
     private static func agreed(_ orphans: [Orphan], _ parents: [UInt32: UInt32]) -> [Orphan] {
         func top(_ orphan: Orphan) -> UInt32 {
             if case .tree(let root) = orphan.use { return root }
@@ -155,8 +155,8 @@ extension ReadingRun {
         for number in 1...source.pageCount where owners.isUnclaimed(number) {
             if let content = try content(number), !content.tree.kind.isTable { unclaimed.append(number) }
         }
-        // Where not every free page is known, any page of an index may be one, with rows that are gone; and where not every
-        // table is, one of another's index.
+        // If not every free page is known, any page of an index may be free and name deleted rows. If not every table
+        // is known, it may belong to an index of an unknown table.
         let strays = try reading.mayLackTables ? [] : entries(on: unclaimed.filter { try isLiving($0) })
         var result: [Int: IndexEvidence] = [:]
         for table in asked.sorted() {
@@ -192,8 +192,8 @@ extension ReadingRun {
 
     // MARK: Rows
 
-    /// Has the indexes tell which rows are living on pages that contradict their parents; without any, those that the
-    /// parents lead to are.
+    /// Decides by the indexes which rows are live on pages that contradict their parents. If no index decides, the rows
+    /// that the parents lead to are live.
     private mutating func readStrays(_ evidence: [Int: IndexEvidence]) throws {
         for stray in strays {
             guard let content = try content(stray.place.page), let evidence = evidence[stray.table] else { continue }
@@ -215,11 +215,12 @@ extension ReadingRun {
         }
     }
 
-    /// Which tables of unknown roots each tree can be of, by its topmost page.
+    /// Returns the tables with unknown roots that each tree may belong to, by the tree's topmost page.
     ///
-    /// A table has one tree. If two are left for one, a definition may be missing, and it gets neither.
+    /// A table has one tree. If two trees remain for a table, a definition may be missing, and the table keeps only
+    /// trees that an index confirms.
     ///
-    /// - Parameter confirmed: The tables whose indexes name rows of a tree.
+    /// - Parameter confirmed: The tables whose indexes name rows of a tree, by the tree's topmost page.
     private func givenTables(of orphans: [Orphan], _ confirmed: [UInt32: Set<Int>]) -> [UInt32: Set<Int>] {
         let given = Set(forms.tables.indices.filter { forms.tables[$0].root == nil })
         var possible: [UInt32: Set<Int>] = [:]
@@ -228,7 +229,7 @@ extension ReadingRun {
             let tables = orphan.placed.subtracting(orphan.denied).intersection(given)
             possible[orphan.top, default: []].formUnion(named.isEmpty ? tables : tables.intersection(named))
         }
-        // What is the only table for one tree is none for the others.
+        // The only candidate for one tree is no candidate for the others.
         var settled: Set<Int> = []
         while true {
             let single = possible.values.compactMap { $0.count == 1 ? $0.first : nil }.filter { !settled.contains($0) }
@@ -270,16 +271,16 @@ extension ReadingRun {
         }
     }
 
-    /// The one table that a page can be of; `nil` where there is none, or more than one.
+    /// Returns the only table that a page can belong to; `nil` if there is none, or more than one.
     ///
     /// - Parameters:
     ///   - group: The tables whose indexes name rows of pages of the same tree.
-    ///   - byValues: Whether a table is left out in whose other rows no column holds such values.
+    ///   - byValues: Whether to leave out tables whose other rows never hold such values in their columns.
     private mutating func table(
         of orphan: Orphan, _ content: borrowing PageContent, _ group: Set<Int>, byValues: Bool
     ) throws -> Int? {
         if !orphan.confirmed.isEmpty { return orphan.confirmed.count == 1 ? orphan.confirmed.first : nil }
-        // A table that is not known may have had the page.
+        // The page may have belonged to an unknown table.
         guard !reading.mayLackTables else { return nil }
         var possible = orphan.placed.subtracting(orphan.denied)
         let named = possible.intersection(group)
@@ -298,13 +299,14 @@ extension ReadingRun {
         return possible.count == 1 ? possible.first : nil
     }
 
-    /// Whether a tree lacks pages where all rows of a page belong: of keys no page has a range.
+    /// Returns whether a tree lacks pages at a place where all rows of a page belong. A page of keys has no range of
+    /// rowids, so it fits any such place.
     private static func holds(_ content: borrowing PageContent, _ places: [TreeMap.Place]) -> Bool {
         let rowids = content.tree.kind.isTable ? content.cells.map(\.rowid) : []
         return places.contains { place in rowids.allSatisfy(place.contains) }
     }
 
-    /// Whether a page that no tree leads to is part of one all the same.
+    /// Returns whether a page that no tree leads to is nevertheless part of one.
     private func isLiving(_ page: UInt32) throws -> Bool {
         switch try pointerMap?.use(of: page, in: source) {
         case .tree: true
@@ -313,7 +315,8 @@ extension ReadingRun {
         }
     }
 
-    /// Counts the orphans that can only be free: if they make up what the header says, all others are living.
+    /// Counts the orphans that can only be free. If they account for the header's number of free pages, all others are
+    /// live.
     private mutating func countFreed(_ orphans: [Orphan], _ survey: OrphanSurvey) throws {
         guard let unknown = freePages.unknown, unknown > 0, !reading.mayLackTables else { return }
         var freed = 0
@@ -330,14 +333,15 @@ extension ReadingRun {
         indexes.allSatisfy { $0.allSatisfy { $0.map { $0.missing.isEmpty } ?? false } }
     }
 
-    /// Whether every tree that could have a page has all of its pages where the rows belong, or says that it has no such row.
+    /// Returns whether a page can only be free: the pointer map says so, or every table that it fits has all pages at
+    /// the place where its rows belong or has indexes that rule them out.
     private func isFreed(_ orphan: Orphan, _ content: borrowing PageContent) -> Bool {
         switch orphan.use {
         case .free: return true
         case .tree, .overflow: return false
         case nil:
             guard !reading.mayLackTables, orphan.isTable || hasAllIndexPages else { return false }
-            // What fits no table may be one's whose definition is not the file's own.
+            // A page that fits no table may belong to one whose definition comes from a template.
             if orphan.tables.isEmpty, forms.tables.contains(where: \.isGiven) { return false }
             let rowids = orphan.isTable ? content.cells.map(\.rowid) : []
             return orphan.tables.subtracting(orphan.denied).allSatisfy { table in
@@ -364,7 +368,7 @@ extension ReadingRun {
             let destination: ReadRow.Destination
             switch answer {
             case .denied: destination = .apart(.deleted, tables: [table])
-            // A page that was freed holds copies of rows that were moved, among those that were deleted.
+            // A freed page holds copies of moved rows as well as deleted rows.
             case .unknown where !isLiving:
                 destination = .apart(.orphaned, tables: [table])
             default: destination = .table(table)
@@ -379,7 +383,7 @@ extension ReadingRun {
         for cell in content.cells { try hand(cell, content, .apart(reason, tables: tables)) }
     }
 
-    /// Whether a page of keys can be one of an index with gaps, too.
+    /// Returns whether a page of keys may also belong to an index with gaps.
     private mutating func mayBeIndex(_ content: borrowing PageContent) -> Bool {
         for table in forms.tables.indices {
             for (number, index) in forms.tables[table].indexes.enumerated() {
@@ -395,18 +399,18 @@ extension ReadingRun {
     }
 }
 
-/// What the pages that nothing leads to tell together.
+/// The combined evidence of the pages that nothing leads to.
 private struct OrphanSurvey {
-    /// Pages that are none of a b-tree.
+    /// Pages that cannot be read or are not b-tree pages.
     private var others: Set<UInt32> = []
     /// The overflow pages of the rows on pages that nothing leads to.
     var overflow: Set<UInt32> = []
     /// Pages of keys that fit no table.
     var indexPages: Set<UInt32> = []
 
-    /// Notes a page; the first one is known to be the schema's.
+    /// Records a page. Page 1 is left out, because it belongs to the schema.
     mutating func add(_ page: UInt32) { if page > 1 { others.insert(page) } }
 
-    /// Pages of which nothing tells what they are for.
+    /// Pages whose use is not known.
     var untold: Set<UInt32> { others.subtracting(overflow) }
 }

@@ -1,63 +1,64 @@
 package import CipherSQLiteFormat
 
-/// A row that was found, lent while it is handed over.
+/// A row that was found; its values are valid only while it is handed over.
 package struct ReadRow {
-    /// Where the row goes.
+    /// The destination of a row.
     package enum Destination {
-        /// A table, by its place among the schema's.
+        /// A table, by its position in the schema.
         case table(Int)
-        /// Apart from the tables.
+        /// Set aside, outside the schema's tables.
         case apart(Reason, tables: [Int])
     }
 
-    /// Why a row is in no table.
+    /// The reason that a row is in no table.
     package enum Reason: String, Sendable, CaseIterable {
-        /// Nothing tells which table it is of, or whether it was deleted, or another row has its rowid or key.
+        /// It is not known which table the row belongs to or whether it was deleted, or another row has its rowid or
+        /// key.
         case orphaned
-        /// It is on a page that is free, or no index of its table names it any more.
+        /// The row is on a free page, or an undamaged index of its table does not name it.
         case deleted
-        /// What is left of its page contradicts it.
+        /// The rest of its page or its table's definition contradicts the row, or part of the row is lost.
         case damaged
     }
 
     package let destination: Destination
-    /// The page of its cell.
+    /// The page that holds the row's cell.
     package let page: UInt32
-    /// `nil` in a table WITHOUT ROWID.
+    /// The rowid; `nil` in a table WITHOUT ROWID.
     package let rowid: Int64?
-    /// The values of the record, in its order; fewer than the table has columns where columns were added later.
+    /// The values of the record, in its order; fewer than the table has columns if columns were added later.
     package let values: [RecordValue]
 }
 
-/// What a reading found, and what it did not.
+/// The findings of a reading, including what could not be read.
 package struct ReadingFindings: Sendable {
-    /// What is known of one table.
+    /// What is known about one table.
     package struct Table: Sendable {
         /// Pages that are missing or damaged, by their numbers.
         package var lostPages: Set<UInt32> = []
-        /// Rows that begin on a page that was read, and cannot be read whole.
+        /// The number of rows that begin on a readable page but cannot be read completely.
         package var lostRows = 0
-        /// How many rows an undamaged index names, the one that names most; `nil` if none tells.
+        /// The number of rows in the undamaged index that names the most; `nil` if no index is undamaged.
         package var indexedRows: Int?
-        /// Whether those are more than the table's own tree has.
+        /// Whether ``indexedRows`` is greater than the number of rows in the table's own b-tree.
         package var lacksRows = false
-        /// Pages that no tree leads to any more and whose rows are the table's.
+        /// The number of pages that no tree leads to any more but whose rows belong to the table.
         package var orphanedPages = 0
 
         package init() {}
     }
 
     package var tables: [Table]
-    /// Pages that cannot be read, and of which nothing tells whose they were.
+    /// Pages that cannot be read and whose owner is not known.
     package var lostPages: Set<UInt32> = []
-    /// Indexes of which pages are damaged, by table and place.
+    /// Indexes with damaged pages, by the positions of the table and the index.
     package var damagedIndexes: [(table: Int, index: Int)] = []
-    /// Whether the free list is damaged, or does not have as many pages as the header says.
+    /// Whether the free list is damaged, or the number of its pages differs from the header's.
     package var isFreeListDamaged = false
     /// Whether the schema's own pages are damaged.
     package var isSchemaDamaged = false
 
-    /// Whether any page of a table, an index, the schema or the free list is.
+    /// Whether anything in a table, an index, the schema or the free list is damaged or missing.
     package var hasDamage: Bool {
         isSchemaDamaged || isFreeListDamaged || !damagedIndexes.isEmpty || !lostPages.isEmpty
             || tables.contains { !$0.lostPages.isEmpty || $0.lacksRows }

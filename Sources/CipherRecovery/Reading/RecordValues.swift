@@ -1,9 +1,9 @@
 internal import CipherSQLiteFormat
 
 extension RecordReader {
-    /// All values of a record, which last as long as its payload.
+    /// Returns all values of a record; they are valid as long as its payload.
     ///
-    /// - Throws: ``DamagedPage`` where the record is not as long as its header says.
+    /// - Throws: ``DamagedPage`` if the record is not as long as its header says.
     static func values(_ payload: UnsafeRawBufferPointer, page: UInt32) throws(DamagedPage) -> [RecordValue] {
         var record = try RecordReader(payload, page: page)
         var values: [RecordValue] = []
@@ -11,8 +11,8 @@ extension RecordReader {
         return values
     }
 
-    /// The serial types of a record, as far as they are on the cell's own page; `nil` where they continue elsewhere or
-    /// are none.
+    /// Returns the serial types of a record if all of them are on the cell's own page; `nil` if they continue on
+    /// another page or are invalid.
     static func types(_ cell: TreeCell) -> [UInt64]? {
         var offset = 0
         guard let length = cell.local.varint(&offset), length >= offset, length <= cell.local.count else { return nil }
@@ -28,9 +28,10 @@ extension RecordReader {
 }
 
 extension [RecordValue] {
-    /// A number that equal values have in common, within one process.
+    /// Returns a number that equal values share within one process.
     ///
-    /// - Parameter isExact: Whether a whole number counts as another one as a real number: SQLite stores it either way.
+    /// - Parameter isExact: Whether an integer differs from an equal real number; SQLite stores a whole number either
+    ///   way.
     func fingerprint(isExact: Bool = false) -> UInt64 {
         var hasher = Hasher()
         for value in self {
@@ -60,7 +61,8 @@ extension [RecordValue] {
         return UInt64(truncatingIfNeeded: hasher.finalize())
     }
 
-    /// Whether a text among them is not what a healthy page would hold: with a NUL, or not valid in the encoding.
+    /// Returns whether one of the texts is not what a healthy page would hold: it contains a NUL or, in UTF-8, is
+    /// invalid.
     func hasImplausibleText(_ encoding: TextEncoding) -> Bool {
         contains { value in
             guard case .text(let bytes) = value else { return false }

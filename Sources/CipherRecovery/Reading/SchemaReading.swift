@@ -2,16 +2,16 @@ internal import CipherCatalog
 internal import CipherSQLite
 package import CipherSQLiteFormat
 
-/// The schema of a damaged database, as far as its pages hold it.
+/// The part of a damaged database's schema that its pages still hold.
 package struct SchemaReading {
     package private(set) var entries: [SchemaText] = []
-    /// Whether pages of it are missing or damaged.
+    /// Whether pages of the schema are missing or damaged.
     package private(set) var isDamaged = false
     package private(set) var encoding: TextEncoding
 
-    /// Reads the schema's table, and where pages of it are missing, the pages that look like its leaves.
+    /// Reads the schema table and, if some of its pages are missing, the pages that look like its leaves.
     ///
-    /// - Parameter encoding: How text is stored, where the header tells.
+    /// - Parameter encoding: The text encoding, if the header gives it.
     /// - Throws: What the source throws.
     package init(in source: some PageSource, encoding known: TextEncoding?) throws {
         encoding = known ?? .utf8
@@ -37,7 +37,7 @@ package struct SchemaReading {
         var roots: [[UInt8]: UInt32?] = [:]
         for entry in found.map({ SchemaText($0, encoding) }) {
             if let root = roots.updateValue(entry.root, forKey: entry.key) {
-                // Two trees under one name: the other's is not known.
+                // Two trees have one name, so the real name of one of them is not known.
                 if root != entry.root { isDamaged = true }
             } else {
                 entries.append(entry)
@@ -45,14 +45,14 @@ package struct SchemaReading {
         }
     }
 
-    /// Has the definitions of a healthy database of the same schema stand for those that are lost or cannot be read.
+    /// Replaces definitions that are lost or cannot be read with those of a healthy database that has the same schema.
     ///
-    /// - Parameter rejected: Entries that SQLite does not take.
+    /// - Parameter rejected: Entries that SQLite does not accept.
     package mutating func add(template: [SchemaText], for rejected: [SchemaForms.Rejected]) {
         let given = Dictionary(template.map { ($0.key, $0) }, uniquingKeysWith: { first, _ in first })
         let unread = Set(rejected.map(\.entry.key))
         entries = entries.map { unread.contains($0.key) ? given[$0.key]?.given(root: $0.root) ?? $0 : $0 }
-        // An entry without its like may be one whose name is damaged.
+        // A rejected entry without a counterpart in the template may have a damaged name.
         guard isDamaged || unread.contains(where: { given[$0] == nil }) else { return }
         let known = Set(entries.map(\.key))
         entries += template.filter { !known.contains($0.key) }.map { $0.given(root: $0.root == 0 ? 0 : nil) }
@@ -75,7 +75,7 @@ package struct SchemaReading {
         }
     }
 
-    /// The entries on leaves that no page leads to.
+    /// Returns the entries on leaves that no page leads to.
     private static func orphans<Source>(
         _ source: Source, _ owners: PageOwners, _ payloads: inout PayloadReader<Source>
     ) throws -> [SchemaEntry] {
@@ -105,7 +105,7 @@ package struct SchemaReading {
         return SchemaEntryCheck.isShape(of: text.text, text.type, hasRoot: entry.rootPage > 0)
     }
 
-    /// The encoding of a text in ASCII.
+    /// Returns the encoding of a text that consists of ASCII characters.
     private static func encoding(of text: [UInt8]) -> TextEncoding {
         guard text.count > 1, text.count % 2 == 0 else { return .utf8 }
         return text[1] == 0 ? .utf16LittleEndian : text[0] == 0 ? .utf16BigEndian : .utf8

@@ -2,14 +2,14 @@ internal import CipherCatalog
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// Whether records can be a table's, by what SQLite lets into its columns.
+/// Judges whether records can belong to a table, by the values that SQLite allows in its columns.
 ///
-/// Source: SQLite, "Datatypes In SQLite", section 3: a column of TEXT affinity holds no number, and an INTEGER PRIMARY KEY is
-/// NULL in the record.
+/// Source: SQLite, "Datatypes In SQLite", section 3: a column of TEXT affinity holds no number, and an INTEGER PRIMARY
+/// KEY is NULL in the record.
 struct RecordShape {
     enum Fit {
         case none
-        /// As a record from before columns were added.
+        /// The record fits as one from before columns were added.
         case short
         case exact
     }
@@ -23,7 +23,7 @@ struct RecordShape {
     }
 
     private let columns: [Column]
-    /// What the first value must be one of, as text; `nil` for anything.
+    /// The texts that the first value must be one of; `nil` if anything is allowed.
     private let names: Set<[UInt8]>?
 
     /// - Parameter counted: The names of the tables with AUTOINCREMENT, in the database's encoding.
@@ -42,7 +42,7 @@ struct RecordShape {
         }
     }
 
-    /// How a record fits.
+    /// Returns how a record fits.
     func fit(_ values: [RecordValue]) -> Fit {
         if let names {
             guard values.count == 2, case .text(let name) = values[0], case .integer = values[1],
@@ -54,7 +54,7 @@ struct RecordShape {
         return columns[values.count...].allSatisfy(\.canBeAdded) ? .short : .none
     }
 
-    /// How all of some records fit; of none they fit in no way.
+    /// Returns how all of the records fit; if there are none, they do not fit.
     func fit(_ records: [[RecordValue]]) -> Fit {
         var result = records.isEmpty ? Fit.none : .exact
         for record in records {
@@ -76,10 +76,10 @@ struct RecordShape {
     }
 }
 
-/// Whether records can be entries of an index: the columns' values, and after them what leads to the row.
+/// Judges whether records can be entries of an index: the columns' values, followed by the row's rowid or key.
 struct IndexShape {
     private let refusesNumbers: [Bool]
-    /// Which values are a rowid, and so integers.
+    /// The positions of values that are rowids and therefore integers.
     private let rowids: Set<Int>
 
     init(_ index: IndexForm, _ table: TableForm) {

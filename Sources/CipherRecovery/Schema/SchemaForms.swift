@@ -3,17 +3,17 @@ internal import CipherErrors
 package import CipherSQLite
 package import CipherSQLiteFormat
 
-/// A schema whose entries were tried one by one in a database of their own, in memory: an entry that is damaged costs itself
-/// alone.
+/// A schema whose entries were tried one by one in a separate in-memory database, so that a damaged entry affects only
+/// itself.
 package struct SchemaForms {
     package private(set) var tables: [TableForm] = []
-    /// Indexes on expressions or with a condition, views and triggers, in the order in which they can be made.
+    /// Indexes on expressions or with a condition, views and triggers, in the order in which they can be created.
     package private(set) var others: [SchemaText] = []
     package private(set) var virtualTables: [SchemaText] = []
-    /// Entries that SQLite does not take, by type and name, with its reason.
+    /// Entries that SQLite does not accept, by type and name, with the reason.
     package private(set) var rejected: [Rejected] = []
 
-    /// Whether an entry that SQLite does not take may be that of a table with rows.
+    /// Whether an entry that SQLite does not accept may belong to a table with rows.
     package var mayLackTables: Bool {
         rejected.contains { $0.entry.root != 0 && !["index", "view", "trigger"].contains($0.entry.type) }
     }
@@ -23,7 +23,7 @@ package struct SchemaForms {
         package let reason: String
     }
 
-    /// Tables that SQLite makes itself, under names that no statement may make.
+    /// Tables that SQLite creates itself, under names that no statement may use.
     private static let own: [String: String] = [
         "sqlite_sequence": "CREATE TABLE cipherstore_own(name,seq)",
         "sqlite_stat1": "CREATE TABLE cipherstore_own(tbl,idx,stat)",
@@ -34,7 +34,7 @@ package struct SchemaForms {
     /// Reads a schema.
     ///
     /// - Throws: ``StoreError`` with `missingCollation` if a table or an index sorts by a collation that is not
-    ///   registered; ``DatabaseError`` where there is no memory.
+    ///   registered; ``DatabaseError`` if memory is exhausted.
     package init(_ entries: [SchemaText], _ encoding: TextEncoding, extensions: SQLExtensions, path: String) throws {
         let connection = try MemoryDatabase().connect(ConnectionProfile.scratch.with(extensions: extensions))
         defer { connection.close() }
@@ -52,7 +52,7 @@ package struct SchemaForms {
             }
         }
         for entry in entries where !["table", "index", "view", "trigger"].contains(entry.type) {
-            rejected.append(Rejected(entry: entry, reason: "its type is not one of SQLite's"))
+            rejected.append(Rejected(entry: entry, reason: "SQLite has no such type"))
         }
     }
 
@@ -60,7 +60,7 @@ package struct SchemaForms {
         _ entry: SchemaText, _ connection: Connection, _ path: String, _ body: () throws -> Void
     ) throws -> Bool {
         guard SchemaEntryCheck.isShape(of: entry.text, entry.type, hasRoot: entry.root != 0) else {
-            rejected.append(Rejected(entry: entry, reason: "its text creates something else"))
+            rejected.append(Rejected(entry: entry, reason: "its SQL creates something else"))
             return false
         }
         do {
@@ -104,7 +104,7 @@ package struct SchemaForms {
         if let form {
             tables.append(form)
         } else {
-            rejected.append(Rejected(entry: entry, reason: "its text creates a table with another name"))
+            rejected.append(Rejected(entry: entry, reason: "its SQL creates a table with a different name"))
         }
     }
 
@@ -131,11 +131,12 @@ package struct SchemaForms {
             defaults: try stored.map { HeldValue(try defaultValue(columns[$0], connection), encoding) })
     }
 
-    /// The default of a column as SQLite reads it where a record has no value for the column: with the column's affinity.
+    /// Returns what SQLite reads if a record has no value for a column: the column's default, with the column's
+    /// affinity.
     private static func defaultValue(_ column: ColumnState, _ connection: Connection) throws -> Value {
         guard column.generation == nil, let expression = column.defaultExpression else { return .null }
         let type = column.type.isEmpty ? "" : SQL.quoted(identifier: column.type)
-        // A default that computes cannot have been added to rows that were there.
+        // A column with a computed default cannot have been added to a table that had rows.
         guard (try? connection.execute(SQL(text: "CREATE TEMP TABLE cipherstore_default(a \(type))"))) != nil else {
             return .null
         }
@@ -154,7 +155,7 @@ package struct SchemaForms {
         let listed = Set(
             try connection.values(SchemaName.self, "SELECT name FROM sqlite_master WHERE type = 'index'"))
         for number in tables.indices {
-            // A table of SQLite's has none.
+            // SQLite's own tables have none.
             for index in try IndexState.read(table: tables[number].name, from: connection).reversed()
             where listed.contains(index.name) {
                 let entry = known[index.name.folded]
@@ -173,7 +174,7 @@ package struct SchemaForms {
 }
 
 extension Connection {
-    /// The first value of a query's first row, of whatever storage class.
+    /// Returns the first value of a query's first row, in any storage class.
     func firstValue(_ sql: SQL) throws -> Value? {
         var result: Value?
         try forEachRow(sql) { row in if result == nil { result = row.value(at: 0) } }

@@ -1,18 +1,18 @@
 package import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// An entry of a schema as text in UTF-8.
+/// A schema entry as UTF-8 text.
 package struct SchemaText: Sendable {
     /// `table`, `index`, `view` or `trigger`.
     package let type: String
     package let name: SchemaName
-    /// The table of an index or trigger, else the name again.
+    /// The table of an index or trigger; for any other entry, its own name.
     package let table: SchemaName
-    /// The root of the b-tree: 0 of what has none, `nil` if it is not known.
+    /// The root page of the b-tree: 0 for an entry without one, `nil` if it is not known.
     package let root: UInt32?
-    /// Bytes of UTF-8, valid or not; `nil` of an index that SQLite made for a constraint.
+    /// UTF-8 bytes, valid or not; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
-    /// Whether a template gives the definition.
+    /// Whether the definition comes from a template.
     let isGiven: Bool
 
     package init(
@@ -26,7 +26,7 @@ package struct SchemaText: Sendable {
         self.isGiven = isGiven
     }
 
-    /// The definition of a template, with the root that is known.
+    /// Returns this entry as a template's definition, with the root that is known.
     func given(root: UInt32?) -> SchemaText {
         SchemaText(type: type, name: name, table: table, root: root, sql: sql, isGiven: true)
     }
@@ -38,10 +38,10 @@ package struct SchemaText: Sendable {
             table: SchemaName(bytes: bytes(entry.tableName)), root: entry.rootPage, sql: entry.sql.map(bytes))
     }
 
-    /// What no two entries of a schema have in common.
+    /// A key that is different for every entry of a schema.
     var key: [UInt8] { Array(type.utf8) + [0] + name.folded }
-    /// For looking at keywords; what is run is `sql`, byte by byte.
+    /// The definition as text, for finding keywords. Only `sql` is run, byte for byte.
     var text: String { String(decoding: sql ?? [], as: UTF8.self) }
-    /// Whether the table is one that its module keeps.
+    /// Whether the entry is a virtual table.
     var isVirtual: Bool { type == "table" && root == 0 }
 }

@@ -3,44 +3,45 @@ internal import CipherSQLText
 package import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// What the schema says of a table's records.
+/// What the schema says about a table's records.
 package struct TableForm {
     package let name: SchemaName
-    /// Its definition, as bytes of UTF-8.
+    /// Its definition, as UTF-8 bytes.
     package let definition: [UInt8]
-    /// The root page by the schema; `nil` if only a template names the table.
+    /// The root page that the schema gives; `nil` if only a template names the table.
     package let root: UInt32?
-    /// Whether the definition is a template's.
+    /// Whether the definition comes from a template.
     package let isGiven: Bool
     package let isWithoutRowID: Bool
-    /// All columns, virtual ones too.
+    /// All columns, including virtual ones.
     package let columns: [ColumnState]
-    /// Which of the columns a record has, in its order.
+    /// The positions of the columns that a record stores, in the record's order.
     package let stored: [Int]
-    /// Which value of a record stands for the rowid and is NULL.
+    /// The position of the value in a record that stands for the rowid and is NULL.
     package let rowidValue: Int?
     /// The columns of the key of a table WITHOUT ROWID.
     package let key: [IndexState.Part]
     package var indexes: [IndexForm] = []
-    /// What stands for the values that a record from before `ALTER TABLE … ADD COLUMN` lacks, in the order of ``stored``.
+    /// The values that a record from before `ALTER TABLE … ADD COLUMN` is read with for the columns it lacks, in the
+    /// order of ``stored``.
     let defaults: [HeldValue]
 
     func column(_ value: Int) -> ColumnState { columns[stored[value]] }
 }
 
-/// What the schema says of an index.
+/// What the schema says about an index.
 package struct IndexForm {
     package let name: SchemaName
-    /// Its definition; `nil` of one that SQLite made for a constraint.
+    /// Its definition; `nil` for an index that SQLite created for a constraint.
     package let sql: [UInt8]?
     package let isUnique: Bool
     package let root: UInt32?
     package let parts: [IndexState.Part]
-    /// Whether its entries are values of columns, of every row.
+    /// Whether it has an entry for every row, and its entries hold only values of stored columns.
     package let isPlain: Bool
 }
 
-/// Bytes in memory of their own.
+/// A copy of bytes in its own memory.
 final class HeldBytes {
     let bytes: UnsafeRawBufferPointer
     private let memory: UnsafeMutableRawBufferPointer
@@ -54,7 +55,7 @@ final class HeldBytes {
     deinit { memory.deallocate() }
 }
 
-/// A value in memory of its own.
+/// A value in its own memory.
 final class HeldValue {
     private let held: HeldBytes
     let value: RecordValue
@@ -85,7 +86,7 @@ extension TextEncoding {
         }
     }
 
-    /// The text; what is not valid is replaced.
+    /// Returns the text, with invalid parts replaced.
     func text(_ bytes: some Collection<UInt8>) -> String {
         switch self {
         case .utf8: return String(decoding: bytes, as: UTF8.self)
@@ -103,9 +104,9 @@ extension TextEncoding {
 }
 
 extension TableForm {
-    /// Whether SQLite keeps a counter of its rowids.
+    /// Whether SQLite maintains a counter of the table's rowids.
     ///
-    /// Only a keyword is looked for, which is ASCII.
+    /// The definition need not be valid UTF-8, because the keyword that is looked for is ASCII.
     var countsRowIDs: Bool {
         SQLTokens(String(decoding: definition, as: UTF8.self)).tokens.contains { $0.isKeyword("autoincrement") }
     }

@@ -1,10 +1,10 @@
 internal import CipherSQLite
 internal import CipherSQLiteFormat
 
-/// The table of the rows that are of no table, made with the first of them.
+/// The table of the rows that belong to no table, created when the first of them is added.
 ///
-/// A row is numbered in the order of the reading, and has its page, why it is apart, the tables that it fits, its rowid and
-/// the values of its record.
+/// Each row is numbered in reading order and holds the recovered row's page, the reason it was set aside, the tables
+/// that it fits, its rowid and the values of its record.
 struct ApartTable {
     let name: SchemaName
     private let tables: [SchemaName]
@@ -15,10 +15,10 @@ struct ApartTable {
     private(set) var rows: Int64 = 0
 
     static let fixedColumns = 4
-    /// SQLite's limit of columns, without those of ours.
+    /// Together with the fixed columns, this stays below SQLite's limit of 2,000 columns.
     private static let mostValues = 1_990
 
-    /// - Parameter wanted: Its name, unless the schema has that.
+    /// - Parameter wanted: The table's name, unless the schema already uses it.
     init(named wanted: String, _ forms: SchemaForms, _ encoding: TextEncoding, _ connection: Connection) {
         let taken = forms.names
         var name = wanted

@@ -1,31 +1,31 @@
 internal import CipherSQLText
 
-/// What the definition of a full-text table says of where its text is.
+/// The parts of a full-text table's definition that say where its text is stored.
 ///
 /// Source: SQLite, "SQLite FTS5 Extension", section 4.4, and "SQLite FTS3 and FTS4 Extensions", section 6.2.
 struct FullTextTable {
     /// `fts3`, `fts4` or `fts5`.
     let module: String
-    /// The table of others that has the text; `nil` if the full-text table keeps it itself.
+    /// The external table that stores the text; `nil` if the full-text table stores it itself.
     let contentTable: String?
-    /// Whether the text is anywhere: an index without content cannot be computed.
+    /// Whether the text is stored anywhere. The index of a contentless table cannot be recomputed.
     let hasContent: Bool
 
-    /// The endings of the tables that the module computes from the text, where it has them at all.
+    /// The name endings of the tables that the module computes from the text, if it has them at all.
     var computed: [String] {
         module == "fts5" ? ["data", "idx", "docsize"] : ["segments", "segdir", "docsize", "stat"]
     }
 
     private let tokens: SQLTokens
 
-    /// The definition of a table of another name.
+    /// Returns the same definition for a table with another name.
     func definition(named name: String) -> String? {
-        // CREATE VIRTUAL TABLE and its name.
+        // The first four tokens are CREATE VIRTUAL TABLE and the name.
         guard tokens.tokens.count > 4, tokens.tokens[3].isName, tokens.tokens[4].isKeyword("using") else { return nil }
         return tokens.replacing([3: name])
     }
 
-    /// `nil` for a table of another module.
+    /// Reads a full-text table's definition; returns `nil` for a table of another module.
     init?(_ entry: SchemaText) {
         let text = SQLTokens(entry.text)
         let tokens = text.tokens

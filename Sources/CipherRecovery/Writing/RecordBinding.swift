@@ -13,9 +13,9 @@ extension Statement {
         }
     }
 
-    /// Whether a column of the current row, from 0, holds a value of a record.
+    /// Returns whether a column of the current row holds a value of a record; the first column has index 0.
     ///
-    /// SQLite stores a whole number as an integer in a column of REAL affinity, and reads a real number.
+    /// In a column of REAL affinity, SQLite stores a whole number as an integer and reads it back as a real number.
     func column(_ column: Int32, holds value: RecordValue, _ encoding: TextEncoding) -> Bool {
         switch (storageClass(column), value) {
         case (.null, .null): true
@@ -38,19 +38,19 @@ extension TextEncoding {
         }
     }
 
-    /// The bytes that SQLite takes: half a unit of UTF-16 at the end is none.
+    /// Returns the bytes that SQLite uses; it ignores half a UTF-16 code unit at the end.
     fileprivate func whole(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer.SubSequence {
         self == .utf8 ? bytes[...] : bytes.prefix(bytes.count & ~1)
     }
 }
 
 extension TableForm {
-    /// A value that is stored of a row.
+    /// Returns a stored value of a row, or the column's default if the record ends before it.
     func value(_ place: Int, of row: ReadRow) -> RecordValue {
         place < row.values.count ? row.values[place] : defaults[place].value
     }
 
-    /// What rows under the same key have in common.
+    /// Returns a number that rows with the same key share.
     func keyPrint(_ rowid: Int64?, _ values: [RecordValue]) -> UInt64 {
         if let rowid { return UInt64(bitPattern: rowid) }
         return Array(values.prefix(key.count)).fingerprint()

@@ -5,8 +5,9 @@ package import CipherSQLiteFormat
 
 /// A new database that is filled with the rows of a damaged one.
 ///
-/// Each table is filled under a plain definition, which refuses no row and converts no value, and gets its own at the end;
-/// each index is filled from the rows. The connection's file is empty, and of no use where anything fails.
+/// Each table is first filled under a plain definition, which refuses no row and converts no value, and gets its real
+/// definition at the end. Each index is filled from the rows. The connection's file must be empty, and it is useless
+/// after any failure.
 /// Source: SQLite, "The Schema Table" and "PRAGMA writable_schema".
 package final class RecoveredDatabase {
     private let connection: Connection
@@ -14,28 +15,28 @@ package final class RecoveredDatabase {
     let encoding: TextEncoding
     private var statements: [Statement]
     private(set) var apart: ApartTable
-    /// By table: how many rows it got.
+    /// The number of rows added to each table.
     package private(set) var counts: [Int]
-    /// By table and key: the rows that are apart for another row has their key.
+    /// By table and key, fingerprints of the rows that were set aside because another row has their key.
     private(set) var displaced: [[UInt64: Set<UInt64>]]
-    /// Reads the row that has a key, by table.
+    /// The statement that reads the row with a given key, by table.
     private var lookups: [Int: Statement] = [:]
-    /// By table, and of the database as a whole: what is to be told.
+    /// Notes for the report: by table, and about the database as a whole.
     package private(set) var notes: [Int: [String]] = [:]
     package private(set) var generalNotes: [String] = []
-    /// The tables whose rows a full-text table has computed anew.
+    /// The shadow tables whose rows a full-text module recomputed.
     package private(set) var rebuilt: Set<Int> = []
     /// Whether an index holds the same key more than once.
     package private(set) var hasDuplicates = false
 
-    /// How names begin while tables are filled.
+    /// The prefix of table and index names while tables are filled.
     private let prefix: String
 
-    /// Begins a transaction, and makes the tables.
+    /// Begins a transaction and creates the tables.
     ///
     /// - Parameters:
-    ///   - header: That of the damaged database, where it is known.
-    ///   - apart: The name of the table of the rows that are of no table, unless the schema has that.
+    ///   - header: The header of the damaged database, if it is known.
+    ///   - apart: The name of the table for rows that belong to no table, unless the schema already uses it.
     package init(
         _ connection: Connection, _ forms: SchemaForms, _ encoding: TextEncoding, header: FileHeader?,
         apart: String = "lost_and_found"
@@ -62,7 +63,8 @@ package final class RecoveredDatabase {
         }
     }
 
-    /// What a file takes on with its first page, and what suits a file that is scrap until it is proven.
+    /// Sets what is fixed once the first page is written, and settings that suit a file that is discarded unless it is
+    /// verified.
     private static func setLayout(_ connection: Connection, _ encoding: TextEncoding, _ header: FileHeader?) throws {
         let name =
             switch encoding {
@@ -74,7 +76,8 @@ package final class RecoveredDatabase {
         for pragma in [
             "encoding = '\(name)'", "auto_vacuum = \(autoVacuum)", "synchronous = OFF", "locking_mode = EXCLUSIVE",
             "cache_size = -8000", "foreign_keys = OFF", "recursive_triggers = OFF", "ignore_check_constraints = ON",
-            // A page that becomes free is written, so that none is a hole, which SQLCipher takes for a forged one.
+            // A freed page is overwritten, so that no page is a hole in the file; SQLCipher takes a hole for a forged
+            // page.
             "secure_delete = ON",
         ] {
             try connection.execute(SQL(text: "PRAGMA \(pragma)"))
@@ -93,7 +96,7 @@ package final class RecoveredDatabase {
         return "CREATE TABLE \(tableName(number))(\(parts.joined(separator: ", "))) WITHOUT ROWID"
     }
 
-    /// The columns of a key as they are named while tables are filled.
+    /// Returns the columns of a key under the names they have while tables are filled.
     private static func columns(_ parts: [IndexState.Part], _ table: TableForm) -> String {
         parts.filter(\.isKey).map { part in
             let place = table.stored.firstIndex(of: part.position) ?? table.rowidValue ?? 0
@@ -116,7 +119,7 @@ package final class RecoveredDatabase {
 
     // MARK: Rows
 
-    /// Adds a row; apart, where its table has another one of the same rowid or key.
+    /// Adds a row to its table, or sets it aside if the table has a different row with the same rowid or key.
     package func add(_ row: ReadRow) throws {
         switch row.destination {
         case .table(let number):
@@ -133,14 +136,14 @@ package final class RecoveredDatabase {
         apartCounts[reason, default: 0] += 1
     }
 
-    /// Whether a row is apart for another row of its table has its key.
+    /// Returns whether a row was set aside because another row of its table has its key.
     func isDisplaced(_ row: ReadRow, in number: Int) -> Bool {
         guard !displaced[number].isEmpty else { return false }
         return displaced[number][forms.tables[number].keyPrint(row.rowid, row.values)]?
             .contains(row.values.fingerprint(isExact: true)) == true
     }
 
-    /// Whether the row of a table that has the key of another one is equal to it.
+    /// Returns whether the table's row with the same key is equal to a row.
     private func holds(_ row: ReadRow, _ number: Int) throws -> Bool {
         let table = forms.tables[number]
         let statement = try lookups[number] ?? lookup(number)
@@ -170,7 +173,7 @@ package final class RecoveredDatabase {
         return try Statement(SQL(text: "SELECT \(columns) FROM \(tableName(number)) WHERE \(key)"), on: connection)
     }
 
-    /// - Returns: Whether the table had no row of its rowid or key.
+    /// - Returns: Whether the table had no row with this rowid or key.
     private func add(_ row: ReadRow, to number: Int) throws -> Bool {
         let (table, statement) = (forms.tables[number], statements[number])
         let hasOwnRowID = !table.isWithoutRowID && table.rowidValue == nil
@@ -190,14 +193,14 @@ package final class RecoveredDatabase {
         return true
     }
 
-    /// How many rows are apart, by the reason.
+    /// The number of rows set aside, by reason.
     package private(set) var apartCounts: [ReadRow.Reason: Int] = [:]
     package var apartRows: Int64 { apart.rows }
     package var apartName: SchemaName { apart.name }
 
     // MARK: The schema
 
-    /// Gives the tables their own definitions, makes all else of the schema, and ends the transaction.
+    /// Gives the tables their real definitions, creates the rest of the schema, and commits the transaction.
     package func finish() throws {
         statements = []
         lookups = [:]
@@ -223,7 +226,7 @@ package final class RecoveredDatabase {
         for entry in forms.others { try make(entry) }
         for entry in forms.virtualTables { try rebuild(entry) }
         try connection.execute("COMMIT")
-        // The modules write some of it when the transaction ends.
+        // The modules write some of the rows when the transaction ends.
         for number in rebuilt {
             counts[number] = try connection.value(Int.self, "SELECT count(*) FROM \(forms.tables[number].name)") ?? 0
         }
@@ -255,7 +258,7 @@ package final class RecoveredDatabase {
             hasDuplicates = true
             note(
                 number,
-                "the index \(index.name) is unique, but \(count == 1 ? "1 key occurs" : "\(count) keys occur") more than once; all rows were kept"
+                "index \(index.name) is unique, but \(count == 1 ? "1 key occurs" : "\(count) keys occur") more than once; all rows were kept"
             )
         }
     }
@@ -268,7 +271,7 @@ package final class RecoveredDatabase {
             [own.bytes, table.bytes, sql, Array(name.utf8)])
     }
 
-    /// Runs a statement with texts, as bytes of UTF-8.
+    /// Runs a statement with texts given as UTF-8 bytes.
     private func run(_ sql: SQL, _ texts: [[UInt8]?]) throws {
         let statement = try Statement(sql, on: connection)
         let held = texts.map { text in text.map(HeldBytes.init) }
@@ -283,13 +286,13 @@ package final class RecoveredDatabase {
         withExtendedLifetime(held) {}
     }
 
-    // MARK: What is computed from the rows
+    // MARK: Content computed from the rows
 
     private func make(_ entry: SchemaText) throws {
         do {
             try connection.standingInForAbsentFunctions { try connection.execute(SQL(bytes: entry.sql ?? [])) }
         } catch let error as DatabaseError where !error.endsRun {
-            generalNotes.append("the \(entry.type) \(entry.name) could not be created: \(error.message)")
+            generalNotes.append("\(entry.type) \(entry.name) could not be created: \(error.message)")
         }
     }
 
@@ -301,15 +304,15 @@ package final class RecoveredDatabase {
                 hasDuplicates = true
                 note(
                     number,
-                    "the index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the index was left out"
+                    "index \(index.name) is unique, but some keys occur more than once; all rows were kept, and the index was left out"
                 )
             } else {
-                note(number, "the index \(index.name) could not be created and was left out: \(error.message)")
+                note(number, "index \(index.name) could not be created and was left out: \(error.message)")
             }
         }
     }
 
-    /// Has every table with AUTOINCREMENT find its counter.
+    /// Ensures that every table with AUTOINCREMENT has a counter.
     private func keepSequences() throws {
         let counted = forms.tables.indices.filter { forms.tables[$0].countsRowIDs }
         guard !counted.isEmpty else { return }
@@ -331,10 +334,10 @@ package final class RecoveredDatabase {
         }
     }
 
-    /// The tables whose counter was lost and was set to the greatest rowid.
+    /// The tables whose lost counter was set to the greatest rowid.
     package private(set) var sequencesMade: Set<Int> = []
 
-    /// Computes the index of a full-text table from its content anew.
+    /// Recomputes the index of a full-text table from its content.
     private func rebuild(_ entry: SchemaText) throws {
         guard let text = FullTextTable(entry) else { return }
         let shadows = Dictionary(
@@ -344,7 +347,7 @@ package final class RecoveredDatabase {
         let fresh = "\(prefix)text"
         guard let definition = text.definition(named: fresh) else {
             return generalNotes.append(
-                "the full-text table \(entry.name) could not be rebuilt; its index is as it was read")
+                "full-text table \(entry.name) could not be rebuilt; its index was copied as found")
         }
         do {
             try connection.execute("SAVEPOINT cipherstore_rebuilding")
@@ -355,24 +358,24 @@ package final class RecoveredDatabase {
             rebuilt.formUnion(emptied)
             if settings > 0, let config = shadow("config") {
                 counts[config] += settings
-                note(config, "what it lacked was set as in a new full-text table")
+                note(config, "missing settings were set as in a new full-text table")
             }
         } catch let error as DatabaseError where !error.endsRun {
             try connection.execute("ROLLBACK TO cipherstore_rebuilding")
             try connection.execute("RELEASE cipherstore_rebuilding")
             generalNotes.append(
-                "the full-text table \(entry.name) could not be rebuilt; its index is as it was read: \(error.message)"
+                "full-text table \(entry.name) could not be rebuilt; its index was copied as found: \(error.message)"
             )
         }
     }
 }
 
 extension RecoveredDatabase {
-    /// Gives the tables that are computed what they have of an empty full-text table, for the module reads them before it
-    /// computes them anew, and drops that one.
+    /// Fills the computed tables with what they hold in a new, empty full-text table, because the module reads them
+    /// before it recomputes them. Then drops that new table.
     ///
-    /// - Parameter number: Tells the table with an ending by its place; `nil` where there is none.
-    /// - Returns: The tables that are computed, and how many settings were lost and are those of a new table.
+    /// - Parameter number: Returns the position of the shadow table with a name ending; `nil` if there is none.
+    /// - Returns: The computed tables, and the number of lost settings that were set as in a new table.
     private func empty(
         _ text: FullTextTable, _ entry: SchemaText, likeNew fresh: String, _ number: (String) -> Int?
     ) throws -> (tables: [Int], settings: Int) {
@@ -384,7 +387,7 @@ extension RecoveredDatabase {
         for ending in text.computed + ["config"] {
             let (new, own) = (shadow(Array(fresh.utf8), ending), shadow(entry.name.bytes, ending))
             guard let table = number(ending), made.contains(new) else { continue }
-            // What the app has configured stays.
+            // The app's own settings stay.
             if ending != "config" {
                 try connection.execute("DELETE FROM \(own)")
                 tables.append(table)
@@ -398,6 +401,7 @@ extension RecoveredDatabase {
 }
 
 extension DatabaseError {
-    /// Whether nothing that follows can succeed: the disk is full, memory is, or the caller ended the run.
+    /// Whether no later statement can succeed: the disk is full, memory is exhausted, input or output failed, or the
+    /// caller interrupted the run.
     package var endsRun: Bool { isFull || isOutOfMemory || isInputOutput || isInterrupted }
 }

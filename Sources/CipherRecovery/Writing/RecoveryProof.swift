@@ -5,8 +5,8 @@ internal import CipherSQLiteFormat
 
 /// Compares a recovered database with a second reading of the damaged one, row by row.
 ///
-/// Every row of the reading must be in its table with its rowid and values, and no table may have another: each table has as
-/// many rows as were found under different keys.
+/// Every row of the reading must be in its table with its rowid and values, and no table may have any other row: each
+/// table must have as many rows as the reading found with different keys.
 package final class RecoveryProof {
     private let connection: Connection
     private let recovered: RecoveredDatabase
@@ -15,14 +15,14 @@ package final class RecoveryProof {
     private var apart: Statement?
     private var apartRows: Int64 = 0
 
-    /// - Parameter connection: Reads the recovered database, under its real schema.
+    /// - Parameter connection: A connection to the recovered database, with its real schema.
     package init(_ connection: Connection, _ recovered: RecoveredDatabase) {
         self.connection = connection
         self.recovered = recovered
         encoding = recovered.encoding
     }
 
-    /// What is not equal.
+    /// A difference between the recovered database and the second reading.
     package struct Difference: Error {
         package let detail: String
     }
@@ -42,7 +42,7 @@ package final class RecoveryProof {
         }
     }
 
-    /// Compares the numbers of rows, once all were compared.
+    /// Compares the numbers of rows after every row was compared.
     ///
     /// - Throws: ``Difference``; ``DatabaseError``.
     package func finish() throws {
@@ -65,7 +65,7 @@ package final class RecoveryProof {
 
     private func check(_ row: ReadRow, in number: Int) throws {
         let table = recovered.forms.tables[number]
-        // Where columns have all names of the rowid, no statement finds a row, and the numbers alone are compared.
+        // If columns use every name of the rowid, no statement can find a row by it, and only the numbers are compared.
         guard let statement = try statements[number] ?? query(table) else { return }
         statements[number] = statement
         if table.isWithoutRowID {
@@ -84,7 +84,7 @@ package final class RecoveryProof {
             guard statement.column(Int32(place), holds: value, encoding) else {
                 throw Difference(
                     detail:
-                        "a row of page \(row.page) has another value in \(table.name).\(table.column(place).schemaName)"
+                        "a row of page \(row.page) differs in \(table.name).\(table.column(place).schemaName)"
                 )
             }
         }
@@ -117,7 +117,7 @@ package final class RecoveryProof {
         let first = Int32(ApartTable.fixedColumns)
         for (place, value) in row.values.prefix(statement.columnCount - Int(first)).enumerated() {
             guard statement.column(first + Int32(place), holds: value, encoding) else {
-                throw Difference(detail: "a row of page \(row.page) has another value in \(recovered.apartName)")
+                throw Difference(detail: "a row of page \(row.page) differs in \(recovered.apartName)")
             }
         }
     }

@@ -8,28 +8,28 @@ internal import CCipherEngine
     internal import Darwin
 #endif
 
-/// The pages that SQLCipher reads and writes of one file, which SQLite's must be like.
+/// The properties of the pages that SQLCipher reads and writes in one file; SQLite's pages must have the same ones.
 ///
-/// SQLite takes the size of its pages from the header in page 1, and an encrypted file may have a readable one.
-/// SQLCipher continues with the size of its format, and writes beyond the buffer of a smaller page (4.6.1,
-/// `sqlite3Codec`). So page 1 is looked at in SQLite's own buffer as it is read, from the file or its log: no look
-/// beforehand would see what is there then. In format 1, which authenticates nothing, the header is looked at as it is
-/// decrypted: who cannot read it can change it all the same. Source: SQLite, "Database File Format", sections 1.3.2 and
-/// 1.3.4.
+/// SQLite takes its page size from the header in page 1, which may be readable in an encrypted file. SQLCipher
+/// continues with the page size of its format, and writes beyond the buffer of a smaller page (4.6.1, `sqlite3Codec`).
+/// So page 1 is checked in SQLite's own buffer as it is read, from the file or its log; no earlier check would see the
+/// same bytes. In format 1, which authenticates nothing, the header is checked as it is decrypted, because someone who
+/// cannot read it can still change it. Source: SQLite, "Database File Format", sections 1.3.2 and 1.3.4.
 struct CipherPages {
-    /// In bytes.
+    /// The page size in bytes.
     let size: Int
-    /// Bytes at the end of each page that SQLCipher needs, and SQLite must leave free.
+    /// The number of bytes at the end of each page that SQLCipher needs and SQLite must leave free.
     let reserved: Int
-    /// Gives 16 bytes of page 1, from 16 on, where nothing authenticates them; they are empty where that fails.
+    /// Returns the 16 bytes from offset 16 of page 1, for a format that does not authenticate them; the result is empty
+    /// if that fails.
     let decryptHeader: ((UnsafeRawBufferPointer) -> [UInt8])?
 
-    /// Whether these bytes of a file hold no header, or one of such pages.
+    /// Returns whether these bytes of a file contain no header, or the header of a file with such pages.
     ///
-    /// A page that is encrypted does not begin as a readable header does, but once in 2^128. More may be left free than is
-    /// needed: SQLite never takes back what a format left free that was set first.
+    /// An encrypted page begins like a readable header with a chance of only one in 2^128. More bytes may be left free
+    /// than needed, because SQLite never reduces the number that an earlier format has set.
     ///
-    /// - Parameter isFirstPage: Whether they are page 1.
+    /// - Parameter isFirstPage: Returns whether the bytes are page 1.
     func admit(_ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Bool {
         guard bytes.count >= 24, let start = bytes.baseAddress else { return true }
         if memcmp(start, "SQLite format 3", 16) == 0 { return admitHeader(bytes[16..<24]) }
@@ -38,7 +38,7 @@ struct CipherPages {
         return header.count == 16 && header.withUnsafeBytes { admitHeader($0[...]) }
     }
 
-    /// The bytes of a header from 16 on.
+    /// Checks the bytes of a header from offset 16 on.
     private func admitHeader(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
         let first = bytes.startIndex
         let size = Int(bytes[first]) << 8 | Int(bytes[first + 1])
@@ -46,32 +46,33 @@ struct CipherPages {
     }
 }
 
-/// What is kept of a file of SQLite's own layer, behind what that layer keeps of it.
+/// This library's data for a file of SQLite's own layer, stored after that layer's data.
 ///
-/// Source: SQLite, "The SQLite OS Interface or VFS": a file's methods are a table that it points to, and a table in its
-/// place can pass every call on.
+/// Source: SQLite, "The SQLite OS Interface or VFS": a file points to a table of its methods, and a replacement table
+/// can pass every call on.
 struct GuardedFile {
     private let methods: sqlite3_io_methods
     private let base: UnsafePointer<sqlite3_io_methods>
     private let layer: Unmanaged<FileLayer>
     private let isLog: Bool
-    /// `nil` if each read is one of the system.
+    /// The read-ahead buffer; `nil` if each read is passed to the system.
     private let ahead: Unmanaged<ReadAhead>?
 
-    /// Where it begins, behind the file of the layer that was the default when the first database was opened.
+    /// The offset at which it begins, after the file structure of the layer that was the default when the first
+    /// database was opened.
     private static let offset = (Int(sqlite3_vfs_find(nil)?.pointee.szOsFile ?? 0) + 15) / 16 * 16
 
-    /// The size of a file with this behind it.
+    /// The size of a file structure followed by this data.
     static let size = Int32(offset + MemoryLayout<GuardedFile>.size)
 
-    /// Whether the files of a layer have the room.
+    /// Returns whether the files of a layer have room for this data.
     static func fits(_ base: sqlite3_vfs) -> Bool { base.szOsFile <= offset }
 
-    /// Looks at what is read of an open file, until it is closed.
+    /// Begins to check what is read from an open file, until it is closed.
     static func install(in file: UnsafeMutablePointer<sqlite3_file>, isLog: Bool, of layer: FileLayer) {
         guard let methods = file.pointee.pMethods else { return }
         var replaced = methods.pointee
-        // The newest that is known here.
+        // Version 3 is the newest that is known here.
         replaced.iVersion = min(replaced.iVersion, 3)
         replaced.xRead = { file, buffer, count, offset in
             guard let file, let buffer else { return DescriptorFile.readFailure }
@@ -104,7 +105,8 @@ struct GuardedFile {
         file.pointee.pMethods = UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
     }
 
-    /// While a lock lasts, what is read under it stays as it is.
+    /// Makes the file discard its read-ahead buffer when a lock changes: what was read stays valid only while a lock is
+    /// held.
     private static func forgetAtLocks(_ methods: inout sqlite3_io_methods) {
         methods.xLock = { file, level in
             guard let file else { return SQLITE_IOERR }
@@ -128,7 +130,7 @@ struct GuardedFile {
         }
     }
 
-    /// The methods below, once what was read ahead is forgotten.
+    /// The underlying methods, after the read-ahead buffer was discarded.
     private var forgetting: sqlite3_io_methods {
         ahead?.takeUnretainedValue().forget()
         return base.pointee

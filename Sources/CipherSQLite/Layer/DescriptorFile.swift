@@ -17,11 +17,11 @@ package final class DescriptorFile: Sendable {
     private let closesDescriptor: Bool
     private let path: String
 
-    /// A file that somebody else has open and closes.
+    /// Creates a file whose descriptor the caller opened and closes.
     ///
     /// - Parameters:
-    ///   - descriptor: Open for reading and writing, for as long as this is used.
-    ///   - path: What errors name.
+    ///   - descriptor: Open for reading and writing, as long as this object is used.
+    ///   - path: The path that errors name.
     package convenience init(descriptor: Int32, path: String) {
         self.init(descriptor: descriptor, path: path, closesDescriptor: false)
     }
@@ -44,7 +44,7 @@ package final class DescriptorFile: Sendable {
     private static let truncateFailure = SQLITE_IOERR | (6 << 8)
     private static let statusFailure = SQLITE_IOERR | (7 << 8)
 
-    /// Fills the buffer; beyond the end of the file with zeros, as SQLite wants it.
+    /// Fills the buffer, beyond the end of the file with zeros, as SQLite requires.
     package func read(into buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) -> Int32 {
         var done = 0
         while done < count {
@@ -81,7 +81,7 @@ package final class DescriptorFile: Sendable {
 
     package func sync() -> Int32 {
         #if canImport(Darwin)
-            // fsync alone leaves the bytes in the drive's cache there.
+            // On Apple's systems, fsync alone leaves the bytes in the drive's cache.
             return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
         #else
             return fsync(descriptor) == 0 ? SQLITE_OK : Self.syncFailure
@@ -110,17 +110,17 @@ extension DescriptorFile {
         return size
     }
 
-    /// Reads as many bytes as are asked for.
+    /// Reads exactly as many bytes as requested.
     ///
-    /// - Throws: ``DatabaseError``, also where the file ends before.
+    /// - Throws: ``DatabaseError``, also if the file ends first.
     package func fill(_ buffer: UnsafeMutableRawPointer, count: Int, offset: Int64) throws {
         try check(read(into: buffer, count: count, offset: offset), "read")
     }
 }
 
-/// The bytes of a file, by whatever way they are reached.
+/// A file whose bytes can be read, by any means.
 package protocol ReadableFile {
-    /// Up to `count` bytes from `offset`: fewer where the file ends.
+    /// Returns up to `count` bytes from `offset`; fewer if the file ends first.
     func read(at offset: Int64, count: Int) throws -> [UInt8]
 }
 

@@ -11,22 +11,22 @@ internal import CipherErrors
 
 /// A file layer for SQLite that leads to one database.
 ///
-/// SQLite opens files by path and follows what it finds there, and other users may be able to write the folder. So a
-/// copy that is being built is reached through the descriptor that it was created with, whatever has its name by then.
-/// Its journals are files without a name: nothing can be put in their place either, and a crash leaves none behind.
-/// There are no locks, for no one else knows the file.
+/// SQLite opens files by path and follows links that it finds there, and other users may be able to write to the
+/// folder. So a copy that is being built is accessed through the descriptor with which it was created, whatever has its
+/// name by then. Its journals are files without a name: nothing can be put in their place either, and a crash leaves
+/// none of them. It uses no locks, because no one else knows the file.
 ///
-/// A database of others is opened by its path, without following links, and nothing is removed but the journals and logs
-/// of what the connection has opened, and what it has created: a hot journal may name any other file to be removed with it,
-/// and may be put there at any moment.
+/// A database that others may use is opened by its path, without following links. Only the journals and logs of
+/// databases that the connection has opened, and files that it has created, are removed: a hot journal may name any
+/// other file to be removed with it, and may be put there at any moment.
 ///
-/// Either reads no first page whose size is not that of the connection's key.
+/// Neither kind of layer reads a first page whose page size does not match that of the connection's key.
 /// Source: SQLite, "The SQLite OS Interface or VFS".
 package final class FileLayer {
-    /// The name under which SQLite finds it.
+    /// The name under which SQLite finds the layer.
     let name: String
 
-    /// What SQLite is given: its own structure first, and after it the way back to this object.
+    /// The structure that SQLite uses, followed by a reference to this object.
     private struct Layer {
         var vfs: sqlite3_vfs
         var owner: Unmanaged<FileLayer>
@@ -34,26 +34,26 @@ package final class FileLayer {
 
     private let layer: UnsafeMutablePointer<Layer>
     private let nameBytes: UnsafeMutablePointer<CChar>
-    /// The database that SQLite's own layer opens; `nil` for one that is open already.
+    /// The path of the database that SQLite's own layer opens; `nil` for one that is already open.
     let path: String?
-    /// Opens a file of the kind that SQLite's flags tell; `nil` if that cannot be done.
+    /// Opens a file of the kind that SQLite's flags specify; returns `nil` if that is not possible.
     private let openFile: (Int32) throws -> (any LayeredFile)?
-    /// Whether a log lies beside the database.
+    /// Whether there is a log beside the database.
     private let hasLog: Bool
     let readsAhead: Bool
-    /// What SQLite may remove of a database of others; only one connection uses the layer.
+    /// The files that SQLite may remove for a database that others may use; only one connection uses the layer.
     private var removable: Set<[UInt8]> = []
-    /// The first failure of a file that is closed by now.
+    /// The first failure of a file, which may be closed by now.
     private var failure = SQLITE_OK
-    /// What the pages of the database must be like; `nil` for one without a key.
+    /// The required properties of the database's pages; `nil` for a database without a key.
     var cipherPages: CipherPages?
 
-    /// A layer over one file.
+    /// Creates a layer for one file.
     ///
     /// - Parameters:
     ///   - file: The database.
-    ///   - makeJournal: Opens a new file without a name, for reading and writing; `nil` if that cannot be done, and
-    ///     then the connection must keep its journal in memory.
+    ///   - makeJournal: Opens a new file without a name, for reading and writing; returns `nil` if that is not
+    ///     possible, and then the connection must keep its journal in memory.
     package convenience init(_ file: DescriptorFile, makeJournal: @escaping () -> Int32?) throws {
         try self.init({ file }, makeJournal: makeJournal)
     }
@@ -69,11 +69,11 @@ package final class FileLayer {
         }
     }
 
-    /// A layer over SQLite's own, for a database that others may have open.
+    /// Creates a layer on top of SQLite's own, for a database that others may have open.
     ///
     /// - Parameters:
-    ///   - path: Without symbolic links.
-    ///   - readsAhead: Whether the database is read from one end to the other.
+    ///   - path: The path of the database, without symbolic links.
+    ///   - readsAhead: Whether the database is read from beginning to end.
     package convenience init(guarding path: String, readsAhead: Bool = false) throws {
         try self.init(path: path, readsAhead: readsAhead) { _ in nil }
     }
@@ -90,7 +90,7 @@ package final class FileLayer {
         self.readsAhead = readsAhead
         self.path = path
         layer = .allocate(capacity: 1)
-        // A name of its own for each, so that upgrades of several files can run at the same time.
+        // Each layer has its own name, so that upgrades of several files can run at the same time.
         name = "cipherstore-\(UInt(bitPattern: layer))"
         let name = Array(name.utf8CString)
         nameBytes = .allocate(capacity: name.count)
@@ -111,7 +111,7 @@ package final class FileLayer {
         nameBytes.deallocate()
     }
 
-    /// Reports what failed where SQLite does not look: a write as a connection was being closed, or the question for the
+    /// Reports failures that SQLite does not check for: a write while a connection was being closed, or a query for the
     /// size.
     ///
     /// - Throws: ``DatabaseError``.
@@ -121,7 +121,8 @@ package final class FileLayer {
         }
     }
 
-    /// Time and random numbers are the system's; of files there are only those that `open` gives.
+    /// Returns a layer's methods: time and random numbers come from the system, and the only files are those that
+    /// `open` returns.
     private static func methods(_ base: sqlite3_vfs) -> sqlite3_vfs {
         var vfs = base
         vfs.szOsFile = Int32(MemoryLayout<LayeredFileHandle>.size)
@@ -162,7 +163,7 @@ package final class FileLayer {
         vfs.xOpen = { vfs, name, file, flags, granted in
             guard let vfs, let file, let base = sqlite3_vfs_find(nil), GuardedFile.fits(base.pointee)
             else { return SQLITE_CANTOPEN }
-            // SQLite's own layer keeps the pointer that it is given.
+            // SQLite's own layer keeps the pointer to the name.
             let result = base.pointee.xOpen(base, name, file, flags, granted)
             if result == SQLITE_OK, flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL) != 0 {
                 GuardedFile.install(in: file, isLog: flags & SQLITE_OPEN_WAL != 0, of: FileLayer.owner(vfs))
@@ -186,9 +187,9 @@ package final class FileLayer {
         return vfs
     }
 
-    /// Removes a file as SQLite has it removed, for tests.
+    /// Removes a file in the same way as SQLite, for tests.
     ///
-    /// Returns whether SQLite would take it for done.
+    /// Returns whether SQLite would consider it removed.
     package func remove(_ path: String) -> Bool {
         layer.withMemoryRebound(to: sqlite3_vfs.self, capacity: 1) { $0.pointee.xDelete($0, path, 0) == SQLITE_OK }
     }
@@ -197,7 +198,7 @@ package final class FileLayer {
         _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32, _ granted: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         file.pointee.pMethods = nil
-        // Where it throws, memory is short or libcrypto refuses: SQLite has no code for that.
+        // It throws if memory is short or libcrypto fails; SQLite has no code for that.
         guard let opened = (try? openFile(flags)) ?? nil else { return SQLITE_CANTOPEN }
         granted?.pointee = flags
         file.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
@@ -207,7 +208,7 @@ package final class FileLayer {
         return SQLITE_OK
     }
 
-    /// The result of a read that gave these bytes.
+    /// Returns the result of a read that returned these bytes.
     func judge(_ result: Int32, _ bytes: UnsafeRawBufferPointer, isFirstPage: () -> Bool) -> Int32 {
         guard let cipherPages, !cipherPages.admit(bytes, isFirstPage: isFirstPage) else { return result }
         return SQLITE_NOTADB
@@ -232,7 +233,7 @@ extension DescriptorFile: LayeredFile {
     package func close() -> Int32 { SQLITE_OK }
 }
 
-/// A journal without a name: it does not outlive a crash, so nothing of it needs to be on the disk.
+/// A journal without a name. It does not survive a crash, so none of it needs to be synced to the disk.
 private final class Scratch: LayeredFile {
     private let file: DescriptorFile
 
@@ -252,7 +253,7 @@ private final class Scratch: LayeredFile {
     func close() -> Int32 { SQLITE_OK }
 }
 
-/// A file of the layer, with the layer that is told how it ended.
+/// An open file of the layer, which reports its failures to the layer.
 private final class OpenLayeredFile {
     let file: any LayeredFile
     private let layer: FileLayer
@@ -277,7 +278,7 @@ private final class OpenLayeredFile {
     }
 }
 
-/// What SQLite holds of an open file: its own structure first.
+/// The structure that SQLite keeps for an open file; it begins with SQLite's own.
 private struct LayeredFileHandle {
     var base: sqlite3_file
     var opened: Unmanaged<OpenLayeredFile>
@@ -288,7 +289,7 @@ private struct LayeredFileHandle {
         }
     }
 
-    /// Keeps a failure that the caller may not look at.
+    /// Records a failure that the caller may not check.
     private static func remember(_ result: Int32, _ pointer: UnsafeMutablePointer<sqlite3_file>?) -> Int32 {
         if result != SQLITE_OK {
             pointer?.withMemoryRebound(to: LayeredFileHandle.self, capacity: 1) {
@@ -298,7 +299,7 @@ private struct LayeredFileHandle {
         return result
     }
 
-    // Unchecked, and safe between threads: written once, when it is made, then only read, and never released.
+    // Unchecked, and safe between threads: it is written once, when it is created, then only read, and never released.
     nonisolated(unsafe) static let methods: UnsafePointer<sqlite3_io_methods> = {
         var methods = sqlite3_io_methods()
         methods.iVersion = 1
@@ -323,11 +324,11 @@ private struct LayeredFileHandle {
         methods.xSync = { pointer, _ in file(pointer)?.sync() ?? SQLITE_IOERR }
         methods.xFileSize = { pointer, size in
             guard let file = file(pointer), let size else { return SQLITE_IOERR }
-            // SQLCipher does not look at the result, and would go on with whatever stands there.
+            // SQLCipher does not check the result, and would continue with any value that is there.
             size.pointee = 0
             return remember(file.getSize(&size.pointee), pointer)
         }
-        // Nobody else knows the file.
+        // No one else knows the file, so locks are not needed.
         methods.xLock = { _, _ in SQLITE_OK }
         methods.xUnlock = { _, _ in SQLITE_OK }
         methods.xCheckReservedLock = { _, result in

@@ -1,26 +1,26 @@
-/// A part of a file that was read before it was asked for, because what was asked for followed what had been read.
+/// A part of a file that was read before it was requested, because requests followed one another in the file.
 ///
-/// For files that are read from one end to the other, a page at a time: most calls of the system go, and most of its time.
-// Not `Sendable`: whoever reads the file has it, on one thread.
+/// For files that are read from beginning to end, page by page, this saves most system calls and most of their time.
+// Not `Sendable`: it belongs to the reader of the file, on one thread.
 package final class ReadAhead {
     private static let length = 1 << 17
 
     private var memory: UnsafeMutableRawBufferPointer?
     private var start: Int64 = 0
     private var count = 0
-    /// Where the bytes end that were read last without those behind them.
+    /// The end of the last bytes that were read without read-ahead.
     private var endOfLast: Int64 = -1
 
     package init() {}
 
     deinit { memory?.deallocate() }
 
-    /// Reads bytes, and in a row of such calls those that follow.
+    /// Reads bytes, and in a sequence of such calls also the bytes that follow.
     ///
     /// - Parameters:
-    ///   - size: That of the file, in bytes; asked for before more is read than was asked for.
-    ///   - fill: Fills a buffer from an offset on; `false` if the file has not as many bytes.
-    /// - Returns: What `fill` says of these bytes. Of those behind them nothing is said where they cannot be read.
+    ///   - size: Returns the size of the file in bytes; called before more is read than was requested.
+    ///   - fill: Fills a buffer from an offset on; returns `false` if the file does not have that many bytes.
+    /// - Returns: The result of `fill` for these bytes. A failure to read the following bytes is not reported.
     package func read(
         at offset: Int64, into buffer: UnsafeMutableRawBufferPointer, size: () throws -> Int64,
         _ fill: (Int64, UnsafeMutableRawBufferPointer) throws -> Bool
@@ -40,7 +40,7 @@ package final class ReadAhead {
         return try fill(offset, buffer)
     }
 
-    /// Forgets what was read: others may write the file from now on, or may have.
+    /// Discards what was read, because others may write to the file from now on, or may have done so.
     func forget() { (count, endOfLast) = (0, -1) }
 
     private func copy(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Bool {

@@ -6,7 +6,7 @@
     internal import Darwin
 #endif
 
-/// Which file or folder it is, whatever its name leads to later.
+/// The identity of a file or folder, whatever its name leads to later.
 package struct FileIdentity: Hashable, Sendable {
     let device: UInt64
     package let inode: UInt64

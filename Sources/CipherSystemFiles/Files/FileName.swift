@@ -1,6 +1,6 @@
-/// The rules for names of files that must lie in a folder given elsewhere.
+/// The rules for names of files in a folder that is given elsewhere.
 package enum FileName {
-    /// Why `name` is not a bare file name; `nil` if it is one.
+    /// Returns the reason that `name` is not a bare file name; `nil` if it is one.
     package static func fault(of name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.contains(0) { return "contains a NUL character" }
@@ -9,12 +9,12 @@ package enum FileName {
         return nil
     }
 
-    /// A file beside another one.
+    /// Returns the path of a file in the same folder as another one.
     package static func sibling(_ name: String, of path: String) -> String {
         inFolder(FileSystem.split(path).folder, name)
     }
 
-    /// A file in a folder.
+    /// Returns the path of a file in a folder.
     package static func inFolder(_ folder: String, _ name: String) -> String {
         folder == "/" ? "/\(name)" : "\(folder)/\(name)"
     }

@@ -1,9 +1,9 @@
 internal import CCipherSystem
 
 extension FileSystem {
-    /// Tells this start of the system from every other one; `nil` if the system does not say.
+    /// Returns an identifier of the current boot of the system; `nil` if the system does not provide one.
     ///
-    /// What a process wrote and did not sync is there for as long as it is the same.
+    /// As long as it is the same, data that a process wrote without syncing still exists.
     package static func bootIdentity() -> String? {
         var bytes = [CChar](repeating: 0, count: 37)
         guard cs_boot_identity(&bytes) == 0 else { return nil }

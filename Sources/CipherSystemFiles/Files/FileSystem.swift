@@ -9,11 +9,11 @@ package import CipherErrors
     internal import Darwin
 #endif
 
-/// The system calls of the upgrade, each with a typed error.
+/// The system calls of the upgrade, with typed errors.
 ///
-/// Nothing here opens a database file: that is ``DatabaseFile``'s, for the sake of SQLite's locks.
+/// Nothing here opens a database file. Only ``DatabaseFile`` does, to preserve SQLite's locks.
 package enum FileSystem {
-    /// What the system knows of a file.
+    /// The system's information about a file.
     package struct Status {
         package let isRegular: Bool
         package let isDirectory: Bool
@@ -24,7 +24,7 @@ package enum FileSystem {
         package let group: gid_t
         package let links: Int
         package let identity: FileIdentity
-        /// When the content was written last: seconds and nanoseconds.
+        /// The time of the last change to the content: seconds and nanoseconds.
         package let modified: [Int]
 
         init(_ status: stat) {
@@ -46,7 +46,7 @@ package enum FileSystem {
         }
     }
 
-    /// The status of what a name leads to, `nil` where there is nothing.
+    /// Returns the status of what a name leads to; `nil` if there is nothing.
     package static func status(_ path: String, followLinks: Bool = true) throws -> Status? {
         var result = stat()
         guard path.withSystemPath({ followLinks ? stat($0, &result) : lstat($0, &result) }) == 0 else {
@@ -62,7 +62,7 @@ package enum FileSystem {
         return Status(result)
     }
 
-    /// Refuses what is no regular file: SQLite waits forever at a FIFO.
+    /// Throws for anything but a regular file, because SQLite waits forever at a FIFO.
     package static func checkRegular(_ status: Status, _ path: String) throws {
         guard status.isRegular else {
             throw StoreError(
@@ -71,7 +71,7 @@ package enum FileSystem {
         }
     }
 
-    /// The size of a file, `nil` where there is none.
+    /// Returns the size of a file; `nil` if it does not exist.
     package static func size(_ path: String) throws -> Int64? {
         try status(path)?.size
     }
@@ -80,14 +80,14 @@ package enum FileSystem {
         try status(path, followLinks: false) != nil
     }
 
-    /// The name without symbolic links.
+    /// Returns the path without symbolic links.
     ///
-    /// The last part may be missing, its folder may not.
+    /// The last component may be missing, but its folder must exist.
     package static func resolve(_ path: String) throws -> String {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw StoreError(.missingFile, path: path, "this is not a file name", advice: "give the path of a database")
         }
-        // A file may get its name, and a link its file, between two looks.
+        // Between two checks, a file may get its name, or a link its target.
         for _ in 0..<looks {
             if let whole = realPath(path) {
                 try checkLink(path, to: whole)
@@ -103,7 +103,7 @@ package enum FileSystem {
         throw changing(path)
     }
 
-    /// How often something is looked at that changes between two looks, before it is given up.
+    /// The number of attempts to examine a file that keeps changing.
     package static let looks = 100
 
     package static func changing(_ path: String) -> StoreError {
@@ -118,7 +118,7 @@ package enum FileSystem {
         return resolved == "/" ? "/" + name : resolved + "/" + name
     }
 
-    /// Refuses a link by which another user would lead root to a file that is neither's.
+    /// Throws for a link with which another user could lead root to a file that is not that user's.
     ///
     /// Source: proc(5), `protected_symlinks`, which does the same in sticky folders.
     private static func checkLink(_ path: String, to target: String) throws {
@@ -126,7 +126,7 @@ package enum FileSystem {
             let file = try status(target), link.owner != file.owner
         else { return }
         throw StoreError(
-            .permission, path: path, "this symbolic link belongs to another user than the file that it leads to",
+            .permission, path: path, "this symbolic link and the file that it leads to belong to different users",
             advice: "give the path of the file itself", changed: .nothing)
     }
 
@@ -136,15 +136,16 @@ package enum FileSystem {
         return SystemPath.text(cString: resolved)
     }
 
-    /// The folder and the last part of a path.
+    /// Returns the folder and the last component of a path.
     package static func split(_ path: String) -> (folder: String, name: String) {
-        // By byte: a name may begin with a combining mark, which would make one character of itself and the slash.
+        // The search is by byte, because a name may begin with a combining mark, which would form one character with
+        // the slash.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (".", path) }
         let folder = path[..<slash]
         return (folder.isEmpty ? "/" : String(folder), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Makes a folder of mode 0700 where there is nothing; its name is durable then.
+    /// Creates a folder with mode 0700 if nothing has the name, and makes the new name durable.
     package static func createFolder(_ path: String) throws {
         guard path.withSystemPath({ mkdir($0, 0o700) }) != 0 else {
             try syncFolder(of: path)
@@ -153,7 +154,7 @@ package enum FileSystem {
         guard errno == EEXIST else { throw failure("be created", path) }
     }
 
-    /// Removes a folder, unless something is in it.
+    /// Removes a folder, unless it contains something.
     package static func removeFolderIfEmpty(_ path: String) throws {
         guard path.withSystemPath({ rmdir($0) }) != 0, ![ENOENT, ENOTEMPTY, EEXIST].contains(errno) else { return }
         throw failure("be removed", path)
@@ -177,7 +178,7 @@ package enum FileSystem {
         }
     }
 
-    /// The text of a small file, `nil` where there is none.
+    /// Returns the text of a small file; `nil` if it does not exist.
     static func readText(_ path: String, limit: Int = 4096) throws -> String? {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard descriptor >= 0 else {
@@ -200,16 +201,17 @@ package enum FileSystem {
 
     /// Makes the names in a folder durable.
     ///
-    /// - Returns: `false` if the file system cannot do that, and says so with EINVAL.
+    /// - Returns: `false` if the file system does not support that and reports EINVAL.
     @discardableResult
     package static func syncFolder(of path: String) throws -> Bool {
         try Folder(split(path).folder).sync()
     }
 
-    /// Whether this process may give a new file the owner of another.
+    /// Returns whether this process may give a new file the owner of another file.
     package static func canTakeOwner(_ status: Status) -> Bool { geteuid() == 0 || geteuid() == status.owner }
 
-    /// Whether this process may give a new file in a folder the group of another, or the file has it anyway.
+    /// Returns whether this process may give a new file in a folder the group of another file, or the new file has it
+    /// anyway.
     package static func canTakeGroup(_ status: Status, in folder: Status) -> Bool {
         if geteuid() == 0 || getegid() == status.group { return true }
         if folder.mode & S_ISGID != 0, folder.group == status.group { return true }
@@ -222,12 +224,12 @@ package enum FileSystem {
     package static func canWriteInFolder(_ path: String) -> Bool { isGranted(path, W_OK | X_OK) }
     package static func canRead(_ path: String) -> Bool { isGranted(path, R_OK) }
 
-    /// Whether nothing is denied: of what is gone by now, the act itself tells that.
+    /// Returns whether access is not denied. If the file no longer exists, the operation itself reports that.
     private static func isGranted(_ path: String, _ mode: Int32) -> Bool {
         path.withSystemPath { access($0, mode) } == 0 || errno == ENOENT
     }
 
-    /// Bytes that this process may still write in a folder, as the file system and the process's limit allow.
+    /// Returns how many bytes this process may still write in a folder, by the file system's and the process's limits.
     package static func freeSpace(_ folder: String) throws -> (disk: Int64, fileSizeLimit: Int64?) {
         var status = statvfs()
         guard folder.withSystemPath({ statvfs($0, &status) }) == 0 else {
@@ -245,14 +247,15 @@ package enum FileSystem {
         return (overflow ? .max : bytes, fileSizeLimit)
     }
 
-    /// Drops the access control list that a new file took on from its folder: the original may have another, or none.
+    /// Removes the access control list that a new file inherited from its folder, because the original may have
+    /// another, or none.
     ///
-    /// While the mode is 0600 no one gains access by it.
+    /// While the mode is 0600, the list gives no one access.
     package static func dropInheritedAccess(_ descriptor: Int32, _ path: String) throws {
         #if os(Linux)
             guard cs_fremovexattr(descriptor, "system.posix_acl_access") != 0 else { return }
             guard [ENODATA, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-                throw failure("be freed of its folder's access control list", path)
+                throw failure("have its inherited access control list removed", path)
             }
         #endif
     }

@@ -1,12 +1,12 @@
 package import CipherErrors
 
-/// Who has a file open.
+/// The processes that have a file open.
 package enum FileUsers: Equatable {
     case thisProcess
-    /// The processes that could be found, each as its number and program.
+    /// The other processes that could be found, each with its number and program.
     case others([String])
 
-    /// The refusal of a run that needs the file for itself.
+    /// Returns the error for a run that needs exclusive access to the file.
     package func busy(_ path: String) -> StoreError {
         switch self {
         case .thisProcess:

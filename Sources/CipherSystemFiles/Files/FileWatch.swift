@@ -9,16 +9,16 @@ internal import Dispatch
     internal import Darwin
 #endif
 
-/// Tells when somebody writes to files.
+/// Watches files and reports when anything writes to them.
 ///
-/// It is a hint: on the file system of another machine the system may tell nothing.
-/// The corresponding C functions are `inotify_add_watch` on Linux and `kqueue` on Apple's systems.
+/// The report is only a hint: on a network file system, the system may report nothing. The corresponding C functions
+/// are `inotify_add_watch` on Linux and `kqueue` on Apple's systems.
 package final class FileWatch: Sendable {
     private struct State {
         var sources: [any DispatchSourceProtocol] = []
         var isBegun = false
         var isEnded = false
-        /// Whether `changed` runs, and whether something happened meanwhile.
+        /// Whether `changed` is running, and whether something happened meanwhile.
         var isTelling = false
         var isAgain = false
     }
@@ -33,8 +33,8 @@ package final class FileWatch: Sendable {
     /// Begins to watch; a second call does nothing.
     ///
     /// - Parameters:
-    ///   - paths: Files that are there; of others nothing is told. On Apple's systems a file is opened and closed, which
-    ///     costs this process its locks of it: not for a database.
+    ///   - paths: Existing files; others are ignored. On Apple's systems each file is opened and closed, which drops
+    ///     this process's locks on it, so do not watch a database.
     ///   - changed: Called on another thread after a change, and again only after it has called the function that it is
     ///     given.
     package func begin(_ paths: [String], changed: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
@@ -47,7 +47,7 @@ package final class FileWatch: Sendable {
         }
     }
 
-    /// Ends it for good.
+    /// Ends the watch for good.
     package func end() {
         let sources = lock.withLock { () -> [any DispatchSourceProtocol] in
             state.isEnded = true
@@ -102,7 +102,7 @@ package final class FileWatch: Sendable {
             }
             let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
             source.setEventHandler {
-                // What happened is of no interest, only that something did.
+                // It does not matter what happened, only that something did.
                 withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 8) { buffer in
                     while read(descriptor, buffer.baseAddress, buffer.count) > 0 {}
                 }

@@ -10,12 +10,12 @@ internal import CipherPrimitives
     internal import Darwin
 #endif
 
-/// A folder that is open, and the names in it.
+/// An open folder, and the names in it.
 ///
-/// Whoever can write a folder, or one above it, can put a link in the place of anything there at any time. A name that is
-/// looked up here is one of the folder that was opened, and is never followed.
+/// Anyone who can write to a folder, or to one above it, can replace anything in it with a link at any time. A name
+/// that is looked up here is always one in the folder that was opened, and links are never followed.
 package final class Folder: Sendable {
-    /// What errors name.
+    /// The path that errors name.
     let path: String
     package let descriptor: Int32
 
@@ -30,7 +30,7 @@ package final class Folder: Sendable {
 
     package func path(of name: String) -> String { path == "/" ? "/" + name : path + "/" + name }
 
-    /// The status of what has a name, `nil` where there is nothing.
+    /// Returns the status of a name; `nil` if there is nothing.
     package func status(_ name: String) throws -> FileSystem.Status? {
         var result = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &result, AT_SYMLINK_NOFOLLOW) }) == 0 else {
@@ -40,9 +40,9 @@ package final class Folder: Sendable {
         return FileSystem.Status(result)
     }
 
-    /// Opens what has a name; `nil` where there is nothing.
+    /// Opens the file with a name; returns `nil` if there is nothing.
     ///
-    /// A link is refused, and a FIFO or device does not block.
+    /// It throws for a link, and does not block for a FIFO or a device.
     package func openFile(_ name: String, forWriting: Bool = true) throws -> Int32? {
         let file = name.withSystemPath {
             openat(descriptor, $0, (forWriting ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -54,9 +54,9 @@ package final class Folder: Sendable {
         return file
     }
 
-    /// Makes an empty file where there is nothing, not even a link, and opens it for reading and writing.
+    /// Creates an empty file, open for reading and writing; throws if anything has the name, even a link.
     ///
-    /// - Parameter mode: Its permissions, of which the mask of the process takes none away.
+    /// - Parameter mode: Its permissions, whatever the process's umask.
     package func create(_ name: String, mode: mode_t = 0o600) throws -> Int32 {
         let file = name.withSystemPath {
             openat(descriptor, $0, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, mode)
@@ -71,9 +71,9 @@ package final class Folder: Sendable {
         return file
     }
 
-    /// Opens a new file that has no name, for reading and writing.
+    /// Creates a file without a name, open for reading and writing.
     ///
-    /// Where the file system has no such files it has a random name for a moment.
+    /// If the file system does not support such files, the file has a random name for a moment.
     package func createNameless() throws -> Int32 {
         let file = cs_open_nameless(descriptor)
         if file >= 0 { return file }
@@ -83,7 +83,7 @@ package final class Folder: Sendable {
         return named
     }
 
-    /// Sixteen hexadecimal digits that no one has used.
+    /// Returns sixteen random hexadecimal digits.
     package static func randomName() throws -> String {
         try SecretBytes.random(count: 8).withUnsafeBytes { bytes in
             bytes.reduce(into: "") { text, byte in
@@ -107,7 +107,7 @@ package final class Folder: Sendable {
         }
     }
 
-    /// Renames and replaces nothing.
+    /// Renames a file without replacing another one.
     ///
     /// Returns whether the new name was free.
     package func renameIfFree(_ old: String, to new: String) throws -> Bool {
@@ -117,10 +117,10 @@ package final class Folder: Sendable {
         throw FileSystem.failure("be renamed to \(SystemPath.printable(new))", path(of: old))
     }
 
-    /// Gives a file a second name (a hard link), where nothing has that name.
+    /// Gives a file a second name (a hard link), if nothing has that name.
     ///
     /// - Returns: Whether the new name was free.
-    /// - Throws: ``StoreError``, with `permission` if the file system or the system's rules allow no hard links.
+    /// - Throws: ``StoreError``, with `permission` if the file system or the system's rules do not allow hard links.
     package func linkIfFree(_ name: String, as new: String) throws -> Bool {
         let result = name.withSystemPath { old in
             new.withSystemPath { linkat(descriptor, old, descriptor, $0, 0) }
@@ -130,9 +130,9 @@ package final class Folder: Sendable {
         throw FileSystem.failure("be given the second name \(SystemPath.printable(new))", path(of: name))
     }
 
-    /// Gives each of two files the other's name, in one step.
+    /// Exchanges the names of two files atomically.
     ///
-    /// Returns `false` if the file system cannot do that.
+    /// Returns `false` if the file system does not support that.
     package func exchange(_ one: String, _ other: String) throws -> Bool {
         let result = one.withSystemPath { one in other.withSystemPath { cs_rename_exchange(descriptor, one, $0) } }
         guard result != 0 else { return true }
@@ -142,7 +142,7 @@ package final class Folder: Sendable {
 
     /// Makes the names durable.
     ///
-    /// - Returns: `false` if the file system cannot do that, and says so with EINVAL.
+    /// - Returns: `false` if the file system does not support that and reports EINVAL.
     @discardableResult
     package func sync() throws -> Bool {
         if fsync(descriptor) == 0 { return true }

@@ -9,16 +9,16 @@ internal import CipherErrors
 #endif
 
 extension FileSystem {
-    /// The names in a folder except `.` and `..`, in the order of their bytes.
+    /// Returns the names in a folder except `.` and `..`, in byte order.
     ///
-    /// `FileManager` would repair names that are not UTF-8, or refuse the whole folder.
+    /// `FileManager` would change names that are not UTF-8, or fail for the whole folder.
     package static func names(in folder: String) throws -> [String] {
         guard let stream = folder.withSystemPath({ opendir($0) }) else { throw failure("be read", folder) }
         defer { closedir(stream) }
         return try names(folder) { readdir(stream) }
     }
 
-    /// The names that a folder's stream gives.
+    /// Returns the names in a folder's stream.
     static func names(_ folder: String, _ next: () -> UnsafeMutablePointer<dirent>?) throws -> [String] {
         var names: [[UInt8]] = []
         while true {

@@ -9,20 +9,20 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A database file that no one else has open: a descriptor with a write lease.
+/// A database file that no one else has open: a file descriptor with a write lease.
 ///
-/// The kernel grants such a lease only while no other descriptor of the file is open in any process, and an `open` that
-/// comes later waits until the lease has ended. Linux alone has it.
-/// The descriptor is not SQLite's. Opened and closed while SQLite has the file open in this process, it would drop
-/// SQLite's locks, so this process's descriptors are looked at first.
+/// The kernel grants a write lease only while no other descriptor of the file is open in any process, and a later
+/// `open` waits until the lease has ended. Only Linux has such leases. The descriptor is not SQLite's. If it were
+/// opened and closed while SQLite has the file open in this process, SQLite's locks would be dropped, so this process's
+/// descriptors are examined first.
 /// Source: fcntl(2), "Leases"; SQLite, "How To Corrupt An SQLite Database File", section 2.2.
 package final class LeasedFile {
-    /// What came of asking for the lease.
+    /// The result of requesting the lease.
     package enum Answer {
         case granted(LeasedFile)
-        /// Somebody has the file open.
+        /// The file is open elsewhere.
         case inUse(FileUsers)
-        /// There are no leases here, for this reason.
+        /// Leases are not available, for this reason.
         case unavailable(String)
     }
 
@@ -35,18 +35,19 @@ package final class LeasedFile {
     }
 
     deinit {
-        // Closing ends the lease too, after this process's locks on the file: an `open` that waits comes afterwards.
+        // Closing releases this process's locks on the file first and the lease last, so a waiting `open` continues
+        // afterwards.
         close(descriptor)
     }
 
-    /// Asks for a lease on a file.
+    /// Requests a lease on a file.
     ///
-    /// - Throws: ``StoreError`` where the file cannot be opened for writing, and `busy` if it was replaced.
+    /// - Throws: ``StoreError`` if the file cannot be opened for writing, or with `busy` if it was replaced.
     static func ask(_ file: OriginalFile) throws -> Answer {
         guard !file.isOpenHere() else { return .inUse(.thisProcess) }
         let descriptor = file.path.withSystemPath { open($0, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard descriptor >= 0 else {
-            // Another program's lease, as a file server takes one.
+            // Another program has a lease, as a file server may.
             if errno == EWOULDBLOCK { return .inUse(file.otherUsers()) }
             if errno == ENOENT || errno == ELOOP { throw file.replaced() }
             throw FileSystem.failure("be opened", file.path)
@@ -62,20 +63,20 @@ package final class LeasedFile {
         return .unavailable(String(cString: strerror(reason)))
     }
 
-    /// Takes SQLite's exclusive lock, which stays for as long as the descriptor is open.
+    /// Takes SQLite's exclusive lock, which stays as long as the descriptor is open.
     package func lock() throws {
         guard cs_lock_database(descriptor) == 0 else { throw FileSystem.failure("be locked", path) }
     }
 
-    /// Whether no one waits for the lease to end, to have this file open then.
+    /// Whether no one is waiting for the lease to end in order to open this file.
     package var isWhole: Bool { cs_lease_is_whole(descriptor) != 0 }
 
-    /// Lets go of whoever waits.
+    /// Ends the lease, so that a waiting `open` continues.
     ///
     /// The lock stays.
     package func endLease() { cs_lease_end(descriptor) }
 
-    /// Up to `count` bytes from the beginning.
+    /// Returns up to `count` bytes from the beginning.
     func read(count: Int) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var used = 0
@@ -89,14 +90,14 @@ package final class LeasedFile {
         return Array(bytes.prefix(used))
     }
 
-    /// The status of the file, whatever its name is by now.
+    /// Returns the state of the file, whatever its name is by now.
     package func state() throws -> OriginalFile.State {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw FileSystem.failure("be examined", path) }
         return OriginalFile.State(status, start: try read(count: OriginalFile.State.length))
     }
 
-    /// Overwrites the beginning, and makes that durable.
+    /// Overwrites the beginning of the file, and makes the change durable.
     package func overwrite(_ bytes: [UInt8]) throws {
         let written = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
         guard written == bytes.count else {

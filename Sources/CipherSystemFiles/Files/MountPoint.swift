@@ -9,12 +9,12 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// Files that are mounted by themselves, as containers are given single files: no rename can replace one.
+/// Single files that are mount points, as containers use them: a rename cannot replace such a file.
 package enum MountPoint {
-    /// Whether a file is one.
+    /// Returns whether a file is a mount point.
     ///
-    /// On Linux the system tells of a path, or of older ones the table of mounts: in an overlay the files of one folder may be
-    /// of several devices.
+    /// On Linux, the kernel answers this for a path, or on older kernels the mount table does. Device numbers do not
+    /// help there: in an overlay, the files of one folder may be on several devices.
     package static func isOne(_ path: String, _ status: FileSystem.Status, in folder: Folder) throws -> Bool {
         #if os(Linux)
             let answer = path.withSystemPath { cs_is_mount_point($0) }
@@ -27,9 +27,10 @@ package enum MountPoint {
         #endif
     }
 
-    /// The places of a table of mounts.
+    /// Returns the mount points in a mount table.
     ///
-    /// Source: proc_pid_mountinfo(5): the fifth field, in which blanks, tabs, line ends and backslashes are octal.
+    /// Source: proc_pid_mountinfo(5): the fifth field, in which spaces, tabs, newlines and backslashes are octal
+    /// escapes.
     package static func points(_ table: [UInt8]) -> [[UInt8]] {
         table.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)

@@ -9,44 +9,45 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A file that this run made.
+/// A file that this run created.
 ///
-/// Everything is done to it through the descriptor that it was created with: whatever has its name by then may be
-/// somebody else's.
+/// All operations use the descriptor with which it was created, because its name may lead to another program's file by
+/// then.
 package final class NewFile: Sendable {
     package let folder: Folder
-    /// `nil` for a file that never had one.
+    /// The name; `nil` for a file that was created without one.
     let name: String?
-    /// What errors name.
+    /// The path that errors name.
     package let path: String
     package let identity: FileIdentity
-    /// Open for reading and writing, for as long as this file is kept.
+    /// Open for reading and writing as long as this object exists.
     package let descriptor: Int32
 
-    /// Makes an empty file of mode 0600 where there is nothing.
+    /// Creates an empty file with mode 0600; throws if something already has the name.
     package convenience init(_ name: String, in folder: Folder) throws {
         try self.init(try folder.create(name), name, folder, folder.path(of: name))
     }
 
-    /// Makes an empty file that has no name.
+    /// Creates an empty file without a name.
     ///
-    /// - Parameter path: What errors name.
+    /// - Parameter path: The path that errors name.
     package convenience init(withoutNameIn folder: Folder, path: String) throws {
         try self.init(try folder.createNameless(), nil, folder, path)
     }
 
-    /// Makes an empty file of mode 0600 that can be given a name once it is whole; `nil` where there are no such files.
+    /// Creates an empty file with mode 0600 that can be given a name when it is complete; returns `nil` if the system
+    /// has no such files.
     package convenience init?(toBeNamedIn folder: Folder, path: String) throws {
         let descriptor = cs_open_nameless(folder.descriptor)
         guard descriptor >= 0 else { return nil }
         try self.init(descriptor, nil, folder, path)
-        // The mask of the process has taken some of it away.
+        // The process's umask has removed some of the permissions.
         try setMode(0o600)
     }
 
-    /// Opens a file that another run of ours made; `nil` if the name leads to another file, or to none.
+    /// Opens a file that an earlier run created; returns `nil` if the name leads to another file, or to none.
     ///
-    /// - Parameter inode: Its number, as that run recorded it.
+    /// - Parameter inode: The file's inode number, as that run recorded it.
     package convenience init?(madeBefore name: String, _ inode: UInt64, in folder: Folder) throws {
         guard let found = try folder.status(name), found.isRegular, found.identity.inode == inode,
             let descriptor = try folder.openFile(name)
@@ -73,17 +74,18 @@ package final class NewFile: Sendable {
         self.descriptor = descriptor
     }
 
-    // Also drops the locks that this process has on the file, so it must be gone before SQLite's own layer opens the file.
+    // Closing also drops the locks that this process has on the file, so this object must be released before SQLite's
+    // own layer opens the file.
     deinit { close(descriptor) }
 
     package func size() throws -> Int64 { try status().size }
 
     package func status() throws -> FileSystem.Status { try FileSystem.status(ofDescriptor: descriptor, path) }
 
-    /// Whether the name, where there is one, still leads here.
+    /// Returns whether a name still leads to this file.
     package func hasName(_ name: String) throws -> Bool { try folder.status(name)?.identity == identity }
 
-    /// Gives a file without a name one.
+    /// Gives a name to a file that has none.
     ///
     /// Returns whether the name was free; `nil` if the system cannot do it.
     package func appear(as name: String) -> Bool? {
@@ -91,9 +93,9 @@ package final class NewFile: Sendable {
         return result == 0 ? true : errno == EEXIST ? false : nil
     }
 
-    /// Locks the file (`flock`) until ``unlock()``, or until this file is let go.
+    /// Locks the file (`flock`) until ``unlock()`` is called or this object is released.
     ///
-    /// Returns whether no other process and no other part of this one has it locked.
+    /// Returns `false` if another process, or another part of this one, has locked it.
     package func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
 
     /// Ends ``lock()``.
@@ -101,17 +103,17 @@ package final class NewFile: Sendable {
 
     /// Makes the content durable.
     ///
-    /// A failure is final: the kernel may have dropped what it could not write.
+    /// A failure is final, because the kernel may have dropped what it could not write.
     package func sync() throws {
         guard syncToDisk(descriptor) else { throw FileSystem.failure("be synced", path) }
     }
 
-    /// Takes all content away, for another beginning.
+    /// Removes all content, to start again.
     package func empty() throws {
         guard ftruncate(descriptor, 0) == 0 else { throw FileSystem.failure("be emptied", path) }
     }
 
-    /// Writes at the end.
+    /// Appends bytes.
     package func append(_ bytes: UnsafeRawBufferPointer) throws {
         try FileSystem.write(bytes, to: descriptor, path)
     }
@@ -124,9 +126,9 @@ package final class NewFile: Sendable {
         guard fchmod(descriptor, mode) == 0 else { throw FileSystem.failure("be given its mode", path) }
     }
 
-    /// Gives the file the extended attributes of another.
+    /// Copies the extended attributes of another file to this one.
     ///
-    /// Returns the names of those that the system did not let us set.
+    /// Returns the names of the attributes that the system did not allow to be set.
     package func copyAttributes(of original: PinnedFile) throws -> [String] {
         try original.attributes().compactMap { attribute in
             let result = attribute.name.withUnsafeBufferPointer { name in

@@ -8,7 +8,7 @@ package import CipherErrors
     internal import Darwin
 #endif
 
-/// One file, whatever name it has: its device and inode.
+/// One file, identified by its device and inode, whatever its name.
 package struct OriginalFile {
     let path: String
     private let identity: FileIdentity
@@ -18,7 +18,7 @@ package struct OriginalFile {
         identity = status.identity
     }
 
-    /// Whether a descriptor is this file's.
+    /// Returns whether a descriptor belongs to this file.
     func isAt(_ descriptor: Int32) -> Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && matches(status)
@@ -28,9 +28,9 @@ package struct OriginalFile {
         FileIdentity(status) == identity
     }
 
-    /// Whether this process has the file open, by whichever library.
+    /// Returns whether this process has the file open, through any library.
     ///
-    /// The file itself is not opened for that.
+    /// It does not open the file itself.
     package func isOpenHere() -> Bool {
         #if os(Linux)
             if let names = try? FileSystem.names(in: "/proc/self/fd") {
@@ -40,7 +40,7 @@ package struct OriginalFile {
         return (0..<getdtablesize()).contains(where: isAt)
     }
 
-    /// Which other processes have the file open, as far as this user may see.
+    /// Returns the other processes that have the file open, as far as this user may see them.
     package func otherUsers() -> FileUsers {
         #if os(Linux)
             let processes = ((try? FileSystem.names(in: "/proc")) ?? []).filter {
@@ -61,7 +61,7 @@ package struct OriginalFile {
             }
         }
 
-        /// The name of a process's program, of which nothing is taken over that a terminal could obey.
+        /// Returns the name of a process's program, without characters that a terminal could interpret as commands.
         private static func command(of process: String) -> String {
             let name = (try? FileSystem.readText("/proc/\(process)/comm", limit: 64)) ?? nil
             let printable = (name ?? "").unicodeScalars.filter { $0.isASCII && $0.value >= 0x20 && $0.value != 0x7f }
@@ -69,10 +69,10 @@ package struct OriginalFile {
         }
     #endif
 
-    /// What a writer of the file cannot help changing.
+    /// Properties of the file that every write to it changes.
     package struct State: Equatable {
-        /// As long as the longest page: the first one holds the change counter, in an encrypted file under a new
-        /// initialization vector.
+        /// The length of the longest page. The first page holds the change counter, which an encrypted file stores with
+        /// a new initialization vector.
         package static let length = 65_536
 
         private let start: [UInt8]
@@ -91,7 +91,7 @@ package struct OriginalFile {
         }
     }
 
-    /// The state of the file by its name.
+    /// Returns the state of the file, found by its name.
     ///
     /// - Parameter start: Its first ``State/length`` bytes.
     package func state(start: [UInt8]) throws -> State {
@@ -99,7 +99,7 @@ package struct OriginalFile {
         return State(status, start: start)
     }
 
-    /// Whether its name still leads to it.
+    /// Whether the file's name still leads to this file.
     package var hasItsName: Bool { statusByName != nil }
 
     private var statusByName: stat? {

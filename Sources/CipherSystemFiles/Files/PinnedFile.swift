@@ -9,10 +9,11 @@ internal import CipherErrors
     internal import Darwin
 #endif
 
-/// A file that keeps its identity while this is kept, whatever is done to its name: its inode is not given to another.
+/// A file whose identity is pinned: while this object exists, its inode is not given to another file, whatever happens
+/// to its name.
 ///
-/// Opened for neither reading nor writing, so that no lock of SQLite's is dropped with it. Systems without such
-/// descriptors have the name alone.
+/// The file is opened for neither reading nor writing, so closing the descriptor does not drop SQLite's locks. On
+/// systems without such descriptors, only the name is used.
 package final class PinnedFile: Sendable {
     package let status: FileSystem.Status
     private let path: String
@@ -42,14 +43,14 @@ package final class PinnedFile: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// A path that leads to this very file, where the system has one.
+    /// A path that leads to this very file, if the system has one.
     private var lastingPath: String {
         let magic = "/proc/self/fd/\(descriptor)"
         return descriptor >= 0 && access(magic, F_OK) == 0 ? magic : path
     }
 
     struct Attribute {
-        /// With a NUL at its end; any other bytes.
+        /// NUL-terminated, and otherwise any bytes.
         let name: [CChar]
         let value: [UInt8]
 
@@ -77,5 +78,5 @@ package final class PinnedFile: Sendable {
         }
     }
 
-    private func failure() -> StoreError { FileSystem.failure("be asked for its extended attributes", path) }
+    private func failure() -> StoreError { FileSystem.failure("have its extended attributes read", path) }
 }

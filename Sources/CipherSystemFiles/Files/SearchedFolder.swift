@@ -8,16 +8,17 @@ package import CipherErrors
     internal import Darwin
 #endif
 
-/// A folder that stays the same while it is looked through, whatever its name leads to meanwhile.
+/// A folder that stays the same while it is searched, whatever its name leads to meanwhile.
 package final class SearchedFolder {
     package let path: String
     package let identity: FileIdentity
     private let descriptor: Int32
 
-    /// Opens a folder, and follows no symbolic link of that name.
+    /// Opens a folder, without following a symbolic link of that name.
     ///
     /// - Parameter seen: The folder that was seen under this name; `nil` for the first one.
-    /// - Throws: ``StoreError`` with `busy` if it is another one now; `permission`, `missingFile` or `inputOutput`.
+    /// - Throws: ``StoreError`` with `busy` if the name now leads to another folder; `permission`, `missingFile` or
+    ///   `inputOutput`.
     package init(_ path: String, seen: FileIdentity? = nil) throws {
         let descriptor = path.withSystemPath { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { throw FileSystem.failure("be read", path) }
@@ -41,7 +42,7 @@ package final class SearchedFolder {
             advice: "run the command again", changed: .nothing)
     }
 
-    /// The names in the folder, in the order of their bytes.
+    /// Returns the names in the folder, in byte order.
     package func names() throws -> [String] {
         let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0, let stream = fdopendir(copy) else {
@@ -53,7 +54,7 @@ package final class SearchedFolder {
         return try FileSystem.names(path) { readdir(stream) }
     }
 
-    /// The status of what has a name in the folder; symbolic links are not followed.
+    /// Returns the status of a name in the folder; symbolic links are not followed.
     package func status(of name: String) throws -> FileSystem.Status? {
         var status = stat()
         guard name.withSystemPath({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {

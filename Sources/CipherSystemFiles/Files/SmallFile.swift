@@ -11,18 +11,18 @@ package import CipherPrimitives
 
 /// An open file of a few kilobytes that people or tools write: a configuration, a key, a version record.
 ///
-/// Everything is asked of the opened descriptor, so that a file that is swapped meanwhile cannot pass a check that was
-/// made on another. Symbolic links are followed, for secrets are often mounted through them. Never used for a database:
-/// closing one here would drop SQLite's locks.
+/// Every check uses the open descriptor, so a file that is swapped meanwhile cannot pass a check made on another file.
+/// Symbolic links are followed, because secrets are often mounted through them. Never use this for a database: closing
+/// the descriptor would drop SQLite's locks.
 package struct SmallFile: ~Copyable {
-    /// Why a file cannot be read.
+    /// The reason that a file cannot be read.
     package enum Failure: Error, Equatable {
         case missing
         case notRegular
         case larger(than: Int)
         case system(CInt)
 
-        /// Whether the file is too large for what it should hold.
+        /// Whether the file is larger than the caller's limit.
         package var isTooLarge: Bool {
             if case .larger = self { true } else { false }
         }
@@ -31,7 +31,7 @@ package struct SmallFile: ~Copyable {
     private let descriptor: CInt
     private let status: stat
 
-    /// Opens a regular file; a FIFO or device is refused and does not block.
+    /// Opens a regular file; for a FIFO or a device it throws and does not block.
     package init(path: String) throws(Failure) {
         let descriptor =
             path.utf8.contains(0)
@@ -65,7 +65,7 @@ package struct SmallFile: ~Copyable {
     /// Whether the file belongs to the user of this process, or to root.
     package var belongsToUser: Bool { status.st_uid == geteuid() || status.st_uid == 0 }
 
-    /// The whole file.
+    /// Returns the whole file.
     package func bytes(limit: Int) throws(Failure) -> [UInt8] {
         var result = [UInt8](repeating: 0, count: limit + 1)
         let outcome = result.withUnsafeMutableBytes { fill($0) }
@@ -74,7 +74,7 @@ package struct SmallFile: ~Copyable {
         return Array(result[..<count])
     }
 
-    /// The whole file as a secret: no other copy of its bytes is left in memory.
+    /// Returns the whole file as a secret; no other copy of its bytes is left in memory.
     package func secret(limit: Int) throws(Failure) -> SecretBytes {
         var outcome = Result<Int, Failure>.success(0)
         let whole = SecretBytes(count: limit + 1) { outcome = fill($0) }
@@ -104,7 +104,7 @@ package struct SmallFile: ~Copyable {
 }
 
 extension SmallFile.Failure: CustomStringConvertible {
-    /// What happened, as the end of a sentence about the file.
+    /// The failure as the end of a sentence about the file.
     package var description: String {
         switch self {
         case .missing: "there is no such file"
@@ -115,15 +115,15 @@ extension SmallFile.Failure: CustomStringConvertible {
     }
 }
 
-/// The system's text for an error number.
+/// Returns the system's text for an error number.
 func systemMessage(_ code: CInt) -> String {
     strerror(code).map { String(cString: $0) } ?? "error \(code)"
 }
 
-/// Whether a descriptor's bytes are on the disk itself; otherwise `errno` says why not.
+/// Makes a descriptor's bytes durable on the disk itself; if it returns `false`, `errno` says why not.
 package func syncToDisk(_ descriptor: CInt) -> Bool {
     #if canImport(Darwin)
-        // fsync alone leaves the bytes in the drive's cache there.
+        // On Apple's systems, fsync alone leaves the bytes in the drive's cache.
         return fcntl(descriptor, F_FULLFSYNC) == 0 || fsync(descriptor) == 0
     #else
         return fsync(descriptor) == 0
@@ -131,7 +131,7 @@ package func syncToDisk(_ descriptor: CInt) -> Bool {
 }
 
 extension SmallFile {
-    /// Whether two paths name one file; opens neither.
+    /// Returns whether two paths name one file, without opening either.
     package static func isSame(_ left: String, _ right: String) -> Bool {
         var first = stat()
         var second = stat()
@@ -139,6 +139,6 @@ extension SmallFile {
             && first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
-    /// Whether an error number says that access is denied.
+    /// Returns whether an error number means that access is denied.
     package static func isPermission(_ code: CInt) -> Bool { code == EACCES || code == EPERM }
 }

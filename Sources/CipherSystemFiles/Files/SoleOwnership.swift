@@ -9,14 +9,14 @@
 /// Whether no one else had a file open before it was converted.
 package enum SoleOwnership: Equatable, Sendable {
     case proven
-    /// The system does not tell, for this reason; that no one has it open is not known then.
+    /// The system cannot tell, for this reason, so the file may be open elsewhere.
     case cannotTell(String)
 
-    /// Finds out, before SQLite opens the file.
+    /// Finds out whether no one else has the file open, before SQLite opens it.
     ///
     /// - Parameters:
     ///   - timeout: How long to wait for others to close it.
-    ///   - check: Ends the waiting by throwing.
+    ///   - check: Ends the wait by throwing.
     /// - Throws: ``StoreError`` with `busy` if another process, or another part of this one, has it open.
     package static func find(
         _ file: OriginalFile, timeout: Duration, checking check: () throws -> Void = {}
@@ -28,7 +28,7 @@ package enum SoleOwnership: Equatable, Sendable {
         }
     }
 
-    /// Asks for a lease until no one else has the file open, or the time is over.
+    /// Requests a lease until no one else has the file open, or the timeout has passed.
     package static func waiting(
         _ timeout: Duration, _ file: OriginalFile, checking check: () throws -> Void
     ) throws -> LeasedFile.Answer {
@@ -37,12 +37,12 @@ package enum SoleOwnership: Equatable, Sendable {
             let answer = try LeasedFile.ask(file)
             guard case .inUse = answer, ContinuousClock.now < deadline else { return answer }
             try check()
-            // The system tells nobody when a file is closed; a lease can only be asked for again.
+            // The system does not report when a file is closed, so the lease must be requested again.
             usleep(10_000)
         }
     }
 
-    /// A process that is being started has its parent's descriptors until it executes its program; so long is waited in
-    /// any case.
+    /// A process that is being started has its parent's descriptors until it executes its program, so the wait is never
+    /// shorter than this.
     private static let shortest: Duration = .milliseconds(250)
 }

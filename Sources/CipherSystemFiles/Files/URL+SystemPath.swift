@@ -7,9 +7,9 @@ internal import CipherErrors
 #endif
 
 extension URL {
-    /// The path of a file URL, byte by byte.
+    /// The path of a file URL, byte for byte.
     ///
-    /// `path(percentEncoded: false)` is empty where the bytes are not UTF-8.
+    /// `path(percentEncoded: false)` is empty if the bytes are not UTF-8.
     package var systemPath: String {
         var bytes: [UInt8] = []
         var rest = Array(path(percentEncoded: true).utf8)[...]
@@ -27,9 +27,10 @@ extension URL {
         return SystemPath.text(bytes)
     }
 
-    /// The path of what the caller names by a file URL.
+    /// Returns the path of a file URL that the caller gave.
     ///
-    /// - Throws: ``StoreError`` with `configuration` if the URL is not that of a file or directory, or names none.
+    /// - Throws: ``StoreError`` with `configuration` if the URL is not a file URL, or its path is empty or contains a
+    ///   NUL.
     package func requiredPath() throws -> String {
         guard isFileURL else {
             throw StoreError(

@@ -1,17 +1,18 @@
 internal import Dispatch
 
-/// Work on a separate thread, with a result that is waited for.
+/// Work on a separate thread, with a result that can be waited for.
 package final class BackgroundTask<Output>: @unchecked Sendable {
-    // Unchecked, and safe between threads: both are touched by the thread alone until it leaves the group, and afterwards by
-    // who has waited for that.
+    // Unchecked, and safe between threads: only the new thread accesses both until it leaves the group, and afterwards
+    // only code that has waited for that.
     private var body: (@Sendable (UpgradeCancellation) throws -> Output)?
     private var outcome: Result<Output, any Error>?
     private let group = DispatchGroup()
     private let cancellation: UpgradeCancellation
 
-    /// Starts `body`, which looks at the cancellation now and then.
+    /// Starts `body`, which should check the cancellation from time to time.
     ///
-    /// - Parameter isLong: Whether it takes longer than starting a thread for it; else it is done here and now.
+    /// - Parameter isLong: Whether the work takes longer than starting a thread; otherwise it runs at once on the
+    ///   calling thread.
     package init(
         _ name: String, isLong: Bool = true, _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) {
@@ -33,19 +34,19 @@ package final class BackgroundTask<Output>: @unchecked Sendable {
 
     private func end(_ result: Result<Output?, any Error>) {
         outcome = result.flatMap { $0.map(Result.success) ?? .failure(CancellationError()) }
-        // What it holds, such as connections, ends before whoever waits goes on.
+        // What the closure holds, such as connections, is released before a waiting thread continues.
         body = nil
         group.leave()
     }
 
-    /// Waits for the end.
+    /// Waits until the work has ended, and returns its result.
     package func wait() throws -> Output {
         group.wait()
         guard let outcome else { throw CancellationError() }
         return try outcome.get()
     }
 
-    /// Asks for the end and waits for it: no file may be removed under a thread that reads it.
+    /// Cancels the work and waits until it has ended, because no file may be removed while a thread reads it.
     package func cancel() {
         cancellation.cancel()
         group.wait()

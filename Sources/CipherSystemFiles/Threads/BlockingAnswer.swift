@@ -1,4 +1,4 @@
-/// An outcome that a thread blocks for.
+/// An outcome for which a thread can block.
 package final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
     // Read and written only under `lock`.
     private var outcome: Result<Output, any Error>?
@@ -13,7 +13,7 @@ package final class BlockingAnswer<Output: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// The outcome; `nil` where there is none by then, or when the waiting is cancelled.
+    /// Waits for the outcome; returns `nil` if there is none by the deadline, or if the wait is cancelled.
     package func wait(
         until deadline: ContinuousClock.Instant, or cancellation: UpgradeCancellation? = nil
     ) -> Result<Output, any Error>? {

@@ -1,9 +1,9 @@
 internal import CipherErrors
 
 extension DetachedThread {
-    /// Runs `body` on a separate thread, and lets the task's cancellation reach it.
+    /// Runs `body` on a separate thread, and forwards the task's cancellation to it.
     ///
-    /// - Throws: What `body` throws; `CancellationError` if it ended for that.
+    /// - Throws: What `body` throws; `CancellationError` if it ended because of the cancellation.
     package static func cancellable<Output: Sendable>(
         _ body: @escaping @Sendable (UpgradeCancellation) throws -> Output
     ) async throws -> Output {
@@ -20,7 +20,7 @@ extension DetachedThread {
         }
     }
 
-    /// Runs `body` on a new thread: it may take long, and may block.
+    /// Runs `body` on a new thread, because it may take long and may block.
     package static func run<Output: Sendable>(
         _ body: @escaping @Sendable () throws -> Output
     ) async throws -> Output {

@@ -11,12 +11,12 @@ package import CipherErrors
 
 /// A thread that runs one closure.
 ///
-/// For what may block: a dispatch queue has only so many threads, and those have half a megabyte of stack on Apple
-/// platforms, which SQLite's parser may not fit into.
+/// Used for work that may block: a dispatch queue has a limited number of threads, and on Apple platforms these have
+/// half a megabyte of stack, which may be too little for SQLite's parser.
 package enum DetachedThread {
     private static let stackSize = 4 << 20
 
-    /// The closure on its way through C.
+    /// The closure while it is passed through C.
     private final class Work: Sendable {
         let body: @Sendable () -> Void
 
@@ -27,12 +27,12 @@ package enum DetachedThread {
 
     /// Starts `body` on a new thread.
     ///
-    /// It runs within the jobs of the code that starts it.
+    /// It runs within the same jobs as the code that starts it.
     ///
     /// - Parameters:
     ///   - name: For debuggers; Linux shows 15 bytes of it.
     ///   - isAwaited: Whether the thread that starts it waits for it.
-    /// - Throws: ``StoreError`` with `inputOutput` if the system has no thread to give; `body` does not run then.
+    /// - Throws: ``StoreError`` with `inputOutput` if the system cannot start a thread; `body` does not run then.
     package static func start(
         _ name: String, isAwaited: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(StoreError) {

@@ -6,16 +6,16 @@
     internal import Darwin
 #endif
 
-/// The jobs within which code runs: what a key provider or a hook of an app begins, it begins within the job that called it.
+/// The jobs within which code runs. What an app's key provider or hook starts runs within the job that called it.
 ///
-/// Known on the thread of the job, on threads that ``DetachedThread`` starts, and in tasks that are begun with `Task`; not in
-/// detached tasks, nor on threads and queues of the app's own.
+/// The jobs are known on the job's thread, on threads that ``DetachedThread`` starts, and in tasks started with `Task`,
+/// but not in detached tasks or on the app's own threads and queues.
 package struct EnclosingJobs: Sendable {
-    /// Something that runs, known by its identity.
+    /// A running operation, known by its identity.
     package final class Job: Sendable {
         package init() {}
 
-        /// Runs `body` within this job, besides those around it.
+        /// Runs `body` within this job, in addition to the enclosing ones.
         package func run<Result>(_ body: () throws -> Result) rethrows -> Result {
             var jobs = EnclosingJobs.current
             jobs.entries.append(Entry(job: self, thread: EnclosingJobs.thisThread))
@@ -29,20 +29,20 @@ package struct EnclosingJobs: Sendable {
         var thread: UInt
     }
 
-    /// Those of the code that asks.
+    /// The jobs of the calling code.
     @TaskLocal package static var current = EnclosingJobs()
 
     private var entries: [Entry] = []
 
-    /// Whether the code runs within a job, which may not wait for it.
+    /// Returns whether the calling code runs within a job, and so must not wait for it.
     package func contains(_ job: Job) -> Bool { entries.contains { $0.job === job } }
 
-    /// Whether a job waits for the thread that asks.
+    /// Returns whether a job waits for the calling thread.
     package func waits(_ job: Job) -> Bool {
         entries.contains { $0.job === job && $0.thread == Self.thisThread }
     }
 
-    /// The same for a thread that `starter` waits for.
+    /// Returns the same jobs for the calling thread, for which `starter` waits.
     func handedOn(from starter: UInt) -> EnclosingJobs {
         var jobs = self
         for index in entries.indices where entries[index].thread == starter {

@@ -6,18 +6,18 @@
     internal import Darwin
 #endif
 
-/// A lock that one thread at a time holds, and under which threads wait for what others change.
+/// A lock that one thread holds at a time, and under which threads can wait for changes by others.
 ///
-/// Foundation's locks would do, but on Linux whoever names one links all of Foundation and its 34 MB of
-/// internationalization data.
-/// The corresponding C functions are `pthread_mutex_lock`, `pthread_cond_wait` and their kin.
+/// Foundation's locks would do, but on Linux any use of one links all of Foundation and its 34 MB of
+/// internationalization data. The corresponding C functions are `pthread_mutex_lock`, `pthread_cond_wait` and related
+/// ones.
 package final class Lock: Sendable {
     // Unchecked, and safe between threads: the pointer never changes, and POSIX guards what it points to.
     private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    // Unchecked, and safe between threads: as `mutex`.
+    // Unchecked, and safe between threads, for the same reason as `mutex`.
     private nonisolated(unsafe) let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    /// A lock that no one holds.
+    /// Creates an unlocked lock.
     package init() {
         mutex.initialize(to: pthread_mutex_t())
         change.initialize(to: pthread_cond_t())
@@ -32,25 +32,25 @@ package final class Lock: Sendable {
         mutex.deallocate()
     }
 
-    /// Holds the lock while `body` runs, which must not ask for it again.
+    /// Holds the lock while `body` runs; `body` must not acquire it again.
     package func withLock<Result>(_ body: () throws -> Result) rethrows -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body()
     }
 
-    /// Lets go of the lock until ``wakeAll()`` is called, and holds it again.
+    /// Releases the lock until ``wakeAll()`` is called, and then acquires it again.
     ///
-    /// Only within ``withLock(_:)``. It may return without that call, so look again at what was waited for.
+    /// Use it only within ``withLock(_:)``. It may return without that call, so check the condition again.
     package func wait() {
         pthread_cond_wait(change, mutex)
     }
 
-    /// Waits as ``wait()`` does, and returns whether it was woken; `false` once the deadline has passed.
+    /// Waits as ``wait()`` does, and returns whether it was woken; `false` after the deadline, or after an hour.
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let left = ContinuousClock.now.duration(to: deadline)
         guard left > .zero else { return false }
-        // An hour at once, for a deadline may lie beyond what C's type for times can say.
+        // At most an hour at once, because C's time type may not be able to represent the deadline.
         let (seconds, attoseconds) = min(left, .seconds(3_600)).components
         var time = timespec()
         #if canImport(Darwin)
@@ -59,7 +59,7 @@ package final class Lock: Sendable {
             return pthread_cond_timedwait_relative_np(change, mutex, &time) == 0
         #else
             clock_gettime(CLOCK_MONOTONIC, &time)
-            // One more, for the wait is not to end before the deadline.
+            // One more, because the wait must not end before the deadline.
             let nanoseconds = time.tv_nsec + Int(attoseconds / Self.attosecondsInNanosecond) + 1
             time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
             time.tv_nsec = nanoseconds % 1_000_000_000
@@ -69,7 +69,7 @@ package final class Lock: Sendable {
 
     private static let attosecondsInNanosecond: Int64 = 1_000_000_000
 
-    /// Has waits measured by a clock that no one sets.
+    /// Makes waits use a clock that no one can set.
     private static func initialize(_ change: UnsafeMutablePointer<pthread_cond_t>) -> Int32 {
         #if canImport(Darwin)
             return pthread_cond_init(change, nil)

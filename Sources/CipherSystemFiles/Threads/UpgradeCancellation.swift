@@ -1,4 +1,4 @@
-/// Ends an encryption upgrade from another thread; until the swap, no row has changed.
+/// Cancels an encryption upgrade from another thread; until the swap, no row has changed.
 public final class UpgradeCancellation: @unchecked Sendable {
     // Both are read and written only under `lock`.
     private var cancelled = false
@@ -6,10 +6,10 @@ public final class UpgradeCancellation: @unchecked Sendable {
     private let lock = Lock()
     private let others: [UpgradeCancellation]
 
-    /// Not cancelled.
+    /// Creates a cancellation that has not been requested.
     public init() { others = [] }
 
-    /// Cancelled as soon as one of some others is.
+    /// Creates a cancellation that is cancelled as soon as one of the others is.
     package init(anyOf others: [UpgradeCancellation]) { self.others = others }
 
     /// Asks the upgrade to end.
@@ -18,14 +18,15 @@ public final class UpgradeCancellation: @unchecked Sendable {
             cancelled = true
             return self.waiting
         }
-        // Who waits under one of these asks for ``isCancelled`` under it, so both are never held here.
+        // A thread that waits under one of these locks checks ``isCancelled`` while it holds that lock, so this method
+        // never holds both locks.
         for other in waiting { other.withLock { other.wakeAll() } }
     }
 
     /// Whether the upgrade was asked to end.
     public var isCancelled: Bool { lock.withLock { cancelled } || others.contains(where: \.isCancelled) }
 
-    /// Holds `lock` while `body` runs, which is woken where it waits under it when the end is asked for.
+    /// Holds `lock` while `body` runs; if `body` waits under the lock, a cancellation wakes it.
     package static func waking<Result>(
         _ lock: Lock, _ cancellation: UpgradeCancellation?, _ body: () throws -> Result
     ) rethrows -> Result {
