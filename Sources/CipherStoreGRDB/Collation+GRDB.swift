@@ -2,8 +2,9 @@ public import CipherSQLite
 internal import Foundation
 
 extension Collation {
-    /// The collations that GRDB registers on each connection, under its names: `swiftCompare`, `swiftCaseInsensitiveCompare`,
-    /// `swiftLocalizedCaseInsensitiveCompare`, `swiftLocalizedCompare` and `swiftLocalizedStandardCompare`.
+    /// The collations that GRDB registers on each connection, under its names: `swiftCompare`,
+    /// `swiftCaseInsensitiveCompare`, `swiftLocalizedCaseInsensitiveCompare`, `swiftLocalizedCompare` and
+    /// `swiftLocalizedStandardCompare`.
     ///
     /// They compare as GRDB's do: by Swift's string order, and by the comparisons of the process's Foundation.
     /// Foundation's order differs between Linux and Apple platforms, and the localized collations follow the process's

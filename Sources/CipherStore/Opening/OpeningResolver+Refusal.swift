@@ -2,7 +2,7 @@ internal import CipherDatabaseConversion
 internal import CipherErrors
 
 extension OpeningResolver {
-    /// Why a file is not touched, and what to do about it.
+    /// Returns the error that says why a file is refused, and what to do about it.
     func refusal(_ code: StoreError.Code, _ facts: Decision.Facts, _ inspector: Inspector) -> StoreError {
         switch code {
         case .staleSidecar: return inspector.staleSidecar()
