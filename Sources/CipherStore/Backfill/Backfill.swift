@@ -12,21 +12,21 @@ struct Backfill: Sendable {
     let body: @Sendable (Connection, [[Value]]) throws -> Void
 
     private struct Step: Sendable {
-        /// Rows of this batch.
+        /// The number of rows of this batch.
         let rows: Int
-        /// Rows of all runs.
+        /// The number of rows of all runs.
         let done: Int
         let isFinished: Bool
     }
 
-    /// An error of the body, told from those of the batch around it.
+    /// An error of the body, as distinct from those of the batch around it.
     private struct BodyFailure: Error {
         let error: any Error
     }
 
     /// Runs batch after batch until the end.
     ///
-    /// - Returns: How many rows were visited.
+    /// - Returns: The number of rows visited.
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
@@ -89,14 +89,14 @@ struct Backfill: Sendable {
     }
 
     private func runBatch(_ connection: Connection) throws -> Step {
-        // Read again for each batch: another task or process may work on the same backfill.
+        // The entry is read again for each batch, because another task or process may work on the same backfill.
         guard let entry = try BackfillTable.entry(name, connection), !entry.isFinished else {
             return Step(rows: 0, done: try BackfillTable.entry(name, connection)?.done ?? 0, isFinished: true)
         }
         let keys = try BackfillKeys(table, byRowID: byRowID, connection)
         let found = try keys.next(batch, of: name, connection)
         if !found.isEmpty {
-            // Before the body, which may delete the rows.
+            // The checkpoint moves before the body runs, because the body may delete the rows.
             try keys.moveCheckpoint(of: name, over: found.count, connection)
             do {
                 try body(connection, found)

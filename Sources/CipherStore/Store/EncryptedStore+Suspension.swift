@@ -26,7 +26,7 @@ extension EncryptedStore {
     /// Suspends the store as ``suspend(interruptingAfter:)`` does, but blocks the calling thread.
     ///
     /// - Throws: ``StoreError`` with `misuse` inside a closure of this store, even if called through another store's
-    ///   closure, and inside the progress callback of one of its backups.
+    ///   closure, and inside the progress callback of one of its backups or of its encryption.
     @available(*, noasync, message: "await suspend(interruptingAfter:) instead")
     public func suspendBlocking(interruptingAfter limit: Duration? = nil) throws {
         guard !backups.encloseCaller, conversion?.waitsForCaller != true else {
