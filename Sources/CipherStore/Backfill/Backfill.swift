@@ -30,7 +30,7 @@ struct Backfill: Sendable {
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {
         guard batch > 0, !name.isEmpty else {
             throw StoreError(
-                .misuse, path: store.path, "a backfill needs a name and batches of at least one row",
+                .misuse, path: store.path, "a backfill needs a name and a batch size of at least one row",
                 advice: "give both")
         }
         guard try await begin() else { return 0 }
@@ -45,17 +45,17 @@ struct Backfill: Sendable {
         }
     }
 
-    /// Whether there is anything to do.
+    /// Prepares the run, and returns whether there is anything to do.
     private func begin() async throws -> Bool {
         try await store.write { [name, table] connection in
             if let entry = try BackfillTable.entry(name, connection) {
                 if SQLName(entry.table) != SQLName(table) {
-                    // A table that is renamed keeps its rowids and keys, so the checkpoint goes on to hold.
+                    // A renamed table keeps its rowids and keys, so the checkpoint remains valid.
                     guard try !BackfillKeys.isThere(entry.table, connection) else {
                         throw StoreError(
                             .misuse, path: connection.path,
                             "the backfill \(name) belongs to \(entry.table), not to \(table)",
-                            advice: "give another name")
+                            advice: "choose another name")
                     }
                     _ = try BackfillKeys(table, byRowID: byRowID, connection)
                     try BackfillTable.move(name, to: table, connection)
@@ -79,7 +79,7 @@ struct Backfill: Sendable {
         do {
             return try await store.write { try runBatch($0) }
         } catch let failure as BodyFailure {
-            // Never its description, which might quote a value.
+            // The error's description is never stored, because it might quote a value.
             let cause = (failure.error as? DatabaseError).map { "SQLite code \($0.extendedCode)" }
             try await store.write { [name] connection in
                 try BackfillTable.fail(name, cause ?? "\(type(of: failure.error))", connection)
