@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// Why a key cannot be used.
+/// The reason that a key cannot be used.
 ///
 /// Never contains the key.
 public enum KeyError: Error, Sendable, Equatable {

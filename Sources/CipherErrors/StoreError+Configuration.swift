@@ -11,7 +11,7 @@ extension StoreError {
     /// Creates the error for a cipher format that no file can have, or that must not be used for new files.
     package static func cipherFormat(_ fault: String, path: String?) -> StoreError {
         StoreError(
-            .configuration, path: path, "the cipher format is not possible: \(fault)",
+            .configuration, path: path, "the cipher format is invalid: \(fault)",
             advice: "choose another format, or omit it")
     }
 }

@@ -1,8 +1,8 @@
 extension StoreError {
     /// The advice for a damaged file.
     package static let damageAdvice =
-        "restore the file from a backup, or save what it still contains with cipherstore recover, DatabaseConverter.recover "
-        + "or, for a closed store, EncryptedStore.recover"
+        "restore the file from a backup, or save what it still contains with cipherstore recover, "
+        + "DatabaseConverter.recover or, for a closed store, EncryptedStore.recover"
 
     /// Creates the error for a file or disk that is full.
     package static func noSpace(

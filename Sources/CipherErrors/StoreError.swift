@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// Why a database could not be opened, upgraded or checked.
+/// An error from opening, upgrading or checking a database.
 ///
 /// States what happened, to which file, and what to do next. Never contains a key or a stored value.
 public struct StoreError: Error, Sendable {
@@ -16,7 +16,7 @@ public struct StoreError: Error, Sendable {
         case notAFile
         /// The file is encrypted with another key or is damaged; only the right key can show which.
         case keyDoesNotFit
-        /// The file is encrypted and has a plaintext header, so its salt must be given with the key.
+        /// The file is encrypted and has a readable header, so its salt must be given with the key.
         case saltMissing
         /// The key provider has no key, or failed.
         case keyUnavailable

@@ -17,9 +17,9 @@ package enum UnregisteredName: Equatable {
     /// How to register it; the options of a conversion use the same terms.
     package var advice: String {
         switch self {
-        case .collation: "add the app's own to the configuration's collations"
-        case .function: "add the app's own to the configuration's functions"
-        case .tokenizer: "add the app's own to the configuration's tokenizers"
+        case .collation: "register it in the configuration's collations"
+        case .function: "register it in the configuration's functions"
+        case .tokenizer: "register it in the configuration's tokenizers"
         }
     }
 

@@ -31,9 +31,8 @@ extension StoreError {
         case .malformed:
             self.init(
                 .keyMalformed, path: path, "the key in \(origin) begins with x' and is not a raw key",
-                advice:
-                    "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin with x'"
-            )
+                advice: "give x'64 hex digits', x'96 hex digits' (key and salt), or a passphrase that does not begin "
+                    + "with x'")
         case .rawLength(let key, let salt):
             self.init(
                 .keyMalformed, path: path,
@@ -44,7 +43,8 @@ extension StoreError {
                 .keyMalformed, path: path, "the key in \(origin) begins with a byte order mark",
                 advice: "save it as UTF-8 without the mark")
         case .noRandomness:
-            self.init(.keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")
+            self.init(
+                .keyUnavailable, path: path, "the system returned no random bytes for a new key", advice: "try again")
         case .derivationFailed:
             self.init(
                 .keyUnavailable, path: path, "libcrypto could not derive the key in \(origin)",

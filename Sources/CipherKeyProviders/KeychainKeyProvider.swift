@@ -83,11 +83,12 @@
         private func failure(_ status: OSStatus) -> StoreError {
             if status == errSecInteractionNotAllowed {
                 return StoreError(
-                    .keyStoreLocked, "the device has not been unlocked yet, so it is unknown whether the key \(name) exists",
+                    .keyStoreLocked,
+                    "the device has not been unlocked yet, so it is unknown whether the key \(name) exists",
                     advice: "try again after the first unlock", changed: .nothing)
             }
             return StoreError(
-                .keyStoreUnavailable, "the keychain cannot be asked for the key \(name): OSStatus \(status)",
+                .keyStoreUnavailable, "the key \(name) could not be requested from the keychain: OSStatus \(status)",
                 advice: "check the app's keychain entitlement", changed: .nothing)
         }
     }

@@ -173,7 +173,8 @@ final class SecretServiceSession {
 
     private static func unavailable(_ name: String, _ reason: String) -> StoreError {
         StoreError(
-            .keyStoreUnavailable, "the desktop's key store cannot be asked for the key \(name): \(reason)",
+            .keyStoreUnavailable,
+            "the key \(name) could not be requested from the desktop's key store: \(reason)",
             advice: "check that a Secret Service such as gnome-keyring is running in this session", changed: .nothing)
     }
 }

@@ -16,7 +16,7 @@ public struct Configuration: Sendable {
     public var version: SchemaVersion
     /// Whether and how the file is encrypted.
     public var encryption: Encryption
-    /// Where the version of a legacy file is recorded.
+    /// The place where the version of a legacy file is recorded.
     public var recordedVersion: RecordedVersion
     /// The version of a legacy file that has tables but no recorded version.
     ///
@@ -133,7 +133,7 @@ public struct Configuration: Sendable {
         var formats: [CipherSettings] { [format] + formerFormats.filter { $0 != format } }
     }
 
-    /// What to do with a plaintext file that claims a version at which the app encrypts.
+    /// What to do with a plaintext file that records a version at which the app encrypts.
     public enum UnexpectedPlaintext: String, Sendable, CaseIterable {
         /// Throw an error with the code `unexpectedPlaintext`.
         case refuse

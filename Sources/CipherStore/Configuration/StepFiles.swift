@@ -96,7 +96,7 @@ extension ConfigurationNode {
             guard places.contains(name) else {
                 throw place.failure(
                     "no step has a statement \(Self.shown(name))",
-                    advice: "write it as in the error, such as sql_update_3.plist[1]")
+                    advice: "write it as it appears in error messages, such as sql_update_3.plist[1]")
             }
             steps.repeatable.insert(name)
         }

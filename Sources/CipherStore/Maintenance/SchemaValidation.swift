@@ -47,7 +47,7 @@ extension StoreOpening {
         guard try HistoryTable.isAdopted(connection) else { throw notAdopted() }
         guard let (_, record) = try SchemaRecord.latest(connection) else {
             throw StoreError(
-                .migration, path: path, "an older release recorded a version, and no schema",
+                .migration, path: path, "an older release recorded a version but no schema",
                 advice: "repair the history, which records the present schema")
         }
         return SchemaValidation(
@@ -70,7 +70,7 @@ extension StoreOpening {
         let wanted = configuration.version
         if found > wanted {
             complaints.append(
-                "the database has version \(found), and the configuration supports versions up to \(wanted)")
+                "the database has version \(found), but the configuration supports versions up to \(wanted)")
         }
         return complaints
     }
@@ -90,7 +90,10 @@ extension StoreOpening {
             step.version <= version && !applied.contains { $0.version == step.version }
         }
         return changed
-            + added.map { "step \($0.version) (\($0.name)) came after version \(version) and was never applied" }
+            + added.map {
+                "step \($0.version) (\($0.name)) was added after version \(version) had been reached, "
+                    + "and was never applied"
+            }
     }
 
     private func notes(_ connection: Connection) throws -> [String] {

@@ -41,7 +41,7 @@ public struct StoreHistory: Sendable, Encodable {
 
         /// What was or will be done.
         public package(set) var kind: Kind
-        /// Its state.
+        /// The state of the item.
         public package(set) var state: State
         /// The name of the event, step or backfill.
         public package(set) var name: String

@@ -17,7 +17,7 @@ public struct LaunchReport: Sendable, Codable, Equatable {
         case encrypted
         /// An encrypted file was opened.
         case opened
-        /// An encrypted file was given another key or cipher format.
+        /// The key or cipher format of an encrypted file was changed.
         case rekeyed
         /// A damaged file was recovered.
         case recovered

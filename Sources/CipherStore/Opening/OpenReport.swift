@@ -13,7 +13,7 @@ public struct OpenReport: Sendable, Codable {
         case encrypted
         /// The file was already encrypted and was opened.
         case opened
-        /// The encrypted file was given another key or cipher format.
+        /// The key or cipher format of the encrypted file was changed.
         case rekeyed
         /// The file was damaged. It was replaced with the content that could be recovered, and the damaged file is kept
         /// beside it.

@@ -221,8 +221,6 @@ package struct StoreOpening {
     /// Cleans up after an upgrade or a shadow proof that died before its flag was turned off.
     ///
     /// - Returns: Warnings to report.
-    ///
-    /// Returns what is to be told.
     private func settleAttempts() -> [String] {
         do {
             return try settleAttempts(nil)
@@ -234,8 +232,6 @@ package struct StoreOpening {
     /// Cleans up what an earlier run left beside a file that stays as it is.
     ///
     /// - Returns: Warnings to report.
-    ///
-    /// Returns what is to be told.
     func settleAttempts(_ fileKey: FileKey?) throws -> [String] {
         try Attempts(paths: paths, options: options).settle(fileKey)
     }

@@ -166,7 +166,8 @@ extension StoreOpening {
     private func unrehearsed(_ plan: Plan, _ limit: Int) -> Plan {
         var plan = plan
         plan.notes.append(
-            "not rehearsed: the migration would change more than \(limit >> 20) MiB, so its effect on the rows is unknown"
+            "not rehearsed: the migration would change more than \(limit >> 20) MiB, "
+                + "so its effect on the rows is unknown"
         )
         return plan
     }

@@ -138,7 +138,7 @@ extension EncryptionReport {
         } catch {
             var report = self
             report.warnings.append(
-                "the previous key is still kept; the next opening tells the provider again: no thread could be started")
+                "the previous key is still kept: no thread could be started; the next opening notifies the provider")
             return report
         }
     }

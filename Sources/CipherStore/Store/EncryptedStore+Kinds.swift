@@ -139,8 +139,8 @@ extension StoreOpening {
             let plan = try SchemaMigrator(configuration: configuration)
                 .plan(connection, recorded: facts.recorded, isTried: false)
             guard plan.operations.isEmpty || plan.isRecordOnly else {
-                let recorded = facts.recorded.map { "of version \($0)" } ?? "of no recorded version"
-                throw upgradeNeeded("its schema is \(recorded), and must be migrated to version \(plan.to) first")
+                let recorded = facts.recorded.map { "version \($0)" } ?? "no recorded version"
+                throw upgradeNeeded("its schema has \(recorded) and must be migrated to version \(plan.to) first")
             }
             return plan
         }

@@ -93,7 +93,7 @@ public final class EncryptedStore: Sendable {
         reading = .eachByItself(access)
         self.report = report
         let refusal = StoreError(
-            .readOnly, path: file.path, "the store was opened for reading only", advice: "open it with open()",
+            .readOnly, path: file.path, "the store was opened read-only", advice: "open it with open()",
             changed: .nothing)
         readers = ConnectionQueue("reader", path: file.path, capacity: 1, identity: identity) { throw refusal }
         writer = ConnectionQueue(

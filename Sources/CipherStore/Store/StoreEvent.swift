@@ -64,7 +64,7 @@ extension StoreEvent: CustomStringConvertible {
         case .encryptionFailed(let error): "could not be encrypted, and stays plaintext: \(error)"
         case .warning(let warning): "warning: \(warning)"
         case .openingFailed(let error): "could not be opened: \(error)"
-        case .checkpointed(let isWhole): isWhole ? "checkpoint" : "checkpoint of a part of the log"
+        case .checkpointed(let isWhole): isWhole ? "checkpoint" : "partial checkpoint"
         case .checkpointFailed(let error): "checkpoint failed: \(error)"
         case .waited(let duration): "a write waited \(duration) for another connection"
         case .suspended: "suspended"

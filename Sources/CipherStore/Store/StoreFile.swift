@@ -87,7 +87,7 @@ package final class StoreFile: @unchecked Sendable {
             }
             guard fits != nil else { throw inspector.keyDoesNotFit() }
         case (.missing, _), (.empty, _): throw replaced("the file is empty now")
-        case (.plaintext, _): throw replaced("the file is not encrypted any more")
+        case (.plaintext, _): throw replaced("the file is no longer encrypted")
         case (.opaque, nil): throw replaced("the file is encrypted now, or damaged")
         }
     }

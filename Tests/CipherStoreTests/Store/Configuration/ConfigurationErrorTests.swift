@@ -176,7 +176,10 @@ struct ConfigurationErrorTests {
                 #"[{"a": [{"x": ""}]}, {"A": [{"x": ""}]}]"#,
                 "dbTables[1]: the table \"A\" is also declared at dbTables[0]"
             ),
-            (#"[{"a": [{"x": ""}, {"X": ""}]}]"#, "dbTables[0].a[1]: the column \"X\" is also declared at dbTables[0].a[0]"),
+            (
+                #"[{"a": [{"x": ""}, {"X": ""}]}]"#,
+                "dbTables[0].a[1]: the column \"X\" is also declared at dbTables[0].a[0]"
+            ),
             (#"[{"": [{"x": ""}]}]"#, "dbTables[0]: the table's name is empty"),
             (#"[{"SQLite_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"SQLite_x\" begins with sqlite_, which"),
             (#"[{"CipherStore_x": [{"x": ""}]}]"#, "dbTables[0]: the table's name \"CipherStore_x\" begins with cip"),
