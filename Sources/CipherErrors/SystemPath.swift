@@ -58,8 +58,8 @@ package enum SystemPath {
         return result
     }
 
-    /// Returns text for people to read: bytes that are not UTF-8 appear as `\xff`, and characters that a terminal would
-    /// interpret as other escapes.
+    /// Returns text for people to read: bytes that are not UTF-8 appear as `\xff`, and control characters that a
+    /// terminal would act on appear as other escapes.
     package static func printable(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
@@ -74,8 +74,8 @@ package enum SystemPath {
         return result
     }
 
-    /// Returns JSON text in which such bytes appear as in ``printable(_:)``, and characters that a terminal would
-    /// interpret as JSON escapes.
+    /// Returns JSON text in which such bytes appear as in ``printable(_:)``, and control characters that a terminal
+    /// would act on appear as JSON escapes.
     package static func printable(json: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in json.unicodeScalars {

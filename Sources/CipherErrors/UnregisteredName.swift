@@ -34,7 +34,7 @@ package enum UnregisteredName: Equatable {
 }
 
 extension DatabaseError {
-    /// The unregistered name because of which a statement could not be compiled; `nil` if it failed for another reason.
+    /// The unregistered name that prevented a statement from being compiled; `nil` if it failed for another reason.
     ///
     /// Only the message contains the name: the result code is the same for every statement that cannot be compiled.
     /// `sqlite3_error_offset`, added in SQLite 3.38, points into the statement, but the name may occur in the SQL text

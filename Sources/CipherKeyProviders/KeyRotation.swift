@@ -53,11 +53,11 @@ public struct KeyRotation: KeyProvider {
 }
 
 extension KeyProvider where Self == KeyRotation {
-    /// Returns a provider that gives a database the key of `new` when it is opened with that of `old`.
+    /// Returns a provider that changes the key of a database from that of `old` to that of `new` when it is opened.
     ///
     /// - Parameters:
-    ///   - old: The provider of the key that databases may still have; it throws `keyUnavailable` once that key was
-    ///     dropped.
+    ///   - old: The provider of the key that databases may still have; it throws `keyUnavailable` after that key has
+    ///     been dropped.
     ///   - new: The provider of the key that databases should have.
     ///   - whenDone: A closure that receives the path of a database that has the new key durably. It may drop the old
     ///     key, unless another database uses it. Called at each opening until `old` throws `keyUnavailable`.

@@ -18,7 +18,7 @@ internal import CipherSystemFiles
 /// The lock is a separate file, not a folder, because a folder may contain a database and already be locked by
 /// ``UpgradeLock``.
 enum KeyCreationLock {
-    /// Runs `body` while no other process of this user, and no other thread of this process, runs one under this lock.
+    /// Runs `body` while no other process of this user, and no other thread of this process, holds the lock.
     ///
     /// - Throws: ``StoreError`` with `permission` or `inputOutput` if the lock cannot be acquired, and any error that
     ///   `body` throws.

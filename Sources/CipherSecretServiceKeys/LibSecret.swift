@@ -54,7 +54,7 @@ struct LibSecret: Sendable {
     static let installed = Result { try LibSecret() }
 
     private init() throws(StoreError) {
-        // The library is never closed, because GLib keeps threads of its own running.
+        // The library is never closed, because GLib's own threads keep running.
         guard let library = dlopen("libsecret-1.so.0", RTLD_NOW | RTLD_LOCAL) else {
             throw StoreError(
                 .keyStoreUnavailable, "libsecret, which connects to the desktop's key store, is not installed",

@@ -38,7 +38,7 @@ final class SecretServiceSession {
 
     // MARK: Requests
 
-    /// Returns the secrets stored under the name; none only if the store certainly has none.
+    /// Returns the secrets stored under the name; empty only if the store is known to have none.
     ///
     /// - Throws: ``StoreError`` with `keyStoreLocked` if a secret, or the collection that would contain it, is locked.
     func secrets() throws -> [SecretBytes] {

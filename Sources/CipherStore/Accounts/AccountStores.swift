@@ -224,7 +224,7 @@ public actor AccountStores {
     ///
     /// The account's folder is removed too if it is then empty.
     ///
-    /// The key stays with its provider; the app must remove it. After a crash, call this again.
+    /// The key stays with its provider; removing it is up to the app. After a crash, call this again.
     ///
     /// - Throws: ``StoreError`` with `busy` if another process has the file open.
     public func remove(_ account: String) async throws {

@@ -24,7 +24,7 @@ struct Backfill: Sendable {
         let error: any Error
     }
 
-    /// Runs batch after batch until the end.
+    /// Runs one batch after another until the end of the table.
     ///
     /// - Returns: The number of rows visited.
     func run(_ progress: (@Sendable (BackfillProgress) -> Void)?) async throws -> Int {

@@ -26,8 +26,8 @@ struct BackfillKeys {
             columns = [rowID]
         } else {
             let key = all.primaryKey
-            // In other tables, a primary key may contain NULL, which sorts neither before nor after another value in a
-            // comparison.
+            // In other tables, a primary key may contain NULL, which compares as neither less nor greater than any
+            // value.
             guard rowID == nil, !key.isEmpty else {
                 throw misuse("it is not a WITHOUT ROWID table", "use of: instead of keysOf:")
             }

@@ -23,7 +23,7 @@ extension EncryptedStore {
     ///
     /// - Parameters:
     ///   - configuration: The configuration of the database.
-    ///   - directory: The directory of the database file, which need not exist yet.
+    ///   - directory: The directory of the database file; the file need not exist yet.
     ///   - keyProvider: The provider of the key that opening needs, called on another thread; it is never asked to
     ///     create one.
     ///   - options: The timeouts; only the wait for the key provider applies.

@@ -18,7 +18,7 @@ extension EncryptedStore {
     ///
     /// - Parameters:
     ///   - configuration: The configuration of the database.
-    ///   - directory: The directory of the database file, which need not exist yet. The directory must exist.
+    ///   - directory: The directory of the database file. It must exist; the file need not.
     ///   - backup: The backup, with its `-wal` if it has one; it may be plaintext.
     ///   - keyProvider: The provider of the database's key, called on another thread; it creates the key if there is no
     ///     database.
@@ -87,7 +87,7 @@ extension StoreOpening {
             of: backup, backupProvider: backupProvider, to: paths, provider: provider, formats: formats,
             backupFormats: formats, options: options
         ).run { connection in
-            // Opening would refuse the backup after the database that it replaced was gone.
+            // Opening would refuse the backup, and the database that it replaced would already be gone.
             guard let recorded = try resolver.recordedVersion(connection), recorded > configuration.version else {
                 return
             }

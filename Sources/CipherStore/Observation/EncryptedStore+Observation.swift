@@ -32,7 +32,7 @@ extension EncryptedStore {
         DatabaseObservation(store: self, isSame: { _, _ in false }, body: body)
     }
 
-    /// Returns the commits from now on that touch some tables.
+    /// Returns the future commits that touch any of the given tables.
     ///
     /// Each element stands for one commit or, if the task is slow, for several.
     ///
@@ -100,9 +100,9 @@ extension EncryptedStore {
 extension Connection {
     /// Returns the region to observe so that no change to what was read goes unnoticed.
     ///
-    /// It is limited to columns only if SQLite reports every changed column: SQLite reports neither columns that are
-    /// computed from others, nor rows that a table's own conflict clause removes. A virtual table may also read other
-    /// tables.
+    /// Tables are observed column by column only if SQLite reports every changed column. SQLite does not report columns
+    /// that are computed from others, or rows that a table's own conflict clause removes. A virtual table may also read
+    /// other tables.
     fileprivate func observable(_ reads: TableAccess) throws -> TableAccess {
         guard !reads.isEverything, !reads.tables.isEmpty else { return reads }
         guard !reads.tables.keys.contains(where: { $0.unicodeScalars.contains("\u{fffd}") }) else { return .everything }

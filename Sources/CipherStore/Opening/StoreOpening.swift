@@ -121,8 +121,9 @@ package struct StoreOpening {
         try paths.checkInputs(inputFiles)
     }
 
-    /// Refuses what opening would refuse, and what cannot be encrypted because the key is unavailable, before the copy
-    /// of an interrupted upgrade gets the database's name: the run that takes over the copy is the one that reports it.
+    /// Checks, before the copy of an interrupted upgrade gets the database's name, that opening would not refuse the
+    /// copy and that its key is available if it must be encrypted. Only the run that takes over the copy reports the
+    /// takeover, so that run should not fail afterwards.
     private func checkTakingOver() throws {
         var encrypts = configuration.encryption.isEnabled
         do {

@@ -52,7 +52,7 @@ final class RunningBackups: @unchecked Sendable {
         return lock.withLock { running.contains { current.contains($0.job) } }
     }
 
-    /// Calls `body` once no backup runs, or once the waiting is released.
+    /// Calls `body` once no backup runs, or once ``release()`` is called.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let isFree = lock.withLock { () -> Bool in
             if !running.isEmpty { ends.append(body) }

@@ -118,7 +118,7 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// The share of the machine that the encryption may use while the store is in use; unlimited by default.
+    /// The limits on the encryption's use of the machine while the store is in use; no limits by default.
     ///
     /// The last step, during which other calls wait, ignores the budget.
     public var budget: Budget {
@@ -248,7 +248,7 @@ public final class StoreConversion: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` once the encryption has no file open, or once the waiting is released.
+    /// Calls `body` once the encryption has no file open, or once the store is resumed.
     func whenIdle(_ body: @escaping @Sendable () -> Void) {
         let isIdle = lock.withLock { () -> Bool in
             if isWorking { idleWaiters.append(body) }

@@ -41,7 +41,7 @@ package enum StoreTransaction: Sendable {
         // If this fails, so does the next write, and nothing is lost.
         defer { if self == .readOnWriter { try? connection.execute("PRAGMA query_only = OFF") } }
         do {
-            // If nothing observed when a write began, its commit is reported as a change of everything.
+            // If there was no observer when a write began, its commit is reported as a change of everything.
             if self == .write, changes.isObserved {
                 try changes.look(connection)
                 connection.recordWrites()

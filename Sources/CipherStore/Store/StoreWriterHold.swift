@@ -4,7 +4,7 @@ internal import CipherSystemFiles
 
 /// Prevents the store's writer from committing and, by holding the write lock, other processes too.
 ///
-/// It takes its turn among the store's writes, so a stream of writes cannot delay it for longer than its turn.
+/// It waits for its turn among the store's writes, so later writes cannot delay it.
 final class StoreWriterHold: WriterHold {
     let isWriteAheadLog: Bool
     private let ended: BlockingAnswer<Void>
